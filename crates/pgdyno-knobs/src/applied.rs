@@ -1,8 +1,8 @@
 //! What became of settings, or why they could not be applied.
 
 use crate::catalogue::{CatalogueError, Setting};
-use crate::cell::CellError;
 use crate::journal::JournalError;
+use crate::undo::UndoUnitError;
 use pgdyno_host::HostError;
 use pgdyno_record::ErrorClass;
 use pgdyno_sandbox::ControlError;
@@ -29,7 +29,7 @@ pub enum ApplyError {
     Catalogue(#[from] CatalogueError),
     /// A kernel file or the server's file.
     #[error(transparent)]
-    Cell(#[from] CellError),
+    UndoUnit(#[from] UndoUnitError),
     /// A setting of the host, in a change that was begun for a server alone.
     #[error("{knob} is a setting of the host, and only settings of the server were announced")]
     NotAnnounced {
@@ -145,7 +145,7 @@ pub enum ApplyError {
 
 impl From<HostError> for ApplyError {
     fn from(error: HostError) -> Self {
-        ApplyError::Cell(error.into())
+        ApplyError::UndoUnit(error.into())
     }
 }
 
@@ -155,7 +155,7 @@ impl ApplyError {
         match self {
             ApplyError::NoRoom { .. } => ErrorClass::Refused,
             ApplyError::Catalogue(error) => error.class(),
-            ApplyError::Cell(error) => error.class(),
+            ApplyError::UndoUnit(error) => error.class(),
             ApplyError::Server(error) => error.class(),
             ApplyError::Control(error) => error.class(),
             _ => ErrorClass::Failed,
@@ -166,7 +166,7 @@ impl ApplyError {
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ApplyError::Catalogue(error) => error.hint(),
-            ApplyError::Cell(error) => error.hint(),
+            ApplyError::UndoUnit(error) => error.hint(),
             ApplyError::Journal(error) => error.hint(),
             ApplyError::Server(error) => error.hint(),
             ApplyError::Control(error) => error.hint(),

@@ -44,13 +44,13 @@ mod whole;
 
 use crate::applied::{Applied, ApplyError};
 use crate::catalogue::{AUTO, Catalogue, Cost, Kind, Knob, Setting};
-use crate::cell::{AUTO_CONF, Captured, Cell, CellError};
 use crate::consent::Agreed;
 use crate::journal::{Entry, Journal, JournalError, Journals, Keep, Patience, Purpose, Scope};
 use crate::persist::Persisted;
 use crate::reader::Reader;
 use crate::restore::{PutBack, Restorer, groups_of, merged};
 use crate::target::Target;
+use crate::undo::{AUTO_CONF, SavedState, UndoUnit, UndoUnitError};
 use parameter::Parameter;
 use pgdyno_host::HostAccess;
 use pgdyno_server::{Server, autoconf, pause, reload};
@@ -83,7 +83,7 @@ pub struct Changer<'a> {
     /// Whether no other process may change the host meanwhile.
     has_host: bool,
     /// Cells other than the server's parameters that were touched, in order.
-    cells: Vec<Touched>,
+    units: Vec<Touched>,
     /// What the journal calls the kernel files that were written, by their path.
     touched_as: BTreeMap<String, (String, Knob)>,
     /// Server parameters that were touched: value before the first change, and now, in postgresql.auto.conf.
@@ -100,12 +100,12 @@ struct Held {
     _open: File,
 }
 
-/// A cell that was touched.
+/// A undo unit that was touched.
 struct Touched {
-    cell: Cell,
-    first: Captured,
+    unit: UndoUnit,
+    first: SavedState,
     /// As the last write left it; `None` where that was cut short.
-    last: Option<Captured>,
+    last: Option<SavedState>,
     /// Which of its files were written.
     files: BTreeSet<usize>,
 }
@@ -113,7 +113,7 @@ struct Touched {
 impl Touched {
     /// Whether one of its files is ours to look after: of several that set others again, those that were written.
     fn has(&self, file: usize) -> bool {
-        let Cell::Files { leads, .. } = &self.cell else {
+        let UndoUnit::Files { leads, .. } = &self.unit else {
             return true;
         };
         *leads <= 1 || file >= *leads || self.files.contains(&file)
@@ -131,27 +131,27 @@ enum Phase {
     After,
 }
 
-impl Cell {
+impl UndoUnit {
     fn phase(&self) -> Phase {
         match self {
-            Cell::Storage { .. } => Phase::Before,
+            UndoUnit::Storage { .. } => Phase::Before,
             // A first process of its own has CPUs of its own.
-            Cell::Affinity { .. } | Cell::Held { .. } | Cell::OwnFile { .. } => Phase::After,
+            UndoUnit::Affinity { .. } | UndoUnit::Held { .. } | UndoUnit::OwnFile { .. } => Phase::After,
             // A sandbox's group is made when it starts.
-            Cell::Files { .. } if self.is_of_group() => Phase::After,
+            UndoUnit::Files { .. } if self.is_of_group() => Phase::After,
             _ => Phase::Down,
         }
     }
 }
 
 /// Puts a text in the place of postgresql.auto.conf.
-fn write_auto_conf(data: &Path, text: String) -> Result<Captured, CellError> {
-    autoconf::replace(data, text.as_bytes()).map_err(|source| CellError::AutoConf {
+fn write_auto_conf(data: &Path, text: String) -> Result<SavedState, UndoUnitError> {
+    autoconf::replace(data, text.as_bytes()).map_err(|source| UndoUnitError::AutoConf {
         path: autoconf::path_in(data),
         action: "written",
         source,
     })?;
-    Ok(Captured::AutoConf(text))
+    Ok(SavedState::AutoConf(text))
 }
 
 impl<'a> Changer<'a> {
@@ -189,7 +189,7 @@ impl<'a> Changer<'a> {
             target,
             journal,
             has_host: scope.host,
-            cells: Vec::new(),
+            units: Vec::new(),
             touched_as: BTreeMap::new(),
             parameters: BTreeMap::new(),
             pool_asked: None,
@@ -324,21 +324,21 @@ impl<'a> Changer<'a> {
     }
 
     /// The one function through which anything is changed: the old state is on disk before `write` is called. What is
-    /// written is `file` of the cell, where that has several.
+    /// written is `file` of the undo unit, where that has several.
     fn change(
         &mut self,
         knob: &str,
-        (cell, file): (&Cell, usize),
-        before: Captured,
+        (unit, file): (&UndoUnit, usize),
+        before: SavedState,
         writing: Option<&str>,
-        write: impl FnOnce(&mut Self) -> Result<Captured, ApplyError>,
-    ) -> Result<Captured, ApplyError> {
-        if cell.is_of_host() && !self.has_host {
+        write: impl FnOnce(&mut Self) -> Result<SavedState, ApplyError>,
+    ) -> Result<SavedState, ApplyError> {
+        if unit.is_of_host() && !self.has_host {
             return Err(ApplyError::NotAnnounced {
                 knob: knob.to_owned(),
             });
         }
-        let intent = self.journal.intent(knob, (cell, file), before, writing);
+        let intent = self.journal.intent(knob, (unit, file), before, writing);
         self.journal.append(&intent)?;
         let after = write(self)?;
         self.journal.append(&Entry::Done { after: after.clone() })?;
@@ -355,14 +355,14 @@ impl<'a> Changer<'a> {
         let Some(data) = target.data.clone() else {
             return Err(error.into());
         };
-        let cell = Cell::AutoConf { data: data.clone() };
-        let Captured::AutoConf(now) = cell.capture(self.reader().site())? else {
+        let unit = UndoUnit::AutoConf { data: data.clone() };
+        let SavedState::AutoConf(now) = unit.capture(self.reader().access())? else {
             return Err(error.into());
         };
         let groups = groups_of(&self.journal.content()?.entries);
         let first = groups.iter().find_map(|group| match &group.first {
             // What others have set since stays theirs.
-            Captured::AutoConf(first) if group.cell == cell => {
+            SavedState::AutoConf(first) if group.unit == unit => {
                 Some(merged(first, &group.foreign(first, &now)))
             }
             _ => None,
@@ -370,7 +370,7 @@ impl<'a> Changer<'a> {
         let Some(first) = first else {
             return Err(error.into());
         };
-        self.change(AUTO_CONF, (&cell, 0), Captured::AutoConf(now), None, |_| {
+        self.change(AUTO_CONF, (&unit, 0), SavedState::AutoConf(now), None, |_| {
             Ok(write_auto_conf(&data, first)?)
         })?;
         for parameter in self.parameters.values_mut() {

@@ -1,6 +1,6 @@
 //! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone: each takes any input.
 
-use crate::cell::swap;
+use crate::undo::swap;
 use crate::{journal, reader};
 use std::path::Path;
 

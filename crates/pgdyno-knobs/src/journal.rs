@@ -23,7 +23,7 @@ pub use registry::{Journals, Listed, OtherUser};
 pub use scope::Scope;
 pub use turn::{Patience, ScopeLock};
 
-use crate::cell::{AUTO_CONF, Captured, Cell};
+use crate::undo::{AUTO_CONF, SavedState, UndoUnit};
 use notice::Notice;
 use registry::{Found, is_copy, name_aside};
 use rustix::fs::OFlags;
@@ -138,7 +138,7 @@ pub struct Journal {
     is_sealed: bool,
     lines: usize,
     /// Those that its lines have so far.
-    cells: Vec<Cell>,
+    units: Vec<UndoUnit>,
     damage: Vec<String>,
     journals: Journals,
     /// What other users are shown of it; `None` in one that is restored.
@@ -275,7 +275,7 @@ impl Journal {
             id,
             is_sealed: true,
             lines: 0,
-            cells: Vec::new(),
+            units: Vec::new(),
             damage: Vec::new(),
             journals: journals.clone(),
             notice: Some(Notice::new(purpose.started_unix_ms, purpose.pid)),
@@ -412,7 +412,7 @@ impl Journal {
             id: content::id_of(path),
             is_sealed: content.purpose.is_sealed(),
             lines: content.entries.len() + 1,
-            cells: Vec::new(),
+            units: Vec::new(),
             damage: content.damage.clone(),
             journals: journals.clone(),
             notice: None,
@@ -432,21 +432,21 @@ impl Journal {
         found.content(path)
     }
 
-    /// The entry that announces a change of a cell.
+    /// The entry that announces a change of an undo unit.
     pub(crate) fn intent(
         &self,
         knob: &str,
-        (cell, file): (&Cell, usize),
-        before: Captured,
+        (unit, file): (&UndoUnit, usize),
+        before: SavedState,
         writing: Option<&str>,
     ) -> Entry {
         Entry::Intent {
             knob: knob.to_owned(),
-            cell: cell.clone(),
+            unit: unit.clone(),
             before,
             writing: writing.map(str::to_owned),
             file,
-            again: self.cells.contains(cell),
+            again: self.units.contains(unit),
         }
     }
 
@@ -460,22 +460,23 @@ impl Journal {
 
     /// Shows other users that a knob is about to be changed, then looks whether one of them has changed it: of two that begin at once,
     /// one sees the other at least.
-    fn announce(&mut self, knob: &str, cell: &Cell) -> Result<(), JournalError> {
+    fn announce(&mut self, knob: &str, unit: &UndoUnit) -> Result<(), JournalError> {
         // Data is no setting, and the file as a whole is only written back.
-        let is_setting = !matches!(cell, Cell::Made { .. } | Cell::Objects { .. }) && knob != AUTO_CONF;
+        let is_setting =
+            !matches!(unit, UndoUnit::Made { .. } | UndoUnit::Objects { .. }) && knob != AUTO_CONF;
         let Some(notice) = self.notice.as_mut().filter(|_| is_setting) else {
             return Ok(());
         };
-        if !notice.add(knob, cell) {
+        if !notice.add(knob, unit) {
             return Ok(());
         }
         let path = &self.file.path;
         let server = || self.server.clone();
         let written = self.journals.write_notice(path, notice);
-        let conflict = self.journals.conflict(knob, cell.is_of_host(), &server);
+        let conflict = self.journals.conflict(knob, unit.is_of_host(), &server);
         let refused = written.and_then(|()| conflict.map_or(Ok(()), Err));
         if refused.is_err() {
-            notice.remove(knob, cell);
+            notice.remove(knob, unit);
             let _ = self.journals.write_notice(path, notice);
         }
         refused
@@ -489,8 +490,8 @@ impl Journal {
                 damage: self.damage.clone(),
             });
         }
-        if let Entry::Intent { knob, cell, .. } = entry {
-            self.announce(knob, cell)?;
+        if let Entry::Intent { knob, unit, .. } = entry {
+            self.announce(knob, unit)?;
         }
         let json = serde_json::to_string(entry).map_err(|e| JournalError::Line {
             path: self.file.path.clone(),
@@ -514,10 +515,10 @@ impl Journal {
         self.lines += 1;
         let durably = !matches!(entry, Entry::Intent { .. } | Entry::Done { .. });
         self.file.count(&self.id, self.lines, durably)?;
-        if let Entry::Intent { cell, .. } = entry
-            && !self.cells.contains(cell)
+        if let Entry::Intent { unit, .. } = entry
+            && !self.units.contains(unit)
         {
-            self.cells.push(cell.clone());
+            self.units.push(unit.clone());
         }
         Ok(())
     }

@@ -3,9 +3,9 @@
 //! Nothing else changes a host or a server's settings. Every change goes through one function of [`Changer`], which
 //! has the old value on disk before it writes.
 
+mod address;
 mod applied;
 mod catalogue;
-mod cell;
 mod change;
 mod consent;
 #[doc(hidden)]
@@ -14,18 +14,17 @@ pub mod gucvalue;
 mod journal;
 mod permitted;
 mod persist;
-mod place;
 mod reader;
 mod restore;
 mod status;
 mod target;
+mod undo;
 
 pub use applied::{Applied, ApplyError};
 pub use catalogue::{
     AUTO, Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section, Setting,
     split, sysctl_path,
 };
-pub use cell::{Captured, Cell, CellError, ServerRef};
 pub use change::{Changer, Restart};
 pub use consent::{AGREE_TO_RISK, Agreed, ConsentError};
 pub use journal::{
@@ -37,3 +36,4 @@ pub use reader::{Objection, Place, Reader};
 pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, PutBack, Restorer};
 pub use status::{Standing, StatusLine};
 pub use target::Target;
+pub use undo::{SavedState, ServerRef, UndoUnit, UndoUnitError};

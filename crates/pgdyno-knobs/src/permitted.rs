@@ -2,41 +2,41 @@
 //! names beside them is neither read nor written.
 
 use crate::catalogue::{Catalogue, Kind, sysctl_path};
-use crate::cell::{Cell, swap};
 use crate::persist::{SYSCTL_FILE, TMPFILES_FILE};
+use crate::undo::{UndoUnit, swap};
 use pgdyno_host::Directory;
 use std::io;
 use std::path::{Component, Path};
 
-/// Why a cell is none that pgdyno would have changed; `None`: it is one.
-pub(crate) fn refusal(cell: &Cell, catalogue: &Catalogue) -> Option<String> {
+/// Why an undo unit is none that pgdyno would have changed; `None`: it is one.
+pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> {
     let unknown = |path: &str| format!("{path} is no place that pgdyno changes");
-    match cell {
-        Cell::Files { files, .. } => {
+    match unit {
+        UndoUnit::Files { files, .. } => {
             let unknown_file = files.iter().find(|file| !is_kernel_file(catalogue, &file.path));
             unknown_file.map(|file| unknown(&file.path))
         }
-        Cell::OwnFile { path } => {
+        UndoUnit::OwnFile { path } => {
             let is_own = [SYSCTL_FILE, TMPFILES_FILE].contains(&path.as_str());
             (!is_own).then(|| unknown(path))
         }
-        Cell::Held { path } => {
+        UndoUnit::Held { path } => {
             let mut held = catalogue.iter().filter(|knob| knob.kind == Kind::HeldFile);
             let is_held = held.any(|knob| knob.addresses.contains(path));
             (!is_held).then(|| unknown(path))
         }
-        Cell::Parameter { name } => {
+        UndoUnit::Parameter { name } => {
             let is_parameter = catalogue.get(name).is_ok_and(|knob| knob.kind == Kind::Guc);
             (!is_parameter).then(|| format!("{name} is no parameter that pgdyno changes"))
         }
-        Cell::Swap { path } if is_plain(Path::new(path)) => swap::objection(path),
-        Cell::Swap { path } => Some(unknown(path)),
-        Cell::AutoConf { data } | Cell::WalDirectory { data } | Cell::Affinity { data } => {
+        UndoUnit::Swap { path } if is_plain(Path::new(path)) => swap::objection(path),
+        UndoUnit::Swap { path } => Some(unknown(path)),
+        UndoUnit::AutoConf { data } | UndoUnit::WalDirectory { data } | UndoUnit::Affinity { data } => {
             let reason = is_plain(data).then(|| not_data(data));
             reason.unwrap_or_else(|| Some(unknown(&data.display().to_string())))
         }
         // Asked of the server by its name, and only what it answers is set.
-        Cell::Storage { .. } | Cell::Made { .. } | Cell::Objects { .. } => None,
+        UndoUnit::Storage { .. } | UndoUnit::Made { .. } | UndoUnit::Objects { .. } => None,
     }
 }
 
@@ -119,15 +119,15 @@ fn fits_name(name: &str, found: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::{Form, KernelFile};
+    use crate::undo::{Form, KernelFile};
     use std::path::PathBuf;
 
-    fn refused(cell: &Cell) -> bool {
-        refusal(cell, &Catalogue::shipped().unwrap()).is_some()
+    fn refused(unit: &UndoUnit) -> bool {
+        refusal(unit, &Catalogue::shipped().unwrap()).is_some()
     }
 
-    fn kernel(path: &str) -> Cell {
-        Cell::Files {
+    fn kernel(path: &str) -> UndoUnit {
+        UndoUnit::Files {
             files: vec![KernelFile {
                 path: path.into(),
                 form: Form::Plain,
@@ -165,13 +165,13 @@ mod tests {
         ] {
             assert!(refused(&kernel(path)), "{path}");
         }
-        let own = |path: &str| Cell::OwnFile { path: path.into() };
+        let own = |path: &str| UndoUnit::OwnFile { path: path.into() };
         assert!(!refused(&own(SYSCTL_FILE)) && refused(&own("/etc/cron.d/x")));
-        let held = |path: &str| Cell::Held { path: path.into() };
+        let held = |path: &str| UndoUnit::Held { path: path.into() };
         assert!(!refused(&held("/dev/cpu_dma_latency")) && refused(&held("/dev/sda")));
-        let parameter = |name: &str| Cell::Parameter { name: name.into() };
+        let parameter = |name: &str| UndoUnit::Parameter { name: name.into() };
         assert!(!refused(&parameter("work_mem")) && refused(&parameter("no_such_parameter")));
-        let data = |path: &str| Cell::AutoConf { data: path.into() };
+        let data = |path: &str| UndoUnit::AutoConf { data: path.into() };
         assert!(refused(&data("/srv/../etc")) && refused(&data("x")));
     }
 
@@ -183,14 +183,14 @@ mod tests {
         let data = dir.path().join("data");
         let of = |data: &Path| {
             [
-                Cell::AutoConf { data: data.into() },
-                Cell::WalDirectory { data: data.into() },
-                Cell::Affinity { data: data.into() },
+                UndoUnit::AutoConf { data: data.into() },
+                UndoUnit::WalDirectory { data: data.into() },
+                UndoUnit::Affinity { data: data.into() },
             ]
         };
         let is_refused = |words: Option<&str>| {
-            for cell in of(&data) {
-                let reason = refusal(&cell, &Catalogue::shipped().unwrap());
+            for unit in of(&data) {
+                let reason = refusal(&unit, &Catalogue::shipped().unwrap());
                 assert_eq!(reason.is_some(), words.is_some(), "{reason:?}");
                 let words = words.unwrap_or_default();
                 assert!(reason.unwrap_or_default().contains(words), "{words}");
@@ -208,10 +208,10 @@ mod tests {
         is_refused(None);
         std::fs::write(data.join("PG_VERSION"), "root:x:0:0\n").unwrap();
         is_refused(Some("not a server's"));
-        let swap = |path: PathBuf| Cell::Swap {
+        let swap = |path: PathBuf| UndoUnit::Swap {
             path: path.to_string_lossy().into_owned(),
         };
         assert!(refused(&swap(data.join("swap"))) && !refused(&swap(dir.path().join("swap"))));
-        assert!(refused(&Cell::Swap { path: "swap".into() }));
+        assert!(refused(&UndoUnit::Swap { path: "swap".into() }));
     }
 }

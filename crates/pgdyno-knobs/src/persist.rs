@@ -1,8 +1,8 @@
 //! What makes settings survive a reboot: lines for sysctl.d(5) and tmpfiles.d(5).
 
+use crate::address::is_kernel_files;
 use crate::applied::ApplyError;
 use crate::catalogue::{Kind, Setting, sysctl_path};
-use crate::place::is_kernel_files;
 use crate::reader::{Means, Reader};
 
 /// Where pgdyno writes for systemd-sysctl (and sysctl --system).
@@ -33,20 +33,20 @@ impl Reader<'_> {
                 let Means::Files(files) = self.means(&setting.knob)? else {
                     continue;
                 };
-                for (spot, cell) in files {
-                    if cell.is_of_group() {
+                for (address, unit) in files {
+                    if unit.is_of_group() {
                         let how = "control groups are made again: set it in the unit of the server (systemctl set-property)";
                         persisted.not.push((setting.knob.clone(), how.to_owned()));
                         continue;
                     }
                     // What took effect, for "auto" is no number.
                     let value = match knob.kind {
-                        Kind::HugepagePool => self.host.read_trimmed(&spot.path)?,
-                        _ => self.written(knob, &spot.path, &setting.value)?,
+                        Kind::HugepagePool => self.host.read_trimmed(&address.path)?,
+                        _ => self.written(knob, &address.path, &setting.value)?,
                     };
-                    match spot.path.strip_prefix("/proc/sys/") {
+                    match address.path.strip_prefix("/proc/sys/") {
                         Some(rest) => persisted.sysctl.push((sysctl_name(rest), value)),
-                        None => persisted.files.push((spot.path, value)),
+                        None => persisted.files.push((address.path, value)),
                     }
                 }
                 continue;

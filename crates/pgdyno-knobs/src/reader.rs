@@ -9,14 +9,16 @@ pub(crate) use advised::fuzzed_table;
 pub use objection::Objection;
 pub use whereabouts::Place;
 
+use crate::address::{HostContext, ResolvedAddress, is_kernel_files};
 use crate::applied::{Applied, ApplyError};
 use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, split};
-use crate::cell::swap::SwapFile;
-use crate::cell::{Captured, Cell, CellError, KernelFile, Site, affinity, form_of, read_value, shown};
 use crate::gucvalue;
 use crate::journal::Journals;
-use crate::place::{Ground, Spot, is_kernel_files};
 use crate::target::Target;
+use crate::undo::swap::SwapFile;
+use crate::undo::{
+    KernelFile, SavedState, TargetAccess, UndoUnit, UndoUnitError, affinity, form_of, read_value, shown,
+};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{Guc, Server, StorageOption, qualified, show};
 use std::path::PathBuf;
@@ -38,10 +40,10 @@ pub struct Reader<'a> {
 pub(crate) enum Means {
     /// A parameter of the server.
     Parameter,
-    /// Files of the kernel, each with its cell.
-    Files(Vec<(Spot, Cell)>),
+    /// Files of the kernel, each with its undo unit.
+    Files(Vec<(ResolvedAddress, UndoUnit)>),
     /// Something else that is saved and written as a whole.
-    Whole(Cell),
+    Whole(UndoUnit),
 }
 
 /// A value that means "as without pgdyno", of a table's option or the WAL directory.
@@ -54,15 +56,15 @@ const NO_LIMIT_BYTES: u64 = 1 << 62;
 const PAGE_MAX_BYTES: u64 = 1 << 16;
 
 impl<'a> Reader<'a> {
-    pub(crate) fn site(&self) -> Site<'a> {
-        Site {
+    pub(crate) fn access(&self) -> TargetAccess<'a> {
+        TargetAccess {
             host: self.host,
             conninfo: self.target.map(|target| &target.conninfo),
         }
     }
 
     pub(crate) fn target(&self) -> Result<&'a Target, ApplyError> {
-        self.target.ok_or(ApplyError::Cell(CellError::NoServer))
+        self.target.ok_or(ApplyError::UndoUnit(UndoUnitError::NoServer))
     }
 
     /// The data directory and its server, on this host.
@@ -74,8 +76,8 @@ impl<'a> Reader<'a> {
         Ok(Server::connect(&self.target()?.conninfo)?)
     }
 
-    pub(crate) fn ground(&self) -> Ground<'a> {
-        Ground {
+    pub(crate) fn context(&self) -> HostContext<'a> {
+        HostContext {
             host: self.host,
             data: self.target.and_then(|target| target.data.as_deref()),
             postmaster: self.target.and_then(|target| target.postmaster(self.host)),
@@ -90,16 +92,16 @@ impl<'a> Reader<'a> {
             if self.target.is_some_and(|target| target.data.is_none()) {
                 return Err(ApplyError::HostElsewhere);
             }
-            let ground = self.ground();
-            let cells = ground.spots(knob, setting)?.into_iter().map(|spot| {
-                let cell = Cell::of_kernel_knob(&ground, self.catalogue, knob, &spot)?;
-                Ok((spot, cell))
+            let context = self.context();
+            let units = context.resolved(knob, setting)?.into_iter().map(|address| {
+                let unit = UndoUnit::of_kernel_knob(&context, self.catalogue, knob, &address)?;
+                Ok((address, unit))
             });
-            return Ok(Means::Files(cells.collect::<Result<_, CatalogueError>>()?));
+            return Ok(Means::Files(units.collect::<Result<_, CatalogueError>>()?));
         }
         Ok(match knob.kind {
             Kind::Guc => Means::Parameter,
-            Kind::TableOption | Kind::ColumnCompression => Means::Whole(Cell::Storage {
+            Kind::TableOption | Kind::ColumnCompression => Means::Whole(UndoUnit::Storage {
                 table: self.table(instance)?,
                 option: match knob.kind {
                     Kind::ColumnCompression => StorageOption::Compression,
@@ -107,12 +109,12 @@ impl<'a> Reader<'a> {
                     _ => StorageOption::Parameter(after_dot(&knob.id).to_owned()),
                 },
             }),
-            Kind::WalDirectory => Means::Whole(Cell::WalDirectory { data: self.data()? }),
-            Kind::Affinity => Means::Whole(Cell::Affinity { data: self.data()? }),
-            Kind::SwapFile => Means::Whole(Cell::Swap {
+            Kind::WalDirectory => Means::Whole(UndoUnit::WalDirectory { data: self.data()? }),
+            Kind::Affinity => Means::Whole(UndoUnit::Affinity { data: self.data()? }),
+            Kind::SwapFile => Means::Whole(UndoUnit::Swap {
                 path: instance.to_owned(),
             }),
-            Kind::HeldFile => Means::Whole(Cell::Held {
+            Kind::HeldFile => Means::Whole(UndoUnit::Held {
                 path: knob.addresses.first().cloned().unwrap_or_default(),
             }),
             _ => {
@@ -185,15 +187,15 @@ impl<'a> Reader<'a> {
             }
             Means::Files(files) => {
                 let mut values: Vec<String> = Vec::new();
-                for (spot, _) in &files {
-                    let value = self.kernel_value(of, &spot.path)?;
+                for (address, _) in &files {
+                    let value = self.kernel_value(of, &address.path)?;
                     if !values.contains(&value) {
                         values.push(value);
                     }
                 }
                 Ok(values.join(" / "))
             }
-            Means::Whole(cell) => Ok(shown(&cell.capture(self.site())?)),
+            Means::Whole(unit) => Ok(shown(&unit.capture(self.access())?)),
         }
     }
 
@@ -239,16 +241,16 @@ impl<'a> Reader<'a> {
             }
             Means::Files(files) => {
                 let mut took = true;
-                for (spot, _) in &files {
-                    let now = self.kernel_value(knob, &spot.path)?;
+                for (address, _) in &files {
+                    let now = self.kernel_value(knob, &address.path)?;
                     took &= is_same(knob, &setting.value, &now);
                 }
                 remark = self.not_below(knob);
                 (self.current(&setting.knob)?, took)
             }
-            Means::Whole(cell) => {
-                let now = cell.capture(self.site())?;
-                let wanted = wanted(&cell, setting, &now);
+            Means::Whole(unit) => {
+                let now = unit.capture(self.access())?;
+                let wanted = wanted(&unit, setting, &now);
                 (shown(&now), is_same_state(&wanted, &now))
             }
         };
@@ -354,23 +356,23 @@ pub(crate) fn is_same(knob: &Knob, asked: &str, now: &str) -> bool {
     }
 }
 
-/// The state that a setting asks for, of a cell that is no kernel file and is in the state `before`.
-pub(crate) fn wanted(cell: &Cell, setting: &Setting, before: &Captured) -> Captured {
+/// The state that a setting asks for, of an undo unit that is no kernel file and is in the state `before`.
+pub(crate) fn wanted(unit: &UndoUnit, setting: &Setting, before: &SavedState) -> SavedState {
     let value = setting.value.as_str();
     let set = (value != DEFAULT).then(|| value.to_owned());
-    match (cell, before) {
-        (_, Captured::Storage(rows)) => {
-            Captured::Storage(rows.iter().map(|(what, _)| (what.clone(), set.clone())).collect())
+    match (unit, before) {
+        (_, SavedState::Storage(rows)) => {
+            SavedState::Storage(rows.iter().map(|(what, _)| (what.clone(), set.clone())).collect())
         }
-        (Cell::WalDirectory { .. }, _) => Captured::WalDirectory(set.map(PathBuf::from)),
-        (Cell::Swap { .. }, _) => Captured::Swap(
+        (UndoUnit::WalDirectory { .. }, _) => SavedState::WalDirectory(set.map(PathBuf::from)),
+        (UndoUnit::Swap { .. }, _) => SavedState::Swap(
             value
                 .parse()
                 .ok()
                 .filter(|&bytes| bytes > 0)
                 .map(SwapFile::of_size),
         ),
-        (_, Captured::Affinity { pid, started, .. }) => Captured::Affinity {
+        (_, SavedState::Affinity { pid, started, .. }) => SavedState::Affinity {
             pid: *pid,
             started: *started,
             cpus: value.to_owned(),
@@ -380,19 +382,19 @@ pub(crate) fn wanted(cell: &Cell, setting: &Setting, before: &Captured) -> Captu
 }
 
 /// Whether two states are the same, however the kernel writes them.
-pub(crate) fn is_same_state(a: &Captured, b: &Captured) -> bool {
+pub(crate) fn is_same_state(a: &SavedState, b: &SavedState) -> bool {
     match (a, b) {
         (
-            Captured::Affinity {
+            SavedState::Affinity {
                 pid: Some(_), cpus, ..
             },
-            Captured::Affinity {
+            SavedState::Affinity {
                 pid: Some(_),
                 cpus: now,
                 ..
             },
         ) => !a.is_of_another_server(b) && affinity::numbers(cpus) == affinity::numbers(now),
-        (Captured::Swap(Some(a)), Captured::Swap(Some(b))) => a.is_like(b),
+        (SavedState::Swap(Some(a)), SavedState::Swap(Some(b))) => a.is_like(b),
         _ => a == b,
     }
 }

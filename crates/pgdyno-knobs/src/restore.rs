@@ -8,10 +8,12 @@ pub(crate) use boot::Boot;
 pub(crate) use group::{Group, groups_of, merged};
 
 use crate::catalogue::Catalogue;
-use crate::cell::{AUTO_CONF, Captured, Cell, CellError, ServerRef, Site, shown, shown_unlike, wal};
 use crate::journal::{Content, Journal, JournalError};
 use crate::permitted::refusal;
 use crate::reader::is_same_state;
+use crate::undo::{
+    AUTO_CONF, SavedState, ServerRef, TargetAccess, UndoUnit, UndoUnitError, shown, shown_unlike, wal,
+};
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::Control;
 use pgdyno_server::{Conninfo, DatabaseObject, Lookup, OBJECTS_MAX, autoconf, drops_of};
@@ -66,7 +68,7 @@ pub struct Restorer<'a> {
     pub conninfo: Option<Conninfo>,
 }
 
-/// When a cell is restored.
+/// When an undo unit is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turn {
     /// First, with the server as it is found.
@@ -81,28 +83,29 @@ enum Turn {
 
 impl Group {
     fn turn(&self) -> Turn {
-        match self.cell {
-            Cell::Affinity { .. } | Cell::Held { .. } => Turn::First,
+        match self.unit {
+            UndoUnit::Affinity { .. } | UndoUnit::Held { .. } => Turn::First,
             // A group goes with the last of its processes, and a new one has limits of its own.
-            Cell::Files { .. } if self.cell.is_of_group() => Turn::First,
-            Cell::AutoConf { .. } | Cell::Parameter { .. } => Turn::Parameters,
-            Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::WalDirectory { .. } => {
-                Turn::Host
-            }
-            Cell::Storage { .. } | Cell::Made { .. } | Cell::Objects { .. } => Turn::Last,
+            UndoUnit::Files { .. } if self.unit.is_of_group() => Turn::First,
+            UndoUnit::AutoConf { .. } | UndoUnit::Parameter { .. } => Turn::Parameters,
+            UndoUnit::Files { .. }
+            | UndoUnit::Swap { .. }
+            | UndoUnit::OwnFile { .. }
+            | UndoUnit::WalDirectory { .. } => Turn::Host,
+            UndoUnit::Storage { .. } | UndoUnit::Made { .. } | UndoUnit::Objects { .. } => Turn::Last,
         }
     }
 
     /// Whether it goes with the files of its server.
     fn is_in_server(&self) -> bool {
         matches!(
-            self.cell,
-            Cell::AutoConf { .. }
-                | Cell::Parameter { .. }
-                | Cell::WalDirectory { .. }
-                | Cell::Storage { .. }
-                | Cell::Made { .. }
-                | Cell::Objects { .. }
+            self.unit,
+            UndoUnit::AutoConf { .. }
+                | UndoUnit::Parameter { .. }
+                | UndoUnit::WalDirectory { .. }
+                | UndoUnit::Storage { .. }
+                | UndoUnit::Made { .. }
+                | UndoUnit::Objects { .. }
         )
     }
 }
@@ -143,13 +146,13 @@ impl Restorer<'_> {
         Ok(put_back)
     }
 
-    /// Why what a journal says of a cell is not written: it is no place of the catalogue's, or its state before is lost.
+    /// Why what a journal says of an undo unit is not written: it is no place of the catalogue's, or its state before is lost.
     pub(crate) fn refusal(&self, group: &Group) -> Option<String> {
         let lost = || {
             let words = "the line with the value before the first change is lost, so it is not restored";
             (!group.is_proven).then(|| words.to_owned())
         };
-        refusal(&group.cell, self.catalogue).or_else(lost)
+        refusal(&group.unit, self.catalogue).or_else(lost)
     }
 
     fn undo(&self, content: &Content) -> Vec<PutBack> {
@@ -226,7 +229,7 @@ impl Restorer<'_> {
             .map(|write| write.knob.as_str())
             .collect();
         let last: Vec<&Group> = of_turn(groups, Turn::Last).collect();
-        let data = groups.iter().find_map(|group| group.cell.data());
+        let data = groups.iter().find_map(|group| group.unit.data());
         let mut lines = self.restart(control, content, (&names, data), !last.is_empty());
         let conninfo = self.conninfo_of(control, content.purpose.server.as_ref());
         for group in last {
@@ -251,19 +254,19 @@ impl Restorer<'_> {
 
     /// Restores what is saved as a whole.
     fn undo_whole(&self, group: &Group, conninfo: Option<&Conninfo>) -> PutBack {
-        let site = Site {
+        let access = TargetAccess {
             host: self.host,
             conninfo,
         };
-        if matches!(group.cell, Cell::Held { .. }) {
+        if matches!(group.unit, UndoUnit::Held { .. }) {
             let detail = "it has ended with the process that held it";
             return group.line(Outcome::Already, Some(detail.to_owned()));
         }
-        let now = match group.cell.capture(site) {
+        let now = match group.unit.capture(access) {
             Ok(now) => now,
             Err(error) => return group.line(Outcome::Failed, Some(error.to_string())),
         };
-        if let (Captured::Objects(before), Captured::Objects(now)) = (&group.first, &now) {
+        if let (SavedState::Objects(before), SavedState::Objects(now)) = (&group.first, &now) {
             return match left_of(before, now) {
                 None => group.line(Outcome::Already, None),
                 left => group.line(Outcome::Left, left),
@@ -275,9 +278,9 @@ impl Restorer<'_> {
         };
         let first = group.first_of_what_is_there(&now);
         // The first process is bound before all others, so that it is as before does not tell of them.
-        if let Captured::Affinity { pid: Some(_), .. } = now
+        if let SavedState::Affinity { pid: Some(_), .. } = now
             && (group.is_ours(&now) || self.force)
-            && let Err(error) = group.cell.write(site, &now, &first)
+            && let Err(error) = group.unit.write(access, &now, &first)
         {
             return group.line(Outcome::Failed, Some(error.to_string()));
         }
@@ -291,10 +294,10 @@ impl Restorer<'_> {
         if !group.is_ours(&now) && !self.force {
             return group.line(Outcome::Left, Some(foreign_words(Some(&shown(&now)))));
         }
-        if let Err(error) = group.cell.write(site, &now, &first) {
+        if let Err(error) = group.unit.write(access, &now, &first) {
             return group.line(Outcome::Failed, Some(error.to_string()));
         }
-        match group.cell.capture(site) {
+        match group.unit.capture(access) {
             Ok(after) if is_same_state(&after, &first) => done(Outcome::Restored),
             Ok(after) => group.line(Outcome::Failed, Some(format!("it is {} now", shown(&after)))),
             Err(error) => group.line(Outcome::Failed, Some(error.to_string())),
@@ -302,8 +305,8 @@ impl Restorer<'_> {
     }
 
     /// What a move of the WAL that was cut short has left where it was going to.
-    fn remove_remains(&self, group: &Group) -> Result<(), CellError> {
-        let Cell::WalDirectory { data } = &group.cell else {
+    fn remove_remains(&self, group: &Group) -> Result<(), UndoUnitError> {
+        let UndoUnit::WalDirectory { data } = &group.unit else {
             return Ok(());
         };
         for write in &group.writes {
@@ -315,20 +318,20 @@ impl Restorer<'_> {
     }
 
     fn undo_on_host(&self, group: &Group, boot: &Boot) -> Vec<PutBack> {
-        let today = group.cell.today(self.host);
-        let now = today.as_ref().and_then(|cell| cell.capture(self.site()).ok());
+        let today = group.unit.today(self.host);
+        let now = today.as_ref().and_then(|unit| unit.capture(self.access()).ok());
         let set_again = boot.has_set_some(today.as_ref(), now.as_ref());
-        if boot.rebooted && group.cell.lives_in_kernel() && !set_again {
+        if boot.rebooted && group.unit.lives_in_kernel() && !set_again {
             return group.lines(Outcome::Already, Some(UNDONE_BY_REBOOT));
         }
-        if !matches!(group.cell, Cell::Files { .. }) {
+        if !matches!(group.unit, UndoUnit::Files { .. }) {
             return vec![self.undo_whole(group, None)];
         }
         let left = self.undo_left_on_loop(group, today.as_ref());
         match today {
-            Some(cell) => {
+            Some(unit) => {
                 let group = Group {
-                    cell,
+                    unit,
                     ..group.clone()
                 };
                 let mut lines = self.undo_kernel(&group, set_again.then_some(boot));
@@ -344,21 +347,21 @@ impl Restorer<'_> {
     }
 
     /// What a loop device has kept that shows another file by now, or none: the kernel keeps settings by its name.
-    fn undo_left_on_loop(&self, group: &Group, today: Option<&Cell>) -> Vec<PutBack> {
-        let Cell::Files { files, .. } = &group.cell else {
+    fn undo_left_on_loop(&self, group: &Group, today: Option<&UndoUnit>) -> Vec<PutBack> {
+        let UndoUnit::Files { files, .. } = &group.unit else {
             return Vec::new();
         };
         let is_left = files.iter().any(|file| file.is_left_on_loop(self.host));
-        match group.cell.capture(self.site()) {
-            Ok(now) if is_left && today != Some(&group.cell) && group.is_ours(&now) && now != group.first => {
+        match group.unit.capture(self.access()) {
+            Ok(now) if is_left && today != Some(&group.unit) && group.is_ours(&now) && now != group.first => {
                 self.undo_kernel(group, None)
             }
             _ => Vec::new(),
         }
     }
 
-    fn site(&self) -> Site<'_> {
-        Site {
+    fn access(&self) -> TargetAccess<'_> {
+        TargetAccess {
             host: self.host,
             conninfo: None,
         }
@@ -366,8 +369,8 @@ impl Restorer<'_> {
 
     /// `boot`: it has set something of it again, by a file of pgdyno's own.
     fn undo_kernel(&self, group: &Group, boot: Option<&Boot>) -> Vec<PutBack> {
-        let site = self.site();
-        let now = match group.cell.capture(site) {
+        let access = self.access();
+        let now = match group.unit.capture(access) {
             Ok(now) => now,
             Err(error) => return group.lines(Outcome::Failed, Some(&error.to_string())),
         };
@@ -376,7 +379,7 @@ impl Restorer<'_> {
         if now == target {
             return group.lines(Outcome::Already, None);
         }
-        if matches!(&now, Captured::Files(values) if values.iter().all(Option::is_none)) {
+        if matches!(&now, SavedState::Files(values) if values.iter().all(Option::is_none)) {
             let detail = "it is not there any more, and what was set in it went with it";
             return group.lines(Outcome::Already, Some(detail));
         }
@@ -384,21 +387,21 @@ impl Restorer<'_> {
             let last = group.known.last().unwrap_or(&group.first);
             return group.lines(
                 Outcome::Left,
-                Some(&foreign_words(Some(&shown_unlike(&group.cell, &now, last)))),
+                Some(&foreign_words(Some(&shown_unlike(&group.unit, &now, last)))),
             );
         }
-        for (path, value) in group.cell.writes_back(&target) {
+        for (path, value) in group.unit.writes_back(&target) {
             if let Err(error) = self.host.write_raw(&path, &value) {
                 return group.lines(Outcome::Failed, Some(&error.to_string()));
             }
         }
-        match group.cell.capture(site) {
+        match group.unit.capture(access) {
             Ok(after) if after == target => group.lines_of_parts(&now, &target),
             Ok(after) => group.lines(
                 Outcome::Failed,
                 Some(&format!(
                     "the kernel made {} of it",
-                    shown_unlike(&group.cell, &after, &target)
+                    shown_unlike(&group.unit, &after, &target)
                 )),
             ),
             Err(error) => group.lines(Outcome::Failed, Some(&error.to_string())),
@@ -406,9 +409,9 @@ impl Restorer<'_> {
     }
 
     fn undo_auto_conf(&self, group: &Group, data: &Path, first: &str) -> Vec<PutBack> {
-        let now = match group.cell.capture(self.site()) {
-            Ok(Captured::AutoConf(now)) => now,
-            Ok(_) => return vec![group.line(Outcome::Failed, Some(CellError::Mixed.to_string()))],
+        let now = match group.unit.capture(self.access()) {
+            Ok(SavedState::AutoConf(now)) => now,
+            Ok(_) => return vec![group.line(Outcome::Failed, Some(UndoUnitError::Mixed.to_string()))],
             Err(error) => return vec![group.line(Outcome::Failed, Some(error.to_string()))],
         };
         let foreign = if self.force {
@@ -420,7 +423,7 @@ impl Restorer<'_> {
         let outcome = if now == content {
             Outcome::Already
         } else if let Err(error) = autoconf::replace(data, content.as_bytes()) {
-            let error = CellError::AutoConf {
+            let error = UndoUnitError::AutoConf {
                 path: autoconf::path_in(data),
                 action: "written",
                 source: error,
@@ -437,8 +440,8 @@ impl Restorer<'_> {
 
     /// Lines for what is left as it is, as its server lets nobody in.
     fn not_reached(&self, group: &Group, why: &str) -> Vec<PutBack> {
-        match (&group.cell, &group.first) {
-            (Cell::AutoConf { .. }, Captured::AutoConf(first)) => {
+        match (&group.unit, &group.first) {
+            (UndoUnit::AutoConf { .. }, SavedState::AutoConf(first)) => {
                 lines_of_file(group, first, |_| (Outcome::Failed, Some(why.to_owned())))
             }
             _ => group.lines(Outcome::Failed, Some(why)),
@@ -462,7 +465,7 @@ fn lines_of_file(
             let (outcome, detail) = outcome(name);
             PutBack {
                 knob: name.clone(),
-                place: group.cell.place(),
+                place: group.unit.place(),
                 was: before.get(name).cloned().unwrap_or_else(not_set),
                 set_to: group.last_write(name).unwrap_or_else(not_set),
                 outcome,

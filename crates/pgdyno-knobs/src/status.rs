@@ -1,9 +1,9 @@
 //! What is changed now, by a journal: what was set, what it is, and what a reboot would undo. Changes nothing.
 
-use crate::cell::{AUTO_CONF, Captured, Cell, Site};
 use crate::journal::Content;
 use crate::reader::is_same_state;
 use crate::restore::{Boot, Group, Restorer, groups_of};
+use crate::undo::{AUTO_CONF, SavedState, TargetAccess, UndoUnit};
 use pgdyno_server::autoconf;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ impl Restorer<'_> {
         let groups = groups_of(&content.entries);
         let boot = Boot::of(&groups, self.rebooted(content));
         let asked = self.asked(content);
-        let site = Site {
+        let access = TargetAccess {
             host: self.host,
             conninfo: asked.as_ref().and_then(|asked| asked.as_ref().ok()),
         };
@@ -62,7 +62,7 @@ impl Restorer<'_> {
             .iter()
             .flat_map(|group| match self.refusal(group) {
                 Some(why) => refused(group, &why),
-                None => of_group(group, site, &boot),
+                None => of_group(group, access, &boot),
             })
             .collect()
     }
@@ -82,31 +82,31 @@ fn refused(group: &Group, why: &str) -> Vec<StatusLine> {
         why: Some(why.to_owned()),
         standing: Standing::Unknown,
         knob: name,
-        until_reboot: group.cell.lives_in_kernel(),
+        until_reboot: group.unit.lives_in_kernel(),
     };
     group.names().into_iter().map(line).collect()
 }
 
-fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
-    let cell = group.cell.today(site.host);
-    let now = match &cell {
-        Some(cell) => cell.capture(site).map_err(|e| e.to_string()),
+fn of_group(group: &Group, access: TargetAccess<'_>, boot: &Boot) -> Vec<StatusLine> {
+    let unit = group.unit.today(access.host);
+    let now = match &unit {
+        Some(unit) => unit.capture(access).map_err(|e| e.to_string()),
         None => Err("the device is gone".to_owned()),
     };
-    if let (Captured::AutoConf(first), Ok(Captured::AutoConf(now))) = (&group.first, &now) {
+    if let (SavedState::AutoConf(first), Ok(SavedState::AutoConf(now))) = (&group.first, &now) {
         return of_file(group, first, now);
     }
     let of_now = now.as_ref().ok().map_or(Some(group.clone()), |now| group.of(now));
     let is_untouched = of_now.is_none();
     let group = &of_now.unwrap_or_else(|| group.clone());
-    let own_file = |name: &str| match &cell {
-        Some(Cell::Files { files, .. }) => files.get(group.file_of(name)),
+    let own_file = |name: &str| match &unit {
+        Some(UndoUnit::Files { files, .. }) => files.get(group.file_of(name)),
         _ => None,
     };
     let standing = |name: &str| match &now {
         Err(_) => Standing::Unknown,
         Ok(now) if boot.has_set(own_file(name), now.value(group.file_of(name))) => Standing::InForce,
-        Ok(_) if boot.rebooted && group.cell.lives_in_kernel() => Standing::Rebooted,
+        Ok(_) if boot.rebooted && group.unit.lives_in_kernel() => Standing::Rebooted,
         Ok(now) if is_untouched || is_same_state(now, &group.first) => Standing::AsBefore,
         Ok(now) if group.is_ours(now) => Standing::InForce,
         Ok(_) => Standing::Foreign,
@@ -123,7 +123,7 @@ fn of_group(group: &Group, site: Site<'_>, boot: &Boot) -> Vec<StatusLine> {
             why: now.as_ref().err().cloned(),
             standing: standing(&name),
             knob: name,
-            until_reboot: group.cell.lives_in_kernel() && !boot.sets(&group.cell),
+            until_reboot: group.unit.lives_in_kernel() && !boot.sets(&group.unit),
         })
         .collect()
 }
@@ -139,7 +139,7 @@ fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
         .filter(|name| *name != AUTO_CONF)
         .map(|name| StatusLine {
             knob: name.clone(),
-            place: group.cell.place(),
+            place: group.unit.place(),
             was: or_not_set(before.get(name)),
             set_to: or_not_set(group.last_write(name).as_ref()),
             now: or_not_set(values.get(name)),
@@ -173,12 +173,12 @@ mod tests {
             force: false,
             conninfo: None,
         };
-        let check = |cell: Cell, before: Captured, expected: (&str, bool, &str)| {
+        let check = |unit: UndoUnit, before: SavedState, expected: (&str, bool, &str)| {
             let content = Content {
                 purpose: Purpose::now("boot".into(), "test".into(), None, true),
                 entries: vec![Entry::Intent {
                     knob: "x".into(),
-                    cell,
+                    unit,
                     before,
                     writing: Some("1".into()),
                     file: 0,
@@ -194,13 +194,13 @@ mod tests {
                 expected
             );
         };
-        let parameter = Cell::Parameter { name: "x".into() };
-        check(parameter, Captured::Parameter(None), ("", true, "unknown"));
+        let parameter = UndoUnit::Parameter { name: "x".into() };
+        check(parameter, SavedState::Parameter(None), ("", true, "unknown"));
         check(
-            Cell::OwnFile {
+            UndoUnit::OwnFile {
                 path: crate::persist::SYSCTL_FILE.into(),
             },
-            Captured::OwnFile(None),
+            SavedState::OwnFile(None),
             ("(no file)", false, "as-before"),
         );
     }

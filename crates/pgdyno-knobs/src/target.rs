@@ -1,7 +1,7 @@
 //! The target whose knobs are turned: a server, with the host under it where that is within reach.
 
-use crate::cell::ServerRef;
 use crate::journal::server_key_of_data;
+use crate::undo::ServerRef;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_sandbox::{Control, State};
 use pgdyno_server::{Conninfo, Postmaster, Server};

@@ -212,7 +212,7 @@ explained! {
     pgdyno_engine::ConnectError: hint;
     pgdyno_knobs::ApplyError: class, hint;
     pgdyno_knobs::CatalogueError: class, hint;
-    pgdyno_knobs::CellError: class, hint;
+    pgdyno_knobs::UndoUnitError: class, hint;
     pgdyno_knobs::ConsentError: class, hint;
     pgdyno_knobs::JournalError: hint;
     pgdyno_lab::FileError: class;

@@ -1,11 +1,11 @@
 //! The kernel's part of applying: which files are to be written, in which order, and what must be back afterwards.
 
 use super::{Changer, Phase, Touched};
+use crate::address::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::applied::ApplyError;
 use crate::catalogue::{AUTO, Gives, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, Form, KernelFile, read_value, shown_unlike};
-use crate::place::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::reader::{Means, is_same};
+use crate::undo::{Form, KernelFile, SavedState, UndoUnit, read_value, shown_unlike};
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::{Control, SandboxError};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(super) struct KernelChange {
     pub(super) knob: Knob,
     /// As it is called in the journal: with its instance, and its file where it has several.
     pub(super) name: String,
-    pub(super) cell: Cell,
+    pub(super) unit: UndoUnit,
     pub(super) path: String,
     /// As it stands in the file, or "auto" for a pool.
     pub(super) value: String,
@@ -34,18 +34,18 @@ impl Changer<'_> {
             .iter()
             .map(|change| (change.path.as_str(), change.value.as_str()))
             .collect();
-        for touched in &self.cells {
-            let Touched { cell, first, .. } = touched;
-            let now = cell.capture(self.reader().site())?;
+        for touched in &self.units {
+            let Touched { unit, first, .. } = touched;
+            let now = unit.capture(self.reader().access())?;
             let (
-                Cell::Files {
+                UndoUnit::Files {
                     files,
                     leads,
                     counterparts,
                 },
-                Captured::Files(values),
-                Captured::Files(now),
-            ) = (cell, first, now)
+                SavedState::Files(values),
+                SavedState::Files(now),
+            ) = (unit, first, now)
             else {
                 continue;
             };
@@ -53,11 +53,11 @@ impl Changer<'_> {
             if *counterparts && files.iter().any(is_named) {
                 continue;
             }
-            let left_to_kernel = lead_differs(cell, first, |path| named.get(path).copied());
+            let left_to_kernel = lead_differs(unit, first, |path| named.get(path).copied());
             // The pages of all nodes are the sum of those of each.
             let part_of_pool = changes
                 .iter()
-                .any(|change| change.cell == *cell && change.knob.kind == Kind::HugepagePool);
+                .any(|change| change.unit == *unit && change.knob.kind == Kind::HugepagePool);
             for (at, ((file, first), now)) in files.iter().zip(values).zip(&now).enumerate() {
                 let is_kernels = left_to_kernel && at >= *leads || part_of_pool && at == 0;
                 if first != now && touched.has(at) && !is_named(file) && !is_kernels {
@@ -86,13 +86,13 @@ impl Changer<'_> {
             let Means::Files(files) = self.reader().means(&setting.knob)? else {
                 continue;
             };
-            for (spot, cell) in files {
+            for (address, unit) in files {
                 named.push(KernelChange {
-                    value: self.reader().written(knob, &spot.path, &setting.value)?,
+                    value: self.reader().written(knob, &address.path, &setting.value)?,
                     knob: knob.clone(),
-                    name: spot.name,
-                    cell,
-                    path: spot.path,
+                    name: address.name,
+                    unit,
+                    path: address.path,
                 });
             }
         }
@@ -106,33 +106,33 @@ impl Changer<'_> {
         phase: Phase,
     ) -> Result<Vec<KernelChange>, ApplyError> {
         let mut named = self.named(settings, &[phase])?;
-        // Within a cell, the file that sets the others again is written first.
+        // Within an undo unit, the file that sets the others again is written first.
         named.sort_by_key(KernelChange::place_in_cell);
         let mut changes: Vec<KernelChange> = Vec::new();
-        // What the first file of a cell sets again goes back after it: before, the value may not be a legal one.
+        // What the first file of an undo unit sets again goes back after it: before, the value may not be a legal one.
         let mut late: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
-        for touched in self.cells.iter().filter(|touched| touched.cell.phase() == phase) {
-            let Touched { cell, first, .. } = touched;
-            let Cell::Files {
+        for touched in self.units.iter().filter(|touched| touched.unit.phase() == phase) {
+            let Touched { unit, first, .. } = touched;
+            let UndoUnit::Files {
                 files,
                 leads,
                 counterparts,
-            } = cell
+            } = unit
             else {
                 continue;
             };
             // Of counterparts, setting one unsets the other: there is nothing to bring back beside it.
             if *counterparts && files.iter().any(|file| is_named(&file.path))
-                || cell.capture(self.reader().site())? == *first
+                || unit.capture(self.reader().access())? == *first
             {
                 continue;
             }
-            let left_to_kernel = lead_differs(cell, first, |path| {
+            let left_to_kernel = lead_differs(unit, first, |path| {
                 let change = named.iter().find(|change| change.path == path)?;
                 Some(change.value.as_str())
             });
-            for (path, value) in cell.writes_back(first) {
+            for (path, value) in unit.writes_back(first) {
                 let at = files.iter().position(|file| file.path == path).unwrap_or(0);
                 let sets_others_anew = at < *leads;
                 if is_named(&path) || !touched.has(at) || (left_to_kernel && !sets_others_anew) {
@@ -147,11 +147,11 @@ impl Changer<'_> {
                 let change = KernelChange {
                     knob,
                     name,
-                    cell: cell.clone(),
+                    unit: unit.clone(),
                     path,
                     value,
                 };
-                let sets_anew = |other: &KernelChange| other.sets_others_anew() && other.cell == change.cell;
+                let sets_anew = |other: &KernelChange| other.sets_others_anew() && other.unit == change.unit;
                 if !*counterparts && !sets_others_anew && named.iter().any(sets_anew) {
                     late.push(change);
                 } else if *counterparts || self.is_to_be_written(&change, &changes)? {
@@ -173,11 +173,11 @@ impl Changer<'_> {
         changes.iter().try_for_each(|change| self.change_kernel(change))
     }
 
-    /// A pool's size is only known once the server is stopped; and a file is set again by what stands first in its cell.
+    /// A pool's size is only known once the server is stopped; and a file is set again by what stands first in its undo unit.
     fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
         let set_anew = before
             .iter()
-            .any(|other| other.cell == change.cell && other.sets_others_anew() && !change.sets_others_anew());
+            .any(|other| other.unit == change.unit && other.sets_others_anew() && !change.sets_others_anew());
         let now = read_value(self.host, &change.file())?;
         let same = now == change.value || is_same(&change.knob, &change.value, &now);
         Ok(change.knob.kind == Kind::HugepagePool || set_anew || !same)
@@ -185,9 +185,9 @@ impl Changer<'_> {
 
     fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
         let is_pool = change.knob.kind == Kind::HugepagePool;
-        let before = change.cell.capture(self.reader().site())?;
+        let before = change.unit.capture(self.reader().access())?;
         let value = if change.value == AUTO {
-            let there = pool_of(self.first_of(&change.cell).unwrap_or(&before));
+            let there = pool_of(self.first_of(&change.unit).unwrap_or(&before));
             self.pool_size(change)?.max(there).to_string()
         } else {
             change.value.clone()
@@ -195,10 +195,10 @@ impl Changer<'_> {
         if is_pool && let Ok(pages) = value.parse() {
             self.reader().check_room(&change.path, pages)?;
         }
-        let at = self.touched(&change.cell, &before);
+        let at = self.touched(&change.unit, &before);
         let name = (change.name.clone(), change.knob.clone());
         self.touched_as.entry(change.path.clone()).or_insert(name);
-        let touched = &mut self.cells[at];
+        let touched = &mut self.units[at];
         if touched.files.insert(change.place_in_cell()) && change.is_one_of_several() {
             touched.first.take(&before, change.place_in_cell());
         }
@@ -207,8 +207,8 @@ impl Changer<'_> {
             self.pool_asked = value.parse().ok();
         }
         let file = change.file();
-        let cell = (&change.cell, change.place_in_cell());
-        let after = self.change(&change.name, cell, before, Some(&value), |this| {
+        let unit = (&change.unit, change.place_in_cell());
+        let after = self.change(&change.name, unit, before, Some(&value), |this| {
             this.host.write_raw(&change.path, &value)?;
             for _ in 1..POOL_ATTEMPTS {
                 if !is_pool || read_value(this.host, &file)? == value {
@@ -218,26 +218,26 @@ impl Changer<'_> {
                 let _ = this.host.write_raw("/proc/sys/vm/compact_memory", "1");
                 this.host.write_raw(&change.path, &value)?;
             }
-            Ok(change.cell.capture(this.reader().site())?)
+            Ok(change.unit.capture(this.reader().access())?)
         })?;
-        self.cells[at].last = Some(after);
+        self.units[at].last = Some(after);
         Ok(())
     }
 
-    fn first_of(&self, cell: &Cell) -> Option<&Captured> {
-        let touched = self.cells.iter().find(|touched| touched.cell == *cell)?;
+    fn first_of(&self, unit: &UndoUnit) -> Option<&SavedState> {
+        let touched = self.units.iter().find(|touched| touched.unit == *unit)?;
         Some(&touched.first)
     }
 
     /// What this process has set must still be as it was left.
     pub(super) fn check_foreign(&self) -> Result<(), ApplyError> {
-        for touched in &self.cells {
+        for touched in &self.units {
             let Touched {
-                cell, first, last, ..
+                unit, first, last, ..
             } = touched;
-            let mut now = cell.capture(self.reader().site())?;
+            let mut now = unit.capture(self.reader().access())?;
             if let Some(last) = last
-                && let Captured::Files(values) = &mut now
+                && let SavedState::Files(values) = &mut now
             {
                 (0..values.len())
                     .filter(|at| !touched.has(*at))
@@ -248,12 +248,12 @@ impl Changer<'_> {
                 // Another first process of the server has CPUs of its own, and nobody has set them.
                 && !last.is_of_another_server(&now)
                 // A sandbox's group is made again with it, as it was.
-                && !(cell.is_of_group() && now == *first)
+                && !(unit.is_of_group() && now == *first)
             {
                 return Err(ApplyError::Foreign {
-                    place: cell.place(),
-                    found: shown_unlike(cell, &now, last),
-                    left: shown_unlike(cell, last, &now),
+                    place: unit.place(),
+                    found: shown_unlike(unit, &now, last),
+                    left: shown_unlike(unit, last, &now),
                 });
             }
         }
@@ -312,17 +312,17 @@ impl Changer<'_> {
     }
 }
 
-/// Whether a file that sets others of its cell again is to have another value than before: what those are then is the
+/// Whether a file that sets others of its undo unit again is to have another value than before: what those are then is the
 /// kernel's choice, and their values from before may not even be legal.
-fn lead_differs<'a>(cell: &Cell, first: &Captured, named: impl Fn(&str) -> Option<&'a str>) -> bool {
+fn lead_differs<'a>(unit: &UndoUnit, first: &SavedState, named: impl Fn(&str) -> Option<&'a str>) -> bool {
     let (
-        Cell::Files {
+        UndoUnit::Files {
             files,
             leads,
             counterparts: false,
         },
-        Captured::Files(first),
-    ) = (cell, first)
+        SavedState::Files(first),
+    ) = (unit, first)
     else {
         return false;
     };
@@ -332,8 +332,8 @@ fn lead_differs<'a>(cell: &Cell, first: &Captured, named: impl Fn(&str) -> Optio
 
 impl KernelChange {
     fn file(&self) -> KernelFile {
-        match &self.cell {
-            Cell::Files { files, .. } => files.iter().find(|file| file.path == self.path).cloned(),
+        match &self.unit {
+            UndoUnit::Files { files, .. } => files.iter().find(|file| file.path == self.path).cloned(),
             _ => None,
         }
         .unwrap_or(KernelFile {
@@ -344,26 +344,28 @@ impl KernelChange {
     }
 
     fn sets_others_anew(&self) -> bool {
-        matches!(&self.cell, Cell::Files { leads, .. } if self.place_in_cell() < *leads)
+        matches!(&self.unit, UndoUnit::Files { leads, .. } if self.place_in_cell() < *leads)
     }
 
     /// Whether other files set the same ones again, but not this one.
     fn is_one_of_several(&self) -> bool {
-        matches!(&self.cell, Cell::Files { leads, .. } if *leads > 1) && self.sets_others_anew()
+        matches!(&self.unit, UndoUnit::Files { leads, .. } if *leads > 1) && self.sets_others_anew()
     }
 
     fn place_in_cell(&self) -> usize {
-        match &self.cell {
-            Cell::Files { files, .. } => files.iter().position(|file| file.path == self.path).unwrap_or(0),
+        match &self.unit {
+            UndoUnit::Files { files, .. } => {
+                files.iter().position(|file| file.path == self.path).unwrap_or(0)
+            }
             _ => 0,
         }
     }
 }
 
 /// Pages that were in the pool before: what somebody else has put there is not taken away.
-fn pool_of(captured: &Captured) -> u64 {
-    match captured {
-        Captured::Files(values) => values
+fn pool_of(saved: &SavedState) -> u64 {
+    match saved {
+        SavedState::Files(values) => values
             .first()
             .cloned()
             .flatten()

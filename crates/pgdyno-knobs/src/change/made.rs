@@ -2,8 +2,8 @@
 
 use super::Changer;
 use crate::applied::ApplyError;
-use crate::cell::{Captured, Cell, CellError};
 use crate::restore::LEFT_OBJECTS;
+use crate::undo::{SavedState, UndoUnit, UndoUnitError};
 
 /// Characters of the boot id that tell this machine's journals from those of another one.
 const OF_BOOT_ID: usize = 8;
@@ -22,23 +22,23 @@ impl Changer<'_> {
         make: impl FnOnce(&str) -> T,
     ) -> Result<T, ApplyError> {
         let mark = self.mark()?;
-        let cell = Cell::Made {
+        let unit = UndoUnit::Made {
             dataset: dataset.to_owned(),
             mark: mark.clone(),
         };
-        let before = cell.capture(self.reader().site())?;
+        let before = unit.capture(self.reader().access())?;
         let mut made = None;
         self.change(
             &format!("data.{dataset}"),
-            (&cell, 0),
+            (&unit, 0),
             before,
             Some(what),
             |this| {
                 made = Some(make(&mark));
-                Ok(cell.capture(this.reader().site())?)
+                Ok(unit.capture(this.reader().access())?)
             },
         )?;
-        made.ok_or_else(|| CellError::Mixed.into())
+        made.ok_or_else(|| UndoUnitError::Mixed.into())
     }
 
     /// Notes in the journal which objects the server has before `commands`, of which nothing is known, run on it. Restoring names what
@@ -49,10 +49,10 @@ impl Changer<'_> {
     /// The journal's and the server's.
     pub fn watch_objects(&mut self, commands: Vec<String>) -> Result<(), ApplyError> {
         let what = commands.join("; ");
-        let cell = Cell::Objects { commands };
-        let before = cell.capture(self.reader().site())?;
-        self.change(LEFT_OBJECTS, (&cell, 0), before, Some(&what), |_| {
-            Ok(Captured::Objects(Vec::new()))
+        let unit = UndoUnit::Objects { commands };
+        let before = unit.capture(self.reader().access())?;
+        self.change(LEFT_OBJECTS, (&unit, 0), before, Some(&what), |_| {
+            Ok(SavedState::Objects(Vec::new()))
         })?;
         Ok(())
     }

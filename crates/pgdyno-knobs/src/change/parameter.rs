@@ -3,8 +3,8 @@
 use super::{Changer, write_auto_conf};
 use crate::applied::ApplyError;
 use crate::catalogue::{Kind, Setting};
-use crate::cell::{Captured, Cell, in_auto_conf};
 use crate::restore::merged;
+use crate::undo::{SavedState, UndoUnit, in_auto_conf};
 use pgdyno_server::{Server, alter_system_reset, alter_system_set, autoconf, is_empty_list, one_spelling};
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ impl Changer<'_> {
 
     fn in_auto_conf(&self, server: &mut Server, name: &str) -> Result<Option<String>, ApplyError> {
         if let Some(data) = &self.target()?.data {
-            let cell = Cell::AutoConf { data: data.clone() };
-            let Captured::AutoConf(text) = cell.capture(self.reader().site())? else {
+            let unit = UndoUnit::AutoConf { data: data.clone() };
+            let SavedState::AutoConf(text) = unit.capture(self.reader().access())? else {
                 return Ok(None);
             };
             return Ok(autoconf::parse(&text).remove(name));
@@ -69,25 +69,25 @@ impl Changer<'_> {
         name: &str,
         value: Option<&str>,
     ) -> Result<(), ApplyError> {
-        let (cell, before) = match &self.target()?.data {
+        let (unit, before) = match &self.target()?.data {
             Some(data) => {
-                let cell = Cell::AutoConf { data: data.clone() };
-                let before = cell.capture(self.reader().site())?;
-                (cell, before)
+                let unit = UndoUnit::AutoConf { data: data.clone() };
+                let before = unit.capture(self.reader().access())?;
+                (unit, before)
             }
             None => {
-                let before = Captured::Parameter(self.in_auto_conf(server, name)?);
+                let before = SavedState::Parameter(self.in_auto_conf(server, name)?);
                 (
-                    Cell::Parameter {
+                    UndoUnit::Parameter {
                         name: name.to_owned(),
                     },
                     before,
                 )
             }
         };
-        self.change(name, (&cell, 0), before.clone(), value, |this| {
-            match (value, &cell, &before) {
-                (Some(empty), Cell::AutoConf { data }, Captured::AutoConf(text))
+        self.change(name, (&unit, 0), before.clone(), value, |this| {
+            match (value, &unit, &before) {
+                (Some(empty), UndoUnit::AutoConf { data }, SavedState::AutoConf(text))
                     if is_empty_list(name, empty) =>
                 {
                     let line = BTreeMap::from([(name.to_owned(), Some(empty.to_owned()))]);
@@ -96,9 +96,9 @@ impl Changer<'_> {
                 (Some(value), ..) => alter_system_set(server, name, value)?,
                 (None, ..) => alter_system_reset(server, name)?,
             }
-            Ok(match &cell {
-                Cell::Parameter { .. } => Captured::Parameter(value.map(str::to_owned)),
-                _ => cell.capture(this.reader().site())?,
+            Ok(match &unit {
+                UndoUnit::Parameter { .. } => SavedState::Parameter(value.map(str::to_owned)),
+                _ => unit.capture(this.reader().access())?,
             })
         })
         .map(drop)

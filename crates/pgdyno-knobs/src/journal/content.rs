@@ -3,12 +3,12 @@
 use super::line::{self, Line};
 use super::scope::Scope;
 use super::{JournalError, now_unix_ms};
-use crate::cell::{Captured, Cell, ServerRef};
+use crate::undo::{SavedState, ServerRef, UndoUnit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no cells of several
+/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no undo units of several
 /// files that set others again, and of swap files their size alone; 3 had lines without numbers and checksums; 4 did not count them.
 const FORMAT: u32 = 5;
 const OLDEST_FORMAT: u32 = 1;
@@ -117,22 +117,23 @@ pub enum Entry {
         /// Id of the knob.
         knob: String,
         /// Files or parameters that are saved and written back together.
-        cell: Cell,
-        /// State of the cell before the write.
-        before: Captured,
+        #[serde(rename = "cell")]
+        unit: UndoUnit,
+        /// State of the undo unit before the write.
+        before: SavedState,
         /// What is about to be written: a path's new content, or a parameter's new value (`None` removes it).
         writing: Option<String>,
-        /// Which of the cell's files that is.
+        /// Which of the undo unit's files that is.
         #[serde(default, skip_serializing_if = "is_first")]
         file: usize,
-        /// Whether an earlier line of this journal has the same cell: then the state before is one of ours.
+        /// Whether an earlier line of this journal has the same undo unit: then the state before is one of ours.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
     /// The change of the last `Intent` was made.
     Done {
-        /// State of the cell after the write.
-        after: Captured,
+        /// State of the undo unit after the write.
+        after: SavedState,
     },
     /// The changes stay when their process ends.
     Kept(Keep),
@@ -189,14 +190,15 @@ impl Content {
 
     /// What its changes are of.
     pub fn scope(&self) -> Scope {
-        let cells = self.entries.iter().filter_map(|entry| match entry {
-            Entry::Intent { cell, .. } => Some(cell),
+        let units = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Intent { unit, .. } => Some(unit),
             _ => None,
         });
-        let (of_host, of_server): (Vec<&Cell>, Vec<&Cell>) = cells.partition(|cell| cell.is_of_host());
+        let (of_host, of_server): (Vec<&UndoUnit>, Vec<&UndoUnit>) =
+            units.partition(|unit| unit.is_of_host());
         let data = of_server
             .iter()
-            .find_map(|cell| cell.data())
+            .find_map(|unit| unit.data())
             .map(server_key_of_data);
         let named = self.purpose.server.as_ref().map(ServerRef::key);
         Scope {

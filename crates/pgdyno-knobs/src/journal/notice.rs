@@ -6,7 +6,7 @@
 
 use super::registry::{Journals, OtherUser};
 use super::{JournalError, io_error, line};
-use crate::cell::Cell;
+use crate::undo::UndoUnit;
 use pgdyno_host::{Directory, EntryKind, LocalHost, Owner, make_directory, may_hang};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -73,15 +73,15 @@ impl Notice {
     }
 
     /// Adds a knob; whether it is new.
-    pub(super) fn add(&mut self, knob: &str, cell: &Cell) -> bool {
-        match cell.is_of_host() {
+    pub(super) fn add(&mut self, knob: &str, unit: &UndoUnit) -> bool {
+        match unit.is_of_host() {
             true => self.host.insert(knob.to_owned()),
             false => self.server.insert(knob.to_owned()),
         }
     }
 
-    pub(super) fn remove(&mut self, knob: &str, cell: &Cell) {
-        match cell.is_of_host() {
+    pub(super) fn remove(&mut self, knob: &str, unit: &UndoUnit) {
+        match unit.is_of_host() {
             true => self.host.remove(knob),
             false => self.server.remove(knob),
         };

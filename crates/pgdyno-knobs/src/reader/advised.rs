@@ -76,10 +76,10 @@ fn volume_flag(
         reader.host.read_trimmed(&path).ok()
     };
     // An encrypted volume may lie beneath a logical one.
-    let (ground, of) = (reader.ground(), instance.unwrap_or("data"));
-    let mut devices = ground.disks(knob, of)?;
+    let (context, of) = (reader.context(), instance.unwrap_or("data"));
+    let mut devices = context.disks(knob, of)?;
     if let "data" | "wal" = of {
-        devices.extend(ground.disks(knob, &format!("{of}-members")).unwrap_or_default());
+        devices.extend(context.disks(knob, &format!("{of}-members")).unwrap_or_default());
     }
     let named = devices
         .iter()

@@ -1,10 +1,10 @@
 //! Whether a setting could be applied here at all, found without changing anything.
 
 use super::{Means, Reader, wanted};
+use crate::address::{meminfo_value, page_kb_of_pool};
 use crate::applied::ApplyError;
 use crate::catalogue::{AUTO, CatalogueError, Cost, Kind, Knob, Setting};
-use crate::cell::{Captured, Cell, affinity, form_of, wal};
-use crate::place::{meminfo_value, page_kb_of_pool};
+use crate::undo::{SavedState, UndoUnit, affinity, form_of, wal};
 use pgdyno_sandbox::{Control, ControlError};
 
 /// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
@@ -30,25 +30,25 @@ impl Reader<'_> {
                 if knob.kind == Kind::HugepagePool && setting.value == AUTO {
                     self.check_auto_pool()?;
                 }
-                for (spot, _) in &files {
-                    self.host.writable(&spot.path)?;
+                for (address, _) in &files {
+                    self.host.writable(&address.path)?;
                     // Where the kernel is locked down, leave to write is no leave to open.
-                    self.kernel_value(knob, &spot.path)?;
-                    self.check_choice(knob, setting, &spot.path)?;
+                    self.kernel_value(knob, &address.path)?;
+                    self.check_choice(knob, setting, &address.path)?;
                     self.check_share(knob, setting)?;
                     // A server that is stopped for it gives its memory first.
                     if knob.kind == Kind::HugepagePool
                         && self.target.is_none()
                         && let Ok(pages) = setting.value.parse()
                     {
-                        self.check_room(&spot.path, pages)?;
+                        self.check_room(&address.path, pages)?;
                     }
                 }
                 Ok(())
             }
-            Means::Whole(cell) => {
-                let before = cell.capture(self.site())?;
-                self.check_whole(&cell, setting, &before)
+            Means::Whole(unit) => {
+                let before = unit.capture(self.access())?;
+                self.check_whole(&unit, setting, &before)
             }
         }
     }
@@ -91,7 +91,7 @@ impl Reader<'_> {
 
     /// A list of choices names those of this host.
     fn check_choice(&self, knob: &Knob, setting: &Setting, path: &str) -> Result<(), ApplyError> {
-        if form_of(knob) != crate::cell::Form::Bracket {
+        if form_of(knob) != crate::undo::Form::Bracket {
             return Ok(());
         }
         let text = self.host.read(path)?;
@@ -135,7 +135,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_whole(&self, cell: &Cell, setting: &Setting, before: &Captured) -> Result<(), ApplyError> {
+    fn check_whole(&self, unit: &UndoUnit, setting: &Setting, before: &SavedState) -> Result<(), ApplyError> {
         let wrong = |expected: String| {
             Err(CatalogueError::Value {
                 id: setting.knob.clone(),
@@ -144,12 +144,12 @@ impl Reader<'_> {
             }
             .into())
         };
-        match (cell, before) {
-            (_, Captured::Storage(rows)) if rows.is_empty() => {
+        match (unit, before) {
+            (_, SavedState::Storage(rows)) if rows.is_empty() => {
                 wrong("a table with something to set: partitions, or columns with long values".into())
             }
-            (_, Captured::Affinity { pid: None, .. }) => wrong("a running server on this host".into()),
-            (_, Captured::Affinity { .. }) => {
+            (_, SavedState::Affinity { pid: None, .. }) => wrong("a running server on this host".into()),
+            (_, SavedState::Affinity { .. }) => {
                 let online = self.host.read_trimmed("/sys/devices/system/cpu/online")?;
                 let there = affinity::numbers(&online);
                 let missing = affinity::numbers(&setting.value)
@@ -159,23 +159,23 @@ impl Reader<'_> {
                     wrong(format!("CPUs of {online}, which {cpu} is not"))
                 })
             }
-            (Cell::WalDirectory { .. }, _) => {
+            (UndoUnit::WalDirectory { .. }, _) => {
                 if !matches!(self.target()?.control, Control::Sandbox(_)) {
                     return Err(ApplyError::NeedsStop);
                 }
-                let wanted = wanted(cell, setting, before);
+                let wanted = wanted(unit, setting, before);
                 match &wanted {
-                    Captured::WalDirectory(Some(to)) if wanted != *before => match wal::objection(to) {
+                    SavedState::WalDirectory(Some(to)) if wanted != *before => match wal::objection(to) {
                         Some(objection) => wrong(format!("an empty directory, or a new one: {objection}")),
                         None => Ok(()),
                     },
                     _ => Ok(()),
                 }
             }
-            (Cell::Swap { path }, Captured::Swap(Some(file))) if file.bytes == 0 => wrong(format!(
+            (UndoUnit::Swap { path }, SavedState::Swap(Some(file))) if file.bytes == 0 => wrong(format!(
                 "a path without a file; {path} is there, and is not in use as swap"
             )),
-            (Cell::Held { path }, _) => Ok(self.host.writable(path)?),
+            (UndoUnit::Held { path }, _) => Ok(self.host.writable(path)?),
             _ => Ok(()),
         }
     }

@@ -3,9 +3,9 @@
 use super::{BY_OPTIONS, Means, Reader};
 use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
-use crate::cell::{AUTO_CONF, Captured, Cell, CellError, in_auto_conf};
 use crate::gucvalue;
 use crate::target::Target;
+use crate::undo::{AUTO_CONF, SavedState, UndoUnit, UndoUnitError, in_auto_conf};
 use pgdyno_sandbox::ControlError;
 use pgdyno_server::{
     Guc, Server, ServerError, SettingRights, autoconf, bounds, expected_list, is_empty_list,
@@ -24,7 +24,7 @@ pub struct Objection {
 impl From<ApplyError> for Objection {
     fn from(error: ApplyError) -> Objection {
         let refused = match &error {
-            ApplyError::Cell(CellError::Host(error)) => error.is_refused(),
+            ApplyError::UndoUnit(UndoUnitError::Host(error)) => error.is_refused(),
             _ => false,
         };
         let mends = match refused {
@@ -67,7 +67,7 @@ impl Reader<'_> {
                 .unwrap_or_else(|error| vec![error.into()]),
             Ok((knob, means)) => {
                 let mut objections: Vec<Objection> = Vec::new();
-                if let Means::Whole(Cell::Storage { table, .. }) = &means {
+                if let Means::Whole(UndoUnit::Storage { table, .. }) = &means {
                     objections.extend(self.of_owner(table).unwrap_or_else(|error| Some(error.into())));
                 }
                 objections.extend(self.check_means(knob, setting, means).err().map(Objection::from));
@@ -156,8 +156,8 @@ impl Reader<'_> {
         let Some(data) = &self.target()?.data else {
             return Ok(in_auto_conf(server, name)?);
         };
-        match (Cell::AutoConf { data: data.clone() }).capture(self.site())? {
-            Captured::AutoConf(text) => {
+        match (UndoUnit::AutoConf { data: data.clone() }).capture(self.access())? {
+            SavedState::AutoConf(text) => {
                 let value = autoconf::parse(&text).remove(name);
                 Ok(value.map(|value| one_spelling(name, &value)))
             }

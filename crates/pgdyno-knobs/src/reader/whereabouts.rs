@@ -33,7 +33,7 @@ impl Place {
         });
         match pattern.filter(|_| files.len() > 1) {
             Some(pattern) => Place::Files(vec![pattern]),
-            None => Place::Files(files.into_iter().map(|(spot, _)| spot.path).collect()),
+            None => Place::Files(files.into_iter().map(|(address, _)| address.path).collect()),
         }
     }
 }

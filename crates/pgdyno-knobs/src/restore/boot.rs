@@ -1,8 +1,8 @@
 //! What the boots since have made of the changes of a journal.
 
 use super::Group;
-use crate::cell::{Captured, Cell, KernelFile};
 use crate::persist::set_at_boot;
+use crate::undo::{KernelFile, SavedState, UndoUnit};
 
 /// Whether there was one, and what it set again.
 pub(crate) struct Boot {
@@ -16,7 +16,7 @@ impl Boot {
     pub(crate) fn of(groups: &[Group], rebooted: bool) -> Boot {
         let own = groups
             .iter()
-            .filter(|group| matches!(group.cell, Cell::OwnFile { .. }));
+            .filter(|group| matches!(group.unit, UndoUnit::OwnFile { .. }));
         let last = own.filter_map(|group| group.writes.last()?.value.as_deref());
         Boot {
             rebooted,
@@ -24,9 +24,9 @@ impl Boot {
         }
     }
 
-    /// Whether a boot sets something of the cell.
-    pub(crate) fn sets(&self, cell: &Cell) -> bool {
-        let Cell::Files { files, .. } = cell else {
+    /// Whether a boot sets something of the undo unit.
+    pub(crate) fn sets(&self, unit: &UndoUnit) -> bool {
+        let UndoUnit::Files { files, .. } = unit else {
             return false;
         };
         let mut paths = self.persisted.iter().map(|(path, _)| path);
@@ -40,23 +40,23 @@ impl Boot {
             .any(|(path, set)| file.is_some_and(|file| file.path == *path) && value == Some(set.as_str()))
     }
 
-    /// Whether a boot has set something of the cell, which is in the state `now`.
-    pub(super) fn has_set_some(&self, cell: Option<&Cell>, now: Option<&Captured>) -> bool {
-        let (Some(Cell::Files { files, .. }), Some(now)) = (cell, now) else {
+    /// Whether a boot has set something of the undo unit, which is in the state `now`.
+    pub(super) fn has_set_some(&self, unit: Option<&UndoUnit>, now: Option<&SavedState>) -> bool {
+        let (Some(UndoUnit::Files { files, .. }), Some(now)) = (unit, now) else {
             return false;
         };
         let mut files = files.iter().enumerate();
         files.any(|(at, file)| self.has_set(Some(file), now.value(at)))
     }
 
-    /// The state `now` of a group's cell without what a boot has set of it: that is as before, and so is what the kernel has set
+    /// The state `now` of a group's undo unit without what a boot has set of it: that is as before, and so is what the kernel has set
     /// again beside it as it did then. Everything else was set by this boot or by someone since, and stays.
-    pub(super) fn without_its(&self, group: &Group, now: &Captured) -> Captured {
-        let Cell::Files {
+    pub(super) fn without_its(&self, group: &Group, now: &SavedState) -> SavedState {
+        let UndoUnit::Files {
             files,
             leads,
             counterparts: false,
-        } = &group.cell
+        } = &group.unit
         else {
             return group.first.clone();
         };
@@ -73,11 +73,11 @@ impl Boot {
 #[cfg(test)]
 mod tests {
     use crate::catalogue::Catalogue;
-    use crate::cell::{Captured, Cell, Form, KernelFile};
     use crate::journal::{Content, Entry, Purpose};
     use crate::persist::{Persisted, TMPFILES_FILE};
     use crate::restore::{Outcome, Restorer};
     use crate::status::Standing;
+    use crate::undo::{Form, KernelFile, SavedState, UndoUnit};
     use pgdyno_host::LocalHost;
     use std::fs;
 
@@ -99,23 +99,23 @@ mod tests {
             form: Form::Plain,
             device: None,
         };
-        let cell = Cell::Files {
+        let unit = UndoUnit::Files {
             files: vec![file(SCHEDULER), file(REQUESTS)],
             leads: 1,
             counterparts: false,
         };
         let state = |scheduler: &str, requests: &str| {
-            Captured::Files(vec![Some(scheduler.into()), Some(requests.into())])
+            SavedState::Files(vec![Some(scheduler.into()), Some(requests.into())])
         };
-        let intent = |knob: &str, before: Captured, writing: &str, file: usize| Entry::Intent {
+        let intent = |knob: &str, before: SavedState, writing: &str, file: usize| Entry::Intent {
             knob: knob.into(),
-            cell: cell.clone(),
+            unit: unit.clone(),
             before,
             writing: Some(writing.into()),
             file,
             again: false,
         };
-        let done = |after: Captured| Entry::Done { after };
+        let done = |after: SavedState| Entry::Done { after };
         let persisted = Persisted {
             files: vec![
                 (SCHEDULER.to_owned(), set.0.to_owned()),
@@ -134,10 +134,10 @@ mod tests {
                 done(state(set.0, set.1)),
                 Entry::Intent {
                     knob: TMPFILES_FILE.into(),
-                    cell: Cell::OwnFile {
+                    unit: UndoUnit::OwnFile {
                         path: TMPFILES_FILE.into(),
                     },
-                    before: Captured::OwnFile(None),
+                    before: SavedState::OwnFile(None),
                     writing: Some(own),
                     file: 0,
                     again: false,

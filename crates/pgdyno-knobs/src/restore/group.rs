@@ -1,9 +1,9 @@
-//! What a journal has changed of one cell: its state before, what was written, and which states are ours.
+//! What a journal has changed of one undo unit: its state before, what was written, and which states are ours.
 
 use super::{Outcome, PutBack, UNDONE_BY_REBOOT};
-use crate::cell::{Captured, Cell, shown};
 use crate::journal::{Content, Entry};
 use crate::reader::{DEFAULT, is_same_state};
+use crate::undo::{SavedState, UndoUnit, shown};
 use pgdyno_server::autoconf;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +13,19 @@ pub(crate) struct Written {
     pub(crate) knob: String,
     /// Value that was written; `None` where a parameter was removed.
     pub(crate) value: Option<String>,
-    /// Which of the cell's files it went to.
+    /// Which of the undo unit's files it went to.
     pub(crate) file: usize,
-    /// State of the cell before this write.
-    before: Captured,
+    /// State of the undo unit before this write.
+    before: SavedState,
 }
 
-/// All changes to one cell.
+/// All changes to one undo unit.
 #[derive(Clone)]
 pub(crate) struct Group {
-    pub(crate) cell: Cell,
-    pub(crate) first: Captured,
+    pub(crate) unit: UndoUnit,
+    pub(crate) first: SavedState,
     /// States that are ours, before or after a write.
-    pub(crate) known: Vec<Captured>,
+    pub(crate) known: Vec<SavedState>,
     /// What was written, in order.
     pub(crate) writes: Vec<Written>,
     /// Whether the last write was announced and not said to be done: it may be done in part.
@@ -36,7 +36,7 @@ pub(crate) struct Group {
     pub(crate) is_proven: bool,
 }
 
-/// The changes of a journal by cell, in the order in which the cells were touched first.
+/// The changes of a journal by undo unit, in the order in which the undo units were touched first.
 pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut last: Option<usize> = None;
@@ -44,7 +44,7 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
         match entry {
             Entry::Intent {
                 knob,
-                cell,
+                unit,
                 before,
                 writing,
                 file,
@@ -52,10 +52,10 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
             } => {
                 let at = groups
                     .iter()
-                    .position(|group| group.cell == *cell)
+                    .position(|group| group.unit == *unit)
                     .unwrap_or_else(|| {
                         groups.push(Group {
-                            cell: cell.clone(),
+                            unit: unit.clone(),
                             first: before.clone(),
                             known: Vec::new(),
                             writes: Vec::new(),
@@ -93,8 +93,8 @@ impl Group {
     /// Where several files set the same ones again, each knob's with these: what somebody else does to one of them is no reason to leave
     /// another one.
     fn by_knob(self) -> Vec<Group> {
-        let leads = match &self.cell {
-            Cell::Files { leads, .. } if *leads > 1 => *leads,
+        let leads = match &self.unit {
+            UndoUnit::Files { leads, .. } if *leads > 1 => *leads,
             _ => return vec![self],
         };
         let of_knob = |knob: String| {
@@ -110,7 +110,7 @@ impl Group {
             if let Some(write) = its().next().filter(|_| own < leads) {
                 first.take(&write.before, own);
             }
-            let part = |state: &Captured| state.part(&self.cell, own);
+            let part = |state: &SavedState| state.part(&self.unit, own);
             let writes = its().filter_map(|write| {
                 Some(Written {
                     file: in_part(write.file)?,
@@ -118,7 +118,7 @@ impl Group {
                 })
             });
             Group {
-                cell: self.cell.part(own),
+                unit: self.unit.part(own),
                 first: part(&first),
                 known: self.known.iter().map(part).collect(),
                 writes: writes.collect(),
@@ -136,7 +136,7 @@ impl Group {
         self.line_of(&knob, outcome, detail)
     }
 
-    /// A line for each knob of the cell.
+    /// A line for each knob of the undo unit.
     pub(super) fn lines(&self, outcome: Outcome, detail: Option<&str>) -> Vec<PutBack> {
         let names = self.names().into_iter().rev();
         names
@@ -145,7 +145,7 @@ impl Group {
     }
 
     /// The same where a boot has set some of its files again, and only these were written back.
-    pub(super) fn lines_of_parts(&self, before: &Captured, target: &Captured) -> Vec<PutBack> {
+    pub(super) fn lines_of_parts(&self, before: &SavedState, target: &SavedState) -> Vec<PutBack> {
         let names = self.names().into_iter().rev();
         names
             .map(|knob| {
@@ -190,7 +190,7 @@ impl Group {
         names
     }
 
-    /// Which of the cell's files is a knob's own.
+    /// Which of the undo unit's files is a knob's own.
     pub(crate) fn file_of(&self, knob: &str) -> usize {
         let write = self.writes.iter().find(|write| write.knob == knob);
         write.map_or(0, |write| write.file)
@@ -198,22 +198,22 @@ impl Group {
 
     /// The place of a knob's own file.
     pub(crate) fn place_of(&self, knob: &str) -> String {
-        match &self.cell {
-            Cell::Files { files, .. } => files.get(self.file_of(knob)).map(|file| file.path.clone()),
+        match &self.unit {
+            UndoUnit::Files { files, .. } => files.get(self.file_of(knob)).map(|file| file.path.clone()),
             _ => None,
         }
-        .unwrap_or_else(|| self.cell.place())
+        .unwrap_or_else(|| self.unit.place())
     }
 
-    /// What a knob is in a state of the cell; both, of counterparts.
-    pub(crate) fn shown_of(&self, knob: &str, state: &Captured) -> String {
-        match (&self.cell, state) {
+    /// What a knob is in a state of the undo unit; both, of counterparts.
+    pub(crate) fn shown_of(&self, knob: &str, state: &SavedState) -> String {
+        match (&self.unit, state) {
             // What the kernel keeps beside it is not what was asked for.
             (
-                Cell::Files {
+                UndoUnit::Files {
                     counterparts: false, ..
                 },
-                Captured::Files(values),
+                SavedState::Files(values),
             ) => values
                 .get(self.file_of(knob))
                 .cloned()
@@ -225,7 +225,7 @@ impl Group {
 
     /// What was changed of what is there now: a server that was started again has CPUs of its own, and what they were before ours
     /// stands where it was bound first. `None` where nothing of it was changed.
-    pub(crate) fn of(&self, now: &Captured) -> Option<Group> {
+    pub(crate) fn of(&self, now: &SavedState) -> Option<Group> {
         let mut states = std::iter::once(&self.first).chain(&self.known);
         let first = states.find(|state| !state.is_of_another_server(now))?;
         Some(Group {
@@ -235,14 +235,14 @@ impl Group {
     }
 
     /// The state from before, of those of its parts that are still there: partitions come and go.
-    pub(super) fn first_of_what_is_there(&self, now: &Captured) -> Captured {
+    pub(super) fn first_of_what_is_there(&self, now: &SavedState) -> SavedState {
         match (&self.first, now) {
-            (Captured::Storage(first), Captured::Storage(now)) => {
+            (SavedState::Storage(first), SavedState::Storage(now)) => {
                 let rows = now.iter().map(|(what, value)| {
                     let before = first.iter().find(|(other, _)| other == what);
                     before.cloned().unwrap_or_else(|| (what.clone(), value.clone()))
                 });
-                Captured::Storage(rows.collect())
+                SavedState::Storage(rows.collect())
             }
             (first, _) => first.clone(),
         }
@@ -251,49 +251,49 @@ impl Group {
     /// The last value that was set: going back to the one from before, in between trials, is none of interest.
     pub(crate) fn last_write(&self, knob: &str) -> Option<String> {
         let from_before = |value: &String| match &self.first {
-            Captured::Files(values) => values
+            SavedState::Files(values) => values
                 .get(self.file_of(knob))
                 .is_some_and(|first| first.as_ref() == Some(value)),
-            Captured::AutoConf(text) => autoconf::parse(text).get(knob) == Some(value),
-            Captured::Parameter(first) => first.as_ref() == Some(value),
+            SavedState::AutoConf(text) => autoconf::parse(text).get(knob) == Some(value),
+            SavedState::Parameter(first) => first.as_ref() == Some(value),
             first => shown(first) == *value,
         };
         let written = self.writes.iter().rev().filter(|write| write.knob == knob);
         let last = written
             .filter_map(|write| write.value.clone())
             .find(|value| !from_before(value));
-        match &self.cell {
-            Cell::OwnFile { .. } => last.map(|text| shown(&Captured::OwnFile(Some(text)))),
+        match &self.unit {
+            UndoUnit::OwnFile { .. } => last.map(|text| shown(&SavedState::OwnFile(Some(text)))),
             _ => last,
         }
     }
 
     /// A state that the journal knows, or one that a write that was cut short can have made.
-    pub(crate) fn is_ours(&self, now: &Captured) -> bool {
+    pub(crate) fn is_ours(&self, now: &SavedState) -> bool {
         if self.known.iter().any(|known| is_same_state(known, now)) {
             return true;
         }
         let written = |value: &Option<String>| self.writes.iter().any(|write| write.value == *value);
         let now = match now {
-            Captured::Files(now) => now,
-            Captured::Parameter(value) => return self.cut_short && written(value),
-            Captured::Storage(rows) => return rows.iter().all(|row| self.is_our_row(row)),
+            SavedState::Files(now) => now,
+            SavedState::Parameter(value) => return self.cut_short && written(value),
+            SavedState::Storage(rows) => return rows.iter().all(|row| self.is_our_row(row)),
             // Between two states while it moves; else where it was to go.
-            Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => return self.cut_short,
+            SavedState::WalDirectory(Some(path)) if path.as_os_str().is_empty() => return self.cut_short,
             // A file that is not in use yet, or was not in use any more when the machine went down.
-            Captured::Swap(Some(file)) if file.bytes == 0 => return true,
+            SavedState::Swap(Some(file)) if file.bytes == 0 => return true,
             // A file is taken away before it is made again.
-            Captured::Swap(None) => return self.cut_short,
-            Captured::WalDirectory(_) | Captured::Swap(_) | Captured::Affinity { .. } => {
+            SavedState::Swap(None) => return self.cut_short,
+            SavedState::WalDirectory(_) | SavedState::Swap(_) | SavedState::Affinity { .. } => {
                 return self.cut_short && written(&Some(shown(now)));
             }
-            Captured::OwnFile(content) => return self.cut_short && written(content),
+            SavedState::OwnFile(content) => return self.cut_short && written(content),
             // The mark says whose they are; and of objects that are only listed nothing is written.
-            Captured::Made(_) | Captured::Objects(_) => return true,
-            Captured::AutoConf(_) | Captured::Held => return false,
+            SavedState::Made(_) | SavedState::Objects(_) => return true,
+            SavedState::AutoConf(_) | SavedState::Held => return false,
         };
-        let (leads, counterparts) = match &self.cell {
-            Cell::Files {
+        let (leads, counterparts) = match &self.unit {
+            UndoUnit::Files {
                 leads, counterparts, ..
             } => (*leads, *counterparts),
             _ => (1, false),
@@ -321,8 +321,8 @@ impl Group {
 
     /// A part of a table that is as the journal knows it, or as a write that was cut short has made it; or a new one.
     fn is_our_row(&self, row: &(String, Option<String>)) -> bool {
-        let rows = |state: &Captured| match state {
-            Captured::Storage(rows) => rows.clone(),
+        let rows = |state: &SavedState| match state {
+            SavedState::Storage(rows) => rows.clone(),
             _ => Vec::new(),
         };
         let is_known = self.known.iter().any(|known| rows(known).contains(row));
@@ -394,15 +394,15 @@ impl Content {
         let are_two_servers = matches!(keys, (Some(one), Some(other)) if one != other);
         ours.iter().find_map(|group| {
             // A parameter of that name is another server's too.
-            let is_apart =
-                matches!(group.cell, Cell::Parameter { .. } | Cell::Storage { .. }) && are_two_servers;
+            let is_apart = matches!(group.unit, UndoUnit::Parameter { .. } | UndoUnit::Storage { .. })
+                && are_two_servers;
             let other = theirs
                 .iter()
-                .find(|other| !is_apart && other.cell.meets(&group.cell))?;
+                .find(|other| !is_apart && other.unit.meets(&group.unit))?;
             let mut names = group.names().into_iter();
-            match group.cell {
+            match group.unit {
                 // A file that is restored parameter by parameter.
-                Cell::AutoConf { .. } => names.find(|name| other.names().contains(name)),
+                UndoUnit::AutoConf { .. } => names.find(|name| other.names().contains(name)),
                 _ => names.next(),
             }
         })

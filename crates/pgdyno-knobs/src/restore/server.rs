@@ -2,8 +2,8 @@
 
 use super::group::Group;
 use super::{Outcome, PutBack, Restorer, foreign_words};
-use crate::cell::{Captured, Cell, CellError, ServerRef, in_auto_conf};
 use crate::journal::Content;
+use crate::undo::{SavedState, ServerRef, UndoUnit, UndoUnitError, in_auto_conf};
 use pgdyno_sandbox::{Control, Sandbox, State};
 use pgdyno_server::{
     Conninfo, Found, Postmaster, Server, ServerError, alter_system_reset, alter_system_set, pause, reload,
@@ -141,9 +141,11 @@ impl Restorer<'_> {
     }
 
     pub(super) fn undo_server(&self, group: &Group, server: Option<&ServerRef>) -> Vec<PutBack> {
-        match (&group.cell, &group.first) {
-            (Cell::AutoConf { data }, Captured::AutoConf(first)) => self.undo_auto_conf(group, data, first),
-            (Cell::Parameter { name }, Captured::Parameter(first)) => {
+        match (&group.unit, &group.first) {
+            (UndoUnit::AutoConf { data }, SavedState::AutoConf(first)) => {
+                self.undo_auto_conf(group, data, first)
+            }
+            (UndoUnit::Parameter { name }, SavedState::Parameter(first)) => {
                 let Some(ServerRef::Address { conninfo, .. }) = server else {
                     return vec![group.line(Outcome::Failed, Some("the journal names no server".into()))];
                 };
@@ -153,7 +155,7 @@ impl Restorer<'_> {
                     .and_then(|mut server| self.undo_parameter(&mut server, group, name, first.as_deref()));
                 vec![done.unwrap_or_else(|error| group.line(Outcome::Failed, Some(error.to_string())))]
             }
-            _ => vec![group.line(Outcome::Failed, Some(CellError::Mixed.to_string()))],
+            _ => vec![group.line(Outcome::Failed, Some(UndoUnitError::Mixed.to_string()))],
         }
     }
 
@@ -168,7 +170,7 @@ impl Restorer<'_> {
         if now.as_deref() == first {
             return Ok(group.line(Outcome::Already, None));
         }
-        if !self.force && !group.is_ours(&Captured::Parameter(now.clone())) {
+        if !self.force && !group.is_ours(&SavedState::Parameter(now.clone())) {
             return Ok(group.line(Outcome::Left, Some(foreign_words(now.as_deref()))));
         }
         match first {

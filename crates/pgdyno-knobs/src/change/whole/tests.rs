@@ -141,7 +141,7 @@ fn treat(changer: &mut Changer<'_>, cpus: Option<&str>) {
             knob: KNOB.to_owned(),
             value: cpus.to_owned(),
         },
-        cell: Cell::Affinity {
+        unit: UndoUnit::Affinity {
             data: Path::new("/data").to_owned(),
         },
     });

@@ -6,7 +6,8 @@ use crate::exit;
 use crate::failure::{Failure, Result, Usage};
 use crate::show;
 use pgdyno_knobs::{
-    CellError, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, Standing, StatusLine,
+    ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, Standing, StatusLine,
+    UndoUnitError,
 };
 use pgdyno_serve::Changed;
 use pgdyno_serve::document::ChangedBy;
@@ -153,7 +154,7 @@ fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
     let mut alone = content.clone();
     alone.purpose.server = None;
     let mut lines = restorer.status(&alone);
-    let no_server = CellError::NoServer.to_string();
+    let no_server = UndoUnitError::NoServer.to_string();
     for line in &mut lines {
         if line.why.as_ref() == Some(&no_server) {
             line.why = Some(NOT_ASKED.to_owned());

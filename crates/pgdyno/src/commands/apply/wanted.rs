@@ -3,7 +3,7 @@
 use crate::commands::profile::{self, Looked};
 use crate::context::Context;
 use crate::failure::{Failure, Result, Several, Usage};
-use pgdyno_knobs::{ApplyError, CellError, Objection, Reader, Setting};
+use pgdyno_knobs::{ApplyError, Objection, Reader, Setting, UndoUnitError};
 use pgdyno_record::ErrorClass;
 use pgdyno_sandbox::ControlError;
 
@@ -137,7 +137,7 @@ impl Trouble {
             mends = vec!["--allow-restart --restart-command COMMAND".to_owned()];
         }
         // Its hint says more: which files not even root may have.
-        if matches!(&error, ApplyError::Cell(CellError::Host(error)) if error.is_refused()) {
+        if matches!(&error, ApplyError::UndoUnit(UndoUnitError::Host(error)) if error.is_refused()) {
             mends.clear();
         }
         let what = format!("{} = {}", setting.knob, setting.value);

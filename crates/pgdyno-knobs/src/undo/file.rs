@@ -1,4 +1,4 @@
-//! A kernel file of a cell: how it is read, and where it is after its device was given another name.
+//! A kernel file of an undo unit: how it is read, and where it is after its device was given another name.
 
 use crate::catalogue::{Kind, Knob};
 use pgdyno_host::{HostAccess, HostError, block};
@@ -23,7 +23,7 @@ pub(crate) fn form_of(knob: &Knob) -> Form {
     }
 }
 
-/// How a file is read that no knob of the cell's names: by what stands in it.
+/// How a file is read that no knob of the undo unit's names: by what stands in it.
 pub(crate) fn form_in(host: &dyn HostAccess, path: &str) -> Form {
     let text = host.read(path).unwrap_or_default();
     if text
@@ -36,7 +36,7 @@ pub(crate) fn form_in(host: &dyn HostAccess, path: &str) -> Form {
     }
 }
 
-/// A kernel file of a cell.
+/// A kernel file of an undo unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelFile {

@@ -1,4 +1,4 @@
-//! Why a cell could not be read or written.
+//! Why an undo unit could not be read or written.
 
 use crate::catalogue::CatalogueError;
 use pgdyno_host::HostError;
@@ -6,9 +6,9 @@ use pgdyno_record::ErrorClass;
 use pgdyno_server::ServerError;
 use std::path::PathBuf;
 
-/// Why a cell could not be read or written.
+/// Why an undo unit could not be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum CellError {
+pub enum UndoUnitError {
     /// A kernel file could not be read or written.
     #[error(transparent)]
     Host(#[from] HostError),
@@ -58,17 +58,17 @@ pub enum CellError {
     /// Commits would go into files that are being taken away.
     #[error("the WAL is not moved while the server runs")]
     Running,
-    /// The journal holds a state that does not belong to its cell.
+    /// The journal holds a state that does not belong to its undo unit.
     #[error("the journal mixes up two kinds of state")]
     Mixed,
 }
 
-impl CellError {
+impl UndoUnitError {
     /// That of what it holds.
     pub fn class(&self) -> ErrorClass {
         match self {
-            CellError::Catalogue(error) => error.class(),
-            CellError::Server(error) => error.class(),
+            UndoUnitError::Catalogue(error) => error.class(),
+            UndoUnitError::Server(error) => error.class(),
             _ => ErrorClass::Failed,
         }
     }
@@ -76,9 +76,9 @@ impl CellError {
     /// What mends it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            CellError::Host(error) => hint_of_host(error),
-            CellError::Catalogue(error) => error.hint(),
-            CellError::Server(error) => error.hint(),
+            UndoUnitError::Host(error) => hint_of_host(error),
+            UndoUnitError::Catalogue(error) => error.hint(),
+            UndoUnitError::Server(error) => error.hint(),
             _ => None,
         }
     }

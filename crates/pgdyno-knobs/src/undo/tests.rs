@@ -4,11 +4,11 @@ use super::*;
 use pgdyno_host::LocalHost;
 use std::fs;
 
-fn captured(values: &[&str]) -> Captured {
-    Captured::Files(values.iter().map(|v| Some((*v).to_owned())).collect())
+fn saved(values: &[&str]) -> SavedState {
+    SavedState::Files(values.iter().map(|v| Some((*v).to_owned())).collect())
 }
 
-fn pair() -> Cell {
+fn pair() -> UndoUnit {
     cell_of(&machine(), "vm.dirty_bytes")
 }
 
@@ -35,47 +35,47 @@ fn machine() -> tempfile::TempDir {
     dir
 }
 
-fn cell_of(machine: &tempfile::TempDir, setting: &str) -> Cell {
+fn cell_of(machine: &tempfile::TempDir, setting: &str) -> UndoUnit {
     let host = LocalHost::at(machine.path());
     let catalogue = Catalogue::shipped().unwrap();
-    let ground = Ground {
+    let context = HostContext {
         host: &host,
         data: None,
         postmaster: None,
     };
     let knob = catalogue.get(setting).unwrap();
-    let spots = ground.spots(knob, setting).unwrap();
-    Cell::of_kernel_knob(&ground, &catalogue, knob, &spots[0]).unwrap()
+    let resolved = context.resolved(knob, setting).unwrap();
+    UndoUnit::of_kernel_knob(&context, &catalogue, knob, &resolved[0]).unwrap()
 }
 
 /// Traps 1 and 2: counterparts are undone through the one that was not zero.
 #[test]
 fn of_counterparts_the_one_that_was_not_zero_is_written_back() {
-    let cell = pair();
+    let unit = pair();
     let ratio = ("/proc/sys/vm/dirty_ratio".to_owned(), "20".to_owned());
-    assert_eq!(cell.writes_back(&captured(&["0", "20"])), [ratio]);
+    assert_eq!(unit.writes_back(&saved(&["0", "20"])), [ratio]);
     let bytes = ("/proc/sys/vm/dirty_bytes".to_owned(), "4096".to_owned());
-    assert_eq!(cell.writes_back(&captured(&["4096", "0"])), [bytes]);
-    let both = cell.writes_back(&captured(&["0", "0"]));
+    assert_eq!(unit.writes_back(&saved(&["4096", "0"])), [bytes]);
+    let both = unit.writes_back(&saved(&["0", "0"]));
     assert_eq!(both, [("/proc/sys/vm/dirty_ratio".to_owned(), "0".to_owned())]);
 }
 
 #[test]
 fn what_a_scheduler_resets_has_the_schedulers_cell() {
     let machine = machine();
-    let cell = |id: &str| cell_of(&machine, id);
-    assert_eq!(cell("block.nr_requests@vda"), cell("block.scheduler@vda"));
-    assert_ne!(cell("block.read_ahead_kb@vda"), cell("block.scheduler@vda"));
+    let unit = |id: &str| cell_of(&machine, id);
+    assert_eq!(unit("block.nr_requests@vda"), unit("block.scheduler@vda"));
+    assert_ne!(unit("block.read_ahead_kb@vda"), unit("block.scheduler@vda"));
 }
 
 /// Whichever of them is written, the kernel keeps more memory free: that goes back after all of them.
 #[test]
 fn what_sets_the_same_file_anew_is_one_cell() {
     let machine = machine();
-    let cell = cell_of(&machine, "transparent_hugepage.enabled");
-    assert_eq!(cell, cell_of(&machine, "transparent_hugepage.size_enabled@64"));
-    assert_eq!(cell, cell_of(&machine, "vm.min_free_kbytes"));
-    let writes = cell.writes_back(&captured(&["never", "never", "never", "30000"]));
+    let unit = cell_of(&machine, "transparent_hugepage.enabled");
+    assert_eq!(unit, cell_of(&machine, "transparent_hugepage.size_enabled@64"));
+    assert_eq!(unit, cell_of(&machine, "vm.min_free_kbytes"));
+    let writes = unit.writes_back(&saved(&["never", "never", "never", "30000"]));
     let (last, before) = writes.split_last().unwrap();
     assert_eq!(last.0, "/proc/sys/vm/min_free_kbytes");
     assert_eq!(before.len(), 3);
@@ -89,8 +89,8 @@ fn either_counterpart_has_the_same_cell() {
 /// Trap 17: the scheduler is written back first, then what it has set again.
 #[test]
 fn a_scheduler_brings_back_what_it_resets() {
-    let cell = cell_of(&machine(), "block.scheduler@vda");
-    let writes = cell.writes_back(&captured(&["mq-deadline", "256"]));
+    let unit = cell_of(&machine(), "block.scheduler@vda");
+    let writes = unit.writes_back(&saved(&["mq-deadline", "256"]));
     let paths: Vec<&str> = writes.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(
         paths,
@@ -107,31 +107,31 @@ fn a_disk_that_was_renamed_is_found_and_one_that_is_gone_is_missed() {
     let machine = machine();
     let (block, host) = (machine.path().join("sys/block"), LocalHost::at(machine.path()));
     fs::write(block.join("vda/wwid"), "naa.5000c500\n").unwrap();
-    let cell = cell_of(&machine, "block.read_ahead_kb@vda");
-    assert_eq!(cell.today(&host).unwrap(), cell);
+    let unit = cell_of(&machine, "block.read_ahead_kb@vda");
+    assert_eq!(unit.today(&host).unwrap(), unit);
     fs::rename(block.join("vda"), block.join("vdb")).unwrap();
     // Another disk has the name now.
     fs::create_dir_all(block.join("vda/queue")).unwrap();
     fs::write(block.join("vda/wwid"), "naa.other\n").unwrap();
     assert_eq!(
-        cell.today(&host).unwrap().place(),
+        unit.today(&host).unwrap().place(),
         "/sys/block/vdb/queue/read_ahead_kb"
     );
     fs::remove_dir_all(block.join("vdb")).unwrap();
-    assert!(cell.today(&host).is_none());
+    assert!(unit.today(&host).is_none());
 }
 
 /// Trap 8, and trap 7 for the missing companions.
 #[test]
 fn bracket_lists_are_read_and_missing_companions_are_none() {
     let machine = machine();
-    let cell = cell_of(&machine, "block.scheduler@vda");
+    let unit = cell_of(&machine, "block.scheduler@vda");
     fs::remove_file(machine.path().join("sys/block/vda/queue/nr_requests")).unwrap();
     let host = LocalHost::at(machine.path());
-    let site = Site {
+    let access = TargetAccess {
         host: &host,
         conninfo: None,
     };
-    let expected = Captured::Files(vec![Some("mq-deadline".into()), None]);
-    assert_eq!(cell.capture(site).unwrap(), expected);
+    let expected = SavedState::Files(vec![Some("mq-deadline".into()), None]);
+    assert_eq!(unit.capture(access).unwrap(), expected);
 }

@@ -1,6 +1,6 @@
 //! The CPUs that a server's processes run on. Processes that it starts later inherit them from the first one.
 
-use super::{Captured, CellError};
+use super::{SavedState, UndoUnitError};
 use pgdyno_host::{HostAccess, HostError, children, cpus_of};
 use pgdyno_server::Postmaster;
 use std::path::Path;
@@ -8,17 +8,17 @@ use std::path::Path;
 /// Sessions that are begun while the processes are bound have to be found in another round.
 const ROUNDS: u32 = 5;
 
-pub(crate) fn capture(host: &dyn HostAccess, data: &Path) -> Result<Captured, CellError> {
+pub(crate) fn capture(host: &dyn HostAccess, data: &Path) -> Result<SavedState, UndoUnitError> {
     let state = Postmaster::of_data(host, data)
         .ok()
         .map(|found| (found.pid, found.started_ticks, cpus_of(host, found.pid)));
     Ok(match state {
-        Some((pid, started, cpus)) => Captured::Affinity {
+        Some((pid, started, cpus)) => SavedState::Affinity {
             pid: Some(pid),
             started,
             cpus: cpus?,
         },
-        None => Captured::Affinity {
+        None => SavedState::Affinity {
             pid: None,
             started: 0,
             cpus: String::new(),

@@ -1,4 +1,4 @@
-//! A cell: what is saved and written back together, and the state it was in.
+//! A undo unit: what is saved and written back together, and the state it was in.
 //!
 //! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O scheduler sets
 //! nr_requests again, and a bad parameter that keeps the server from starting can only be undone in the file.
@@ -9,11 +9,11 @@ mod file;
 pub(crate) mod swap;
 pub(crate) mod wal;
 
-pub use error::CellError;
+pub use error::UndoUnitError;
 pub(crate) use file::{Form, KernelFile, form_in, form_of, read_value};
 
+use crate::address::{HostContext, ResolvedAddress};
 use crate::catalogue::{Catalogue, CatalogueError, Knob};
-use crate::place::{Ground, Spot};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
     Conninfo, DatabaseObject, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf,
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use swap::SwapFile;
 
-/// Which server a cell belongs to, without any secret.
+/// Which server an undo unit belongs to, without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum ServerRef {
@@ -53,17 +53,17 @@ impl ServerRef {
     }
 }
 
-/// Where a cell is to be read and written.
+/// Where an undo unit is to be read and written.
 #[derive(Clone, Copy)]
-pub(crate) struct Site<'a> {
+pub(crate) struct TargetAccess<'a> {
     pub(crate) host: &'a dyn HostAccess,
     /// The server, for what is asked of it.
     pub(crate) conninfo: Option<&'a Conninfo>,
 }
 
-impl Site<'_> {
-    fn server(&self) -> Result<Server, CellError> {
-        let conninfo = self.conninfo.ok_or(CellError::NoServer)?;
+impl TargetAccess<'_> {
+    fn server(&self) -> Result<Server, UndoUnitError> {
+        let conninfo = self.conninfo.ok_or(UndoUnitError::NoServer)?;
         Ok(Server::connect(conninfo)?)
     }
 }
@@ -75,7 +75,7 @@ pub(crate) const AUTO_CONF: &str = "postgresql.auto.conf";
 /// What is saved and written back together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub enum Cell {
+pub enum UndoUnit {
     /// Kernel files, written back in this order.
     Files {
         /// The files, those first whose writing sets others again.
@@ -142,11 +142,11 @@ pub enum Cell {
     },
 }
 
-/// The state of a cell.
+/// The state of an undo unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub enum Captured {
-    /// Values of the files in the cell's order; `None` where this kernel has no such file.
+pub enum SavedState {
+    /// Values of the files in the undo unit's order; `None` where this kernel has no such file.
     Files(Vec<Option<String>>),
     /// Text of postgresql.auto.conf.
     AutoConf(String),
@@ -186,27 +186,27 @@ fn places_of_part(leads: usize, files: usize, file: usize) -> Vec<usize> {
     }
 }
 
-impl Captured {
-    /// Its values in the part of a cell.
-    pub(crate) fn part(&self, cell: &Cell, file: usize) -> Captured {
-        let (Cell::Files { leads, .. }, Captured::Files(values)) = (cell, self) else {
+impl SavedState {
+    /// Its values in the part of an undo unit.
+    pub(crate) fn part(&self, unit: &UndoUnit, file: usize) -> SavedState {
+        let (UndoUnit::Files { leads, .. }, SavedState::Files(values)) = (unit, self) else {
             return self.clone();
         };
         let places = places_of_part(*leads, values.len(), file);
-        Captured::Files(places.into_iter().map(|at| values[at].clone()).collect())
+        SavedState::Files(places.into_iter().map(|at| values[at].clone()).collect())
     }
 
     /// The value of one of its files.
     pub(crate) fn value(&self, file: usize) -> Option<&str> {
         match self {
-            Captured::Files(values) => values.get(file)?.as_deref(),
+            SavedState::Files(values) => values.get(file)?.as_deref(),
             _ => None,
         }
     }
 
     /// Takes the value of one file over from another state.
-    pub(crate) fn take(&mut self, other: &Captured, file: usize) {
-        if let (Captured::Files(values), Captured::Files(others)) = (self, other)
+    pub(crate) fn take(&mut self, other: &SavedState, file: usize) {
+        if let (SavedState::Files(values), SavedState::Files(others)) = (self, other)
             && let (Some(value), Some(other)) = (values.get_mut(file), others.get(file))
         {
             value.clone_from(other);
@@ -214,10 +214,10 @@ impl Captured {
     }
 
     /// Whether both are the processors of a server that was started again between them, or that runs no more.
-    pub(crate) fn is_of_another_server(&self, now: &Captured) -> bool {
+    pub(crate) fn is_of_another_server(&self, now: &SavedState) -> bool {
         let (
-            Captured::Affinity { pid, started, .. },
-            Captured::Affinity {
+            SavedState::Affinity { pid, started, .. },
+            SavedState::Affinity {
                 pid: other,
                 started: began,
                 ..
@@ -239,34 +239,34 @@ fn is_one(leads: &usize) -> bool {
     *leads == 1
 }
 
-impl Cell {
-    /// The cell of a kernel knob's file on this host.
+impl UndoUnit {
+    /// The undo unit of a kernel knob's file on this host.
     pub(crate) fn of_kernel_knob(
-        ground: &Ground<'_>,
+        context: &HostContext<'_>,
         catalogue: &Catalogue,
         knob: &Knob,
-        spot: &Spot,
-    ) -> Result<Cell, CatalogueError> {
-        let host = ground.host;
+        address: &ResolvedAddress,
+    ) -> Result<UndoUnit, CatalogueError> {
+        let host = context.host;
         let file = |knob: &Knob, path: &str| KernelFile::new(host, path.to_owned(), form_of(knob));
         if let Some(other) = &knob.counterpart {
-            let mut files = vec![file(knob, &spot.path)];
+            let mut files = vec![file(knob, &address.path)];
             let other = catalogue.get(other)?;
             // A kernel without the other one has no pair.
-            for spot in ground.spots(other, &other.id).unwrap_or_default() {
-                files.push(file(other, &spot.path));
+            for address in context.resolved(other, &other.id).unwrap_or_default() {
+                files.push(file(other, &address.path));
             }
-            // The same cell whichever of the two is set.
+            // The same undo unit whichever of the two is set.
             files.sort_by(|a, b| a.path.cmp(&b.path));
-            return Ok(Cell::Files {
+            return Ok(UndoUnit::Files {
                 files,
                 leads: 1,
                 counterparts: true,
             });
         }
-        // A file that another knob sets again belongs to that one's cell: two cells with one file would take each other's
+        // A file that another knob sets again belongs to that one's undo unit: two undo units with one file would take each other's
         // values for those from before.
-        let instance = spot.name.split_once('@').map(|(_, instance)| instance);
+        let instance = address.name.split_once('@').map(|(_, instance)| instance);
         let owner = catalogue
             .iter()
             .filter(|owner| !owner.resets.is_empty())
@@ -275,30 +275,30 @@ impl Cell {
                     Some(instance) if owner.per == knob.per => format!("{}@{instance}", owner.id),
                     _ => owner.id.clone(),
                 };
-                let spots = ground.spots(owner, &name).ok()?;
-                spots
+                let resolved = context.resolved(owner, &name).ok()?;
+                resolved
                     .into_iter()
-                    .find(|owned| owned.resets.contains(&spot.path) || owned.alike.contains(&spot.path))
-                    .map(|spot| (owner, spot))
+                    .find(|owned| owned.resets.contains(&address.path) || owned.alike.contains(&address.path))
+                    .map(|address| (owner, address))
             });
         let (owner, lead) = match &owner {
             Some((owner, lead)) => (*owner, lead),
-            None => (knob, spot),
+            None => (knob, address),
         };
         let mut files = vec![file(owner, &lead.path)];
         for path in lead.alike.iter().chain(&lead.resets) {
             files.push(KernelFile::new(host, path.clone(), form_in(host, path)));
         }
-        Ok(Cell::Files {
+        Ok(UndoUnit::Files {
             files,
             leads: 1 + lead.alike.len(),
             counterparts: false,
         })
     }
 
-    /// Of files that set the same others again, one with these; another file by itself. Where there is one such file, the cell.
-    pub(crate) fn part(&self, file: usize) -> Cell {
-        let Cell::Files {
+    /// Of files that set the same others again, one with these; another file by itself. Where there is one such file, the undo unit.
+    pub(crate) fn part(&self, file: usize) -> UndoUnit {
+        let UndoUnit::Files {
             files,
             leads,
             counterparts,
@@ -306,7 +306,7 @@ impl Cell {
         else {
             return self.clone();
         };
-        Cell::Files {
+        UndoUnit::Files {
             files: places_of_part(*leads, files.len(), file)
                 .into_iter()
                 .map(|at| files[at].clone())
@@ -317,18 +317,18 @@ impl Cell {
     }
 
     /// Whether they are the same, or have a file in common.
-    pub(crate) fn meets(&self, other: &Cell) -> bool {
+    pub(crate) fn meets(&self, other: &UndoUnit) -> bool {
         match (self, other) {
-            (Cell::Files { files, .. }, Cell::Files { files: others, .. }) => files
+            (UndoUnit::Files { files, .. }, UndoUnit::Files { files: others, .. }) => files
                 .iter()
                 .any(|file| others.iter().any(|other| other.path == file.path)),
             _ => self == other,
         }
     }
 
-    /// The cell under the names that its devices have now; `None` where one is gone.
-    pub(crate) fn today(&self, host: &dyn HostAccess) -> Option<Cell> {
-        let Cell::Files {
+    /// The undo unit under the names that its devices have now; `None` where one is gone.
+    pub(crate) fn today(&self, host: &dyn HostAccess) -> Option<UndoUnit> {
+        let UndoUnit::Files {
             files,
             leads,
             counterparts,
@@ -340,7 +340,7 @@ impl Cell {
             let path = file.path_now(host)?;
             Some(KernelFile { path, ..file.clone() })
         });
-        Some(Cell::Files {
+        Some(UndoUnit::Files {
             files: files.collect::<Option<_>>()?,
             leads: *leads,
             counterparts: *counterparts,
@@ -349,21 +349,23 @@ impl Cell {
 
     /// Whether it is files of a control group.
     pub(crate) fn is_of_group(&self) -> bool {
-        matches!(self, Cell::Files { files, .. } if files.iter().any(|file| file.path.starts_with("/sys/fs/cgroup/")))
+        matches!(self, UndoUnit::Files { files, .. } if files.iter().any(|file| file.path.starts_with("/sys/fs/cgroup/")))
     }
 
     /// Whether it is the host's, and not one server's.
     pub(crate) fn is_of_host(&self) -> bool {
         matches!(
             self,
-            Cell::Files { .. } | Cell::Swap { .. } | Cell::OwnFile { .. } | Cell::Held { .. }
+            UndoUnit::Files { .. } | UndoUnit::Swap { .. } | UndoUnit::OwnFile { .. } | UndoUnit::Held { .. }
         )
     }
 
     /// The data directory of its server, where it names one.
     pub(crate) fn data(&self) -> Option<&Path> {
         match self {
-            Cell::AutoConf { data } | Cell::WalDirectory { data } | Cell::Affinity { data } => Some(data),
+            UndoUnit::AutoConf { data } | UndoUnit::WalDirectory { data } | UndoUnit::Affinity { data } => {
+                Some(data)
+            }
             _ => None,
         }
     }
@@ -372,58 +374,63 @@ impl Cell {
     pub(crate) fn lives_in_kernel(&self) -> bool {
         matches!(
             self,
-            Cell::Files { .. } | Cell::Affinity { .. } | Cell::Held { .. }
+            UndoUnit::Files { .. } | UndoUnit::Affinity { .. } | UndoUnit::Held { .. }
         )
     }
 
     /// Reads its state. A file may be missing on this kernel: then there is nothing to write back.
-    pub(crate) fn capture(&self, site: Site<'_>) -> Result<Captured, CellError> {
+    pub(crate) fn capture(&self, access: TargetAccess<'_>) -> Result<SavedState, UndoUnitError> {
         Ok(match self {
-            Cell::Files { files, .. } => {
+            UndoUnit::Files { files, .. } => {
                 let mut values = Vec::new();
                 for file in files {
-                    match read_value(site.host, file) {
+                    match read_value(access.host, file) {
                         Ok(value) => values.push(Some(value)),
                         Err(HostError::Missing { .. }) => values.push(None),
                         Err(error) => return Err(error.into()),
                     }
                 }
-                Captured::Files(values)
+                SavedState::Files(values)
             }
-            Cell::AutoConf { data } => {
+            UndoUnit::AutoConf { data } => {
                 let path = autoconf::path_in(data);
-                let bytes = autoconf::read(data).map_err(|source| CellError::AutoConf {
+                let bytes = autoconf::read(data).map_err(|source| UndoUnitError::AutoConf {
                     path: path.clone(),
                     action: "read",
                     source,
                 })?;
-                let text = String::from_utf8(bytes).map_err(|_| CellError::NotText { path })?;
-                Captured::AutoConf(text)
+                let text = String::from_utf8(bytes).map_err(|_| UndoUnitError::NotText { path })?;
+                SavedState::AutoConf(text)
             }
-            Cell::Parameter { name } => Captured::Parameter(in_auto_conf(&mut site.server()?, name)?),
-            Cell::Storage { table, option } => {
-                Captured::Storage(storage_of(&mut site.server()?, table, option)?)
+            UndoUnit::Parameter { name } => SavedState::Parameter(in_auto_conf(&mut access.server()?, name)?),
+            UndoUnit::Storage { table, option } => {
+                SavedState::Storage(storage_of(&mut access.server()?, table, option)?)
             }
-            Cell::WalDirectory { data } => Captured::WalDirectory(wal::location(data)?),
-            Cell::Swap { path } => Captured::Swap(swap::look(site.host, path)?),
-            Cell::Affinity { data } => affinity::capture(site.host, data)?,
-            Cell::OwnFile { path } => Captured::OwnFile(match site.host.read(path) {
+            UndoUnit::WalDirectory { data } => SavedState::WalDirectory(wal::location(data)?),
+            UndoUnit::Swap { path } => SavedState::Swap(swap::look(access.host, path)?),
+            UndoUnit::Affinity { data } => affinity::capture(access.host, data)?,
+            UndoUnit::OwnFile { path } => SavedState::OwnFile(match access.host.read(path) {
                 Ok(text) => Some(text),
                 Err(HostError::Missing { .. }) => None,
                 Err(error) => return Err(error.into()),
             }),
-            Cell::Held { .. } => Captured::Held,
-            Cell::Made { mark, .. } => Captured::Made(made_objects(&mut site.server()?, mark)?),
-            Cell::Objects { .. } => Captured::Objects(objects(&mut site.server()?)?),
+            UndoUnit::Held { .. } => SavedState::Held,
+            UndoUnit::Made { mark, .. } => SavedState::Made(made_objects(&mut access.server()?, mark)?),
+            UndoUnit::Objects { .. } => SavedState::Objects(objects(&mut access.server()?)?),
         })
     }
 
     /// Brings what is no kernel file to a state; `before` is the one it is in.
-    pub(crate) fn write(&self, site: Site<'_>, before: &Captured, to: &Captured) -> Result<(), CellError> {
+    pub(crate) fn write(
+        &self,
+        access: TargetAccess<'_>,
+        before: &SavedState,
+        to: &SavedState,
+    ) -> Result<(), UndoUnitError> {
         match (self, to) {
-            (Cell::Storage { option, .. }, Captured::Storage(to)) => {
-                let Captured::Storage(before) = before else {
-                    return Err(CellError::Mixed);
+            (UndoUnit::Storage { option, .. }, SavedState::Storage(to)) => {
+                let SavedState::Storage(before) = before else {
+                    return Err(UndoUnitError::Mixed);
                 };
                 // Names that the server itself gives: a journal's own would be a part of a statement.
                 let is_there = |what: &str| before.iter().any(|(there, _)| there == what);
@@ -432,39 +439,41 @@ impl Cell {
                     .filter(|row| !before.contains(row) && is_there(&row.0))
                     .cloned()
                     .collect();
-                Ok(set_storage(&mut site.server()?, option, &changed)?)
+                Ok(set_storage(&mut access.server()?, option, &changed)?)
             }
-            (Cell::WalDirectory { data }, Captured::WalDirectory(_)) if may_run(site.host, data) => {
-                Err(CellError::Running)
+            (UndoUnit::WalDirectory { data }, SavedState::WalDirectory(_)) if may_run(access.host, data) => {
+                Err(UndoUnitError::Running)
             }
-            (Cell::WalDirectory { data }, Captured::WalDirectory(to)) => wal::move_to(data, to.as_deref()),
-            (Cell::Swap { path }, Captured::Swap(to)) => swap::set(site.host, path, to.as_ref()),
+            (UndoUnit::WalDirectory { data }, SavedState::WalDirectory(to)) => {
+                wal::move_to(data, to.as_deref())
+            }
+            (UndoUnit::Swap { path }, SavedState::Swap(to)) => swap::set(access.host, path, to.as_ref()),
             (
-                Cell::Affinity { .. },
-                Captured::Affinity {
+                UndoUnit::Affinity { .. },
+                SavedState::Affinity {
                     pid: Some(pid), cpus, ..
                 },
-            ) => Ok(affinity::bind(site.host, *pid, cpus)?),
-            (Cell::Affinity { .. }, Captured::Affinity { pid: None, .. })
-            | (Cell::Held { .. }, Captured::Held) => Ok(()),
-            (Cell::OwnFile { path }, Captured::OwnFile(to)) => {
-                Ok(site.host.replace_raw(path, to.as_deref())?)
+            ) => Ok(affinity::bind(access.host, *pid, cpus)?),
+            (UndoUnit::Affinity { .. }, SavedState::Affinity { pid: None, .. })
+            | (UndoUnit::Held { .. }, SavedState::Held) => Ok(()),
+            (UndoUnit::OwnFile { path }, SavedState::OwnFile(to)) => {
+                Ok(access.host.replace_raw(path, to.as_deref())?)
             }
-            (Cell::Made { mark, .. }, Captured::Made(to)) if to.is_empty() => {
-                Ok(drop_made(&mut site.server()?, mark)?)
+            (UndoUnit::Made { mark, .. }, SavedState::Made(to)) if to.is_empty() => {
+                Ok(drop_made(&mut access.server()?, mark)?)
             }
-            _ => Err(CellError::Mixed),
+            _ => Err(UndoUnitError::Mixed),
         }
     }
 
     /// The writes that bring kernel files back to `captured`: (path, value) in order.
-    pub(crate) fn writes_back(&self, captured: &Captured) -> Vec<(String, String)> {
+    pub(crate) fn writes_back(&self, saved: &SavedState) -> Vec<(String, String)> {
         let (
-            Cell::Files {
+            UndoUnit::Files {
                 files, counterparts, ..
             },
-            Captured::Files(values),
-        ) = (self, captured)
+            SavedState::Files(values),
+        ) = (self, saved)
         else {
             return Vec::new();
         };
@@ -493,23 +502,25 @@ impl Cell {
     /// Where it is, for people.
     pub(crate) fn place(&self) -> String {
         match self {
-            Cell::Files { files, .. } => files.first().map(|file| file.path.clone()).unwrap_or_default(),
-            Cell::AutoConf { data } => autoconf::path_in(data).display().to_string(),
-            Cell::Parameter { name } => format!("ALTER SYSTEM {name}"),
-            Cell::Storage { table, .. } => format!("ALTER TABLE {table}"),
-            Cell::WalDirectory { data } => data.join("pg_wal").display().to_string(),
-            Cell::Affinity { data } => format!("processes of the server in {}", data.display()),
-            Cell::Swap { path } | Cell::OwnFile { path } | Cell::Held { path } => path.clone(),
-            Cell::Made { dataset, .. } => format!("tables of {dataset}"),
-            Cell::Objects { commands } => format!("made by {}", commands.join("; ")),
+            UndoUnit::Files { files, .. } => files.first().map(|file| file.path.clone()).unwrap_or_default(),
+            UndoUnit::AutoConf { data } => autoconf::path_in(data).display().to_string(),
+            UndoUnit::Parameter { name } => format!("ALTER SYSTEM {name}"),
+            UndoUnit::Storage { table, .. } => format!("ALTER TABLE {table}"),
+            UndoUnit::WalDirectory { data } => data.join("pg_wal").display().to_string(),
+            UndoUnit::Affinity { data } => format!("processes of the server in {}", data.display()),
+            UndoUnit::Swap { path } | UndoUnit::OwnFile { path } | UndoUnit::Held { path } => path.clone(),
+            UndoUnit::Made { dataset, .. } => format!("tables of {dataset}"),
+            UndoUnit::Objects { commands } => format!("made by {}", commands.join("; ")),
         }
     }
 }
 
-/// What differs in a state of a cell from another, in a few words: of many files those alone, by their paths.
-pub(crate) fn shown_unlike(cell: &Cell, state: &Captured, other: &Captured) -> String {
-    match (cell, state, other) {
-        (Cell::Files { files, .. }, Captured::Files(values), Captured::Files(others)) if files.len() > 2 => {
+/// What differs in a state of an undo unit from another, in a few words: of many files those alone, by their paths.
+pub(crate) fn shown_unlike(unit: &UndoUnit, state: &SavedState, other: &SavedState) -> String {
+    match (unit, state, other) {
+        (UndoUnit::Files { files, .. }, SavedState::Files(values), SavedState::Files(others))
+            if files.len() > 2 =>
+        {
             files
                 .iter()
                 .zip(values.iter().zip(others))
@@ -523,16 +534,16 @@ pub(crate) fn shown_unlike(cell: &Cell, state: &Captured, other: &Captured) -> S
 }
 
 /// A state in a few words, for people.
-pub(crate) fn shown(captured: &Captured) -> String {
-    match captured {
-        Captured::Files(values) => values
+pub(crate) fn shown(saved: &SavedState) -> String {
+    match saved {
+        SavedState::Files(values) => values
             .iter()
             .map(|value| value.as_deref().unwrap_or("-"))
             .collect::<Vec<_>>()
             .join(" / "),
-        Captured::AutoConf(_) => "the file from before".into(),
-        Captured::Parameter(value) => value.clone().unwrap_or_else(|| "(not set)".into()),
-        Captured::Storage(rows) => {
+        SavedState::AutoConf(_) => "the file from before".into(),
+        SavedState::Parameter(value) => value.clone().unwrap_or_else(|| "(not set)".into()),
+        SavedState::Storage(rows) => {
             let mut values: Vec<&str> = rows
                 .iter()
                 .map(|(_, value)| value.as_deref().unwrap_or("(not set)"))
@@ -541,18 +552,20 @@ pub(crate) fn shown(captured: &Captured) -> String {
             values.dedup();
             values.join(" / ")
         }
-        Captured::WalDirectory(None) => "default".into(),
-        Captured::WalDirectory(Some(path)) if path.as_os_str().is_empty() => "(a move was cut short)".into(),
-        Captured::WalDirectory(Some(path)) => path.display().to_string(),
-        Captured::Swap(file) => file.as_ref().map_or(0, |file| file.bytes).to_string(),
-        Captured::Affinity { pid: None, .. } => "(no server runs)".into(),
-        Captured::Affinity { cpus, .. } => cpus.clone(),
-        Captured::OwnFile(None) => "(no file)".into(),
-        Captured::OwnFile(Some(text)) => format!("{} lines", text.lines().count()),
-        Captured::Held => "(not held)".into(),
-        Captured::Made(objects) if objects.is_empty() => "(not there)".into(),
-        Captured::Made(objects) => objects.join(", "),
-        Captured::Objects(objects) => format!("{} objects", objects.len()),
+        SavedState::WalDirectory(None) => "default".into(),
+        SavedState::WalDirectory(Some(path)) if path.as_os_str().is_empty() => {
+            "(a move was cut short)".into()
+        }
+        SavedState::WalDirectory(Some(path)) => path.display().to_string(),
+        SavedState::Swap(file) => file.as_ref().map_or(0, |file| file.bytes).to_string(),
+        SavedState::Affinity { pid: None, .. } => "(no server runs)".into(),
+        SavedState::Affinity { cpus, .. } => cpus.clone(),
+        SavedState::OwnFile(None) => "(no file)".into(),
+        SavedState::OwnFile(Some(text)) => format!("{} lines", text.lines().count()),
+        SavedState::Held => "(not held)".into(),
+        SavedState::Made(objects) if objects.is_empty() => "(not there)".into(),
+        SavedState::Made(objects) => objects.join(", "),
+        SavedState::Objects(objects) => format!("{} objects", objects.len()),
     }
 }
 

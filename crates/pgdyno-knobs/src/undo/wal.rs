@@ -4,7 +4,7 @@
 //! the directory itself) takes its place; then what was set aside is removed. So pg_wal, if there is one, is whole; if there
 //! is none, what was set aside is.
 
-use super::CellError;
+use super::UndoUnitError;
 use pgdyno_host::{COMING, Directory, EntryKind, Owner, give};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -21,12 +21,12 @@ const RETURNING: &str = "pg_wal.pgdyno-new";
 /// Directories below one another; pg_wal has two.
 const DEPTH_MAX: usize = 16;
 
-fn wrong(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> CellError {
+fn wrong(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> UndoUnitError {
     let path = path.to_owned();
-    move |source| CellError::Wal { path, action, source }
+    move |source| UndoUnitError::Wal { path, action, source }
 }
 
-fn open(path: &Path) -> Result<Directory, CellError> {
+fn open(path: &Path) -> Result<Directory, UndoUnitError> {
     Directory::open(path).map_err(wrong(path, "opened"))
 }
 
@@ -34,17 +34,17 @@ fn at(
     directory: &Directory,
     name: &OsStr,
     action: &'static str,
-) -> impl FnOnce(io::Error) -> CellError + use<> {
+) -> impl FnOnce(io::Error) -> UndoUnitError + use<> {
     let path = directory.path().join(name);
-    move |source| CellError::Wal { path, action, source }
+    move |source| UndoUnitError::Wal { path, action, source }
 }
 
 /// What pg_wal points at: `None` for a directory of its own, an empty path where a move was cut short.
-pub(crate) fn location(data: &Path) -> Result<Option<PathBuf>, CellError> {
+pub(crate) fn location(data: &Path) -> Result<Option<PathBuf>, UndoUnitError> {
     location_in(&open(data)?)
 }
 
-fn location_in(data: &Directory) -> Result<Option<PathBuf>, CellError> {
+fn location_in(data: &Directory) -> Result<Option<PathBuf>, UndoUnitError> {
     let name = OsStr::new(WAL);
     match data.kind(name).map_err(at(data, name, "read"))? {
         Some(EntryKind::Link) => data.read_link(name).map(Some).map_err(at(data, name, "read")),
@@ -72,7 +72,7 @@ pub(crate) fn objection(to: &Path) -> Option<String> {
 
 /// Moves the WAL of a stopped server to `to`, or back into the data directory. What an earlier move that was cut short has
 /// left is mended first.
-pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), CellError> {
+pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitError> {
     let held = open(data)?;
     mend(&held)?;
     if location_in(&held)?.as_deref() == to {
@@ -116,7 +116,7 @@ fn unmarked(name: &OsStr) -> OsString {
 }
 
 /// Makes a directory with the mark in it, or marks one that is there: at no instant there is one that nobody can tell to be ours.
-fn make_marked(to: &Path, data: &Path) -> Result<Directory, CellError> {
+fn make_marked(to: &Path, data: &Path) -> Result<Directory, UndoUnitError> {
     let mut mark = data.to_string_lossy().into_owned();
     match Directory::open(to) {
         Ok(there) => {
@@ -142,7 +142,7 @@ fn make_marked(to: &Path, data: &Path) -> Result<Directory, CellError> {
 }
 
 /// Removes what was not marked yet, or not any more, of the directory `name`.
-fn remove_unmarked(above: &Directory, name: &OsStr) -> Result<(), CellError> {
+fn remove_unmarked(above: &Directory, name: &OsStr) -> Result<(), UndoUnitError> {
     let coming = unmarked(name);
     if above.kind(&coming).map_err(at(above, &coming, "read"))? != Some(EntryKind::Directory) {
         return Ok(());
@@ -155,7 +155,7 @@ fn remove_unmarked(above: &Directory, name: &OsStr) -> Result<(), CellError> {
 }
 
 /// Removes what a copy that was cut short has left in a directory that pgdyno has made for this server.
-pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
+pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), UndoUnitError> {
     let (above, name) = match Directory::above(of) {
         Ok(found) => found,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -208,7 +208,7 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), CellError> {
 }
 
 /// With pg_wal in place, what was set aside and what was coming are remains; without it, what was set aside is the WAL.
-fn mend(data: &Directory) -> Result<(), CellError> {
+fn mend(data: &Directory) -> Result<(), UndoUnitError> {
     let (wal, aside, returning) = (OsStr::new(WAL), OsStr::new(ASIDE), OsStr::new(RETURNING));
     let kind = |name: &OsStr| data.kind(name).map_err(at(data, name, "read"));
     if kind(wal)?.is_none() && kind(aside)?.is_some() {
@@ -233,7 +233,7 @@ fn mend(data: &Directory) -> Result<(), CellError> {
 }
 
 /// Copies a tree of plain files with owners and modes, durably.
-fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), CellError> {
+fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), UndoUnitError> {
     if depth > DEPTH_MAX {
         let words = format!("more than {DEPTH_MAX} directories deep");
         return Err(wrong(from.path(), "copied")(io::Error::other(words)));
@@ -263,7 +263,7 @@ fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), CellError>
     sync(to)
 }
 
-fn sync(directory: &Directory) -> Result<(), CellError> {
+fn sync(directory: &Directory) -> Result<(), UndoUnitError> {
     directory.sync().map_err(wrong(directory.path(), "made durable"))
 }
 

@@ -5,7 +5,7 @@ use pgdyno_host::{HostAccess, block};
 use std::path::Path;
 
 /// What of a target the addresses of its knobs depend on.
-pub(crate) struct Ground<'a> {
+pub(crate) struct HostContext<'a> {
     pub(crate) host: &'a dyn HostAccess,
     /// The data directory, where there is one here.
     pub(crate) data: Option<&'a Path>,
@@ -15,7 +15,7 @@ pub(crate) struct Ground<'a> {
 
 /// A file of a knob on this host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Spot {
+pub(crate) struct ResolvedAddress {
     /// The knob, with its instance where there are several.
     pub(crate) name: String,
     pub(crate) path: String,
@@ -28,10 +28,14 @@ pub(crate) struct Spot {
 /// Where debugfs is when it is mounted.
 const DEBUGFS: &str = "/sys/kernel/debug";
 
-impl Ground<'_> {
+impl HostContext<'_> {
     /// The files of a knob that is a file of the kernel. Where none of its places exists, the first is named in the error.
-    pub(crate) fn spots(&self, knob: &Knob, setting: &str) -> Result<Vec<Spot>, CatalogueError> {
-        let mut spots = Vec::new();
+    pub(crate) fn resolved(
+        &self,
+        knob: &Knob,
+        setting: &str,
+    ) -> Result<Vec<ResolvedAddress>, CatalogueError> {
+        let mut resolved = Vec::new();
         let places = self.instances(knob, split(setting).1)?;
         let several = places.len() > 1;
         for bound in places {
@@ -61,7 +65,7 @@ impl Ground<'_> {
                 } else {
                     setting.to_owned()
                 };
-                spots.push(Spot {
+                resolved.push(ResolvedAddress {
                     name,
                     path,
                     resets: resets.clone(),
@@ -69,7 +73,7 @@ impl Ground<'_> {
                 });
             }
         }
-        Ok(spots)
+        Ok(resolved)
     }
 
     /// What the placeholders stand for, once for each thing that is meant.
@@ -291,21 +295,21 @@ mod tests {
     use pgdyno_fixture::Machine;
     use pgdyno_host::LocalHost;
 
-    fn spots(machine: &str, setting: &str) -> Result<Vec<Spot>, String> {
+    fn resolved(machine: &str, setting: &str) -> Result<Vec<ResolvedAddress>, String> {
         let machine = Machine::named(machine);
         let host = LocalHost::at(machine.root());
-        let ground = Ground {
+        let context = HostContext {
             host: &host,
             data: None,
             postmaster: None,
         };
         let catalogue = Catalogue::shipped().unwrap();
         let knob = catalogue.get(setting).unwrap();
-        ground.spots(knob, setting).map_err(|e| e.to_string())
+        context.resolved(knob, setting).map_err(|e| e.to_string())
     }
 
     fn path(machine: &str, setting: &str) -> String {
-        spots(machine, setting).unwrap().remove(0).path
+        resolved(machine, setting).unwrap().remove(0).path
     }
 
     /// Trap 5: the same knob, where each kernel has it.
@@ -325,7 +329,7 @@ mod tests {
     /// Trap 7: what this kernel has not is said, with what took its place.
     #[test]
     fn a_knob_that_has_gone_is_said_to_be_gone() {
-        let gone = spots("x86_64-6.12-cgroup2", "kernel.sched_latency_ns").unwrap_err();
+        let gone = resolved("x86_64-6.12-cgroup2", "kernel.sched_latency_ns").unwrap_err();
         assert!(
             gone.contains("does not exist on this host (kernel 6.12"),
             "{gone}"
@@ -336,14 +340,14 @@ mod tests {
     /// Traps 14, 15 and 35: pools per node, by the size that this kernel takes for the usual one.
     #[test]
     fn a_pool_brings_back_each_nodes_own() {
-        let spot = spots("x86_64-6.1-numa4", "vm.nr_hugepages").unwrap().remove(0);
-        assert_eq!(spot.path, "/proc/sys/vm/nr_hugepages");
+        let address = resolved("x86_64-6.1-numa4", "vm.nr_hugepages").unwrap().remove(0);
+        assert_eq!(address.path, "/proc/sys/vm/nr_hugepages");
         let of_node = |n| format!("/sys/devices/system/node/node{n}/hugepages/hugepages-2048kB/nr_hugepages");
-        assert_eq!(spot.resets, [0, 1, 2, 3].map(of_node));
+        assert_eq!(address.resets, [0, 1, 2, 3].map(of_node));
         let node = path("x86_64-6.1-numa4", "hugepages.node_pool@2048/3");
         assert_eq!(node, of_node(3));
         assert!(
-            spots("s390x-6.1", "hugepages.pool@2048").is_err(),
+            resolved("s390x-6.1", "hugepages.pool@2048").is_err(),
             "no huge pages at all"
         );
     }
@@ -358,7 +362,7 @@ mod tests {
             std::fs::write(cpufreq.join(policy).join("scaling_governor"), "powersave\n").unwrap();
         }
         let host = LocalHost::at(dir.path());
-        let ground = Ground {
+        let context = HostContext {
             host: &host,
             data: None,
             postmaster: None,
@@ -368,22 +372,22 @@ mod tests {
             .iter()
             .find(|knob| knob.addresses.iter().any(|a| a.ends_with("scaling_governor")));
         let knob = knob.unwrap();
-        let paths: Vec<String> = ground
-            .spots(knob, &knob.id)
+        let paths: Vec<String> = context
+            .resolved(knob, &knob.id)
             .unwrap()
             .into_iter()
-            .map(|spot| spot.path)
+            .map(|address| address.path)
             .collect();
         assert_eq!(paths.len(), 2, "{paths:?}");
         assert!(paths[1].contains("policy4"), "{paths:?}");
-        let missing = spots("x86_64-6.1-numa4", &knob.id).unwrap_err();
+        let missing = resolved("x86_64-6.1-numa4", &knob.id).unwrap_err();
         assert!(missing.contains("does not exist"), "{missing}");
     }
 
     /// Without a server's process there is no group to be found.
     #[test]
     fn a_group_wants_a_server() {
-        let error = spots("x86_64-6.12-cgroup2", "cgroup.memory_max").unwrap_err();
+        let error = resolved("x86_64-6.12-cgroup2", "cgroup.memory_max").unwrap_err();
         assert!(error.contains("processes"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
 //! A swap file: made and taken into use, or given up and removed.
 
-use super::CellError;
+use super::UndoUnitError;
 use pgdyno_host::{Directory, EntryKind, HostAccess, HostError};
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
-fn wrong(path: &str, reason: impl ToString) -> CellError {
-    CellError::Swap {
+fn wrong(path: &str, reason: impl ToString) -> UndoUnitError {
+    UndoUnitError::Swap {
         path: path.to_owned(),
         reason: reason.to_string(),
     }
@@ -88,7 +88,7 @@ impl SwapFile {
 
 /// The directory of a swap file, and the file's name; `None` where there is no such directory. The programs for swap files take
 /// paths, so nobody else may be able to exchange what is there.
-fn place_of(path: &str) -> Result<Option<(Directory, OsString)>, CellError> {
+fn place_of(path: &str) -> Result<Option<(Directory, OsString)>, UndoUnitError> {
     let (directory, name) = match Directory::above(Path::new(path)) {
         Ok(found) => found,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -110,7 +110,7 @@ pub(crate) fn objection(path: &str) -> Option<String> {
 }
 
 /// What the file is now; `None` where there is none.
-pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>, CellError> {
+pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>, UndoUnitError> {
     let swaps = match host.read("/proc/swaps") {
         Ok(text) => text,
         Err(HostError::Missing { .. }) => String::new(),
@@ -151,7 +151,7 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
 
 /// Brings the file to a size, in use; `None` or 0 removes it. What `to` leaves open stays as it was. Only a file that was made
 /// as swap, or a name without one, is touched.
-pub(crate) fn set(host: &dyn HostAccess, path: &str, to: Option<&SwapFile>) -> Result<(), CellError> {
+pub(crate) fn set(host: &dyn HostAccess, path: &str, to: Option<&SwapFile>) -> Result<(), UndoUnitError> {
     let before = look(host, path)?;
     if before.as_ref().is_some_and(|file| file.bytes > 0) {
         run("swapoff", Vec::new(), path)?;
@@ -240,7 +240,7 @@ fn is_signed(start: &[u8]) -> bool {
         .any(|&size| start.get(size - 10..size) == Some(b"SWAPSPACE2"))
 }
 
-fn run(program: &str, options: Vec<String>, path: &str) -> Result<(), CellError> {
+fn run(program: &str, options: Vec<String>, path: &str) -> Result<(), UndoUnitError> {
     let output = Command::new(program)
         .args(options)
         .arg(path)
