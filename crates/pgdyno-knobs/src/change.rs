@@ -82,7 +82,7 @@ pub struct Changer<'a> {
     journal: Journal,
     /// Whether no other process may change the host meanwhile.
     has_host: bool,
-    /// Cells other than the server's parameters that were touched, in order.
+    /// Undo units other than the server's parameters that were touched, in order.
     units: Vec<Touched>,
     /// What the journal calls the kernel files that were written, by their path.
     touched_as: BTreeMap<String, (String, Knob)>,
@@ -100,7 +100,7 @@ struct Held {
     _open: File,
 }
 
-/// A undo unit that was touched.
+/// An undo unit that was touched.
 struct Touched {
     unit: UndoUnit,
     first: SavedState,

@@ -1,4 +1,4 @@
-//! A undo unit: what is saved and written back together, and the state it was in.
+//! An undo unit: what is saved and written back together, and the state it was in.
 //!
 //! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O scheduler sets
 //! nr_requests again, and a bad parameter that keeps the server from starting can only be undone in the file.
@@ -466,7 +466,7 @@ impl UndoUnit {
         }
     }
 
-    /// The writes that bring kernel files back to `captured`: (path, value) in order.
+    /// The writes that bring kernel files back to `saved`: (path, value) in order.
     pub(crate) fn writes_back(&self, saved: &SavedState) -> Vec<(String, String)> {
         let (
             UndoUnit::Files {

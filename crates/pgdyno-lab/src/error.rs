@@ -182,6 +182,7 @@ impl LabError {
             LabError::Data(error) => error.class(),
             LabError::Apply(error) => error.class(),
             LabError::Consent(error) => error.class(),
+            LabError::Pooler(error) => error.class(),
             LabError::Measure(error) => error.class(),
             LabError::ServerVariant { source, .. } => source.class,
             LabError::NotRestored { source, .. } => source.class(),
@@ -195,11 +196,14 @@ impl LabError {
     pub fn hint(&self) -> Option<&str> {
         match self {
             LabError::Plan(error) => error.hint(),
+            LabError::Store(error) => error.hint(),
+            LabError::NotStored { source, .. } => source.hint(),
             LabError::Server(error) => error.hint(),
             LabError::Data(error) => error.hint(),
             LabError::Apply(error) => error.hint(),
             LabError::Consent(error) => error.hint(),
             LabError::Journal(error) => error.hint(),
+            LabError::Pooler(error) => error.hint(),
             LabError::Measure(error) => error.hint(),
             LabError::ServerVariant { source, .. } => source.hint.as_deref(),
             LabError::NotRestored { source, .. } => source.hint(),

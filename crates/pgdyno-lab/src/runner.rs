@@ -87,7 +87,7 @@ struct Running<'x, 'r, 's> {
     looks: Looks,
     /// Treatments that a guard has ended, by number.
     ended: BTreeSet<usize>,
-    /// Stands and data that are known to be whole.
+    /// Server variants and data that are known to be whole.
     whole: BTreeSet<(ServerVariant, String)>,
     /// Those that no load has used yet.
     untouched: Untouched,
@@ -102,7 +102,7 @@ impl<'s> Runner<'_, 's> {
     pub(crate) fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
         let seed = begin.file.seed.unwrap_or_else(|| self.clock.seed() & SEED_MAX);
         let mut plan = Plan::unasked(begin.file, &begin.profiles, seed)?;
-        let variant = prepare::first_stand(&plan);
+        let variant = prepare::first_variant(&plan);
         let lacking = consents(&plan, self.catalogue, self.consent);
         // A server of its own would be made first; with the target all else is found as well.
         if !variant.is_target() && !lacking.is_empty() {
@@ -137,7 +137,7 @@ impl<'s> Runner<'_, 's> {
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
         let looks = Looks::new(&stored.record);
         self.servers.end_left_behind(id)?;
-        let variant = prepare::first_stand(&plan);
+        let variant = prepare::first_variant(&plan);
         let mut site = self.site(&variant, &plan, Some(id))?;
         let begun = self.is_possible_still(&plan, &mut *site).and_then(|()| {
             let running = self.results.set_status(id, ExperimentStatus::Running);

@@ -13,6 +13,7 @@ use crate::sandbox::{self, Sandbox, SandboxError, process};
 use left::Left;
 pub(crate) use left::fuzzed_announced;
 use pgdyno_host::{Directory, HostError, LocalHost, Owner, cpu_us_of_tree};
+use pgdyno_record::ErrorClass;
 use pgdyno_server::pause;
 use pgdyno_server::{Conninfo, Server, User};
 use postgres::Config;
@@ -145,6 +146,24 @@ pub enum PoolerError {
     /// The sandbox that it is for could not be used.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+}
+
+impl PoolerError {
+    /// That of what it holds.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            PoolerError::Sandbox(error) => error.class(),
+            _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            PoolerError::Sandbox(error) => error.hint(),
+            _ => None,
+        }
+    }
 }
 
 impl PoolerError {

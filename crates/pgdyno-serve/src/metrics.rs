@@ -177,7 +177,7 @@ impl Seen {
         let gauges: [(&str, &str, Of); 3] = [
             (
                 "pgdyno_effect_ratio",
-                "The metric that decides: ratio of the treatment to its reference.",
+                "The metric that decides: ratio of the treatment to the one that it is compared with.",
                 |e| e.ratio,
             ),
             ("pgdyno_effect_low_ratio", "Lower bound of that ratio.", |e| {

@@ -95,17 +95,28 @@ impl TryFrom<String> for DatabaseObject {
     }
 }
 
-/// Objects of an answer with columns of kinds and names.
-fn object(row: Vec<Option<String>>) -> Option<DatabaseObject> {
-    let mut fields = row.into_iter().flatten();
-    let kind = ObjectKind::named(&fields.next()?)?;
-    let name = fields.next()?;
-    Some(DatabaseObject { kind, name })
+/// Objects of an answer with columns of kinds and names. A kind that is not in the list is an error: what is overlooked stays.
+fn listed(server: &mut Server, what: &str, sql: &str) -> Result<Vec<DatabaseObject>, ServerError> {
+    let object = |row: Vec<Option<String>>| {
+        let mut fields = row.into_iter().flatten();
+        let (kind, name) = (
+            fields.next().unwrap_or_default(),
+            fields.next().unwrap_or_default(),
+        );
+        match ObjectKind::named(&kind) {
+            Some(kind) => Ok(DatabaseObject { kind, name }),
+            None => Err(ServerError::Answer {
+                what: what.to_owned(),
+                expected: "a kind of object",
+                found: kind,
+            }),
+        }
+    };
+    server.rows(what, sql)?.into_iter().map(object).collect()
 }
 
 fn marked(server: &mut Server, mark: &str) -> Result<Vec<DatabaseObject>, ServerError> {
-    let rows = server.rows("looking for data that an experiment has made", &sql(mark))?;
-    Ok(rows.into_iter().filter_map(object).collect())
+    listed(server, "looking for data that an experiment has made", &sql(mark))
 }
 
 /// The tables and functions of the connected database whose comment begins with `pgdyno: ` and ends with the mark, by name with
@@ -195,8 +206,7 @@ SELECT kind, name FROM object ORDER BY turn, made DESC, kind, name LIMIT ";
 /// The server's.
 pub fn objects(server: &mut Server) -> Result<Vec<DatabaseObject>, ServerError> {
     let sql = format!("{OBJECTS}{}", OBJECTS_MAX + 1);
-    let rows = server.rows("listing the database's objects", &sql)?;
-    Ok(rows.into_iter().filter_map(object).collect())
+    listed(server, "listing the database's objects", &sql)
 }
 
 #[cfg(test)]

@@ -6,4 +6,5 @@ mod store;
 pub use store::{
     Filter, ImportOutcome, Imported, Integrity, Life, Link, Listed, MissingRight, NOTE_CHARS_MAX, Note,
     Place, ProgressPlace, PrunePlan, PruneRule, Pulse, Reader, Removable, Store, StoreError, TAG_CHARS_MAX,
+    Unreached,
 };

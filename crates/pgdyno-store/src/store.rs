@@ -25,7 +25,7 @@ mod sqlite;
 mod trials;
 
 use database::{Database, Row, Value};
-pub use error::StoreError;
+pub use error::{StoreError, Unreached};
 pub use find::{Filter, Life, Listed};
 pub use import::{ImportOutcome, Imported};
 pub use integrity::Integrity;

@@ -227,7 +227,7 @@ explained! {
     pgdyno_serve::ServeError: class;
     pgdyno_serve::TokenError: class;
     pgdyno_server::ServerError: class, hint;
-    pgdyno_store::StoreError: class;
+    pgdyno_store::StoreError: class, hint;
     pgdyno_watch::StartError: class, hint;
     pgdyno_workload::DataError: class, hint;
     pgdyno_workload::LoadError: class, hint;

@@ -75,7 +75,7 @@ impl<'c> OwnServers<'c> {
         })
     }
 
-    /// The sandbox of a stand, made as the target's is where there is none yet.
+    /// The sandbox of a server variant, made as the target's is where there is none yet.
     fn of_own(&mut self, variant: &ServerVariant) -> Result<Target> {
         let base = self.base()?;
         let claim = Claim::of(self.context, &base, variant);

@@ -75,10 +75,15 @@ fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result
 /// A sandbox that the user makes, or removes, is no experiment's any more.
 pub(crate) fn disclaim(context: &Context, name: &str) {
     // Where there is no mark there is nothing to remove.
-    let _ = Directory::above(&mark_of(context, name)).and_then(|(provider, name)| provider.remove(name));
+    let _ = Directory::above(&mark_of(context, name)).and_then(|(marks, name)| marks.remove(name));
 }
 
 /// The file that says that a sandbox is an experiment's; it is there before the sandbox is.
 pub(crate) fn mark_of(context: &Context, name: &str) -> PathBuf {
-    context.directories.state.join("stands").join(name)
+    marks(context).join(name)
+}
+
+/// The directory of all marks.
+pub(crate) fn marks(context: &Context) -> PathBuf {
+    context.directories.state.join("stands")
 }

@@ -51,7 +51,7 @@ export function Efficiency({ report }: { report: Report }) {
     );
   }
   return (
-    <Section id="efficiency" lede="What one committed transaction cost, as means over the trials that count. Shorter bars are better; changes are relative to the treatment's reference, without an interval.">
+    <Section id="efficiency" lede="What one committed transaction cost, as means over the trials that count. Shorter bars are better; changes are relative to the treatment that each is compared with, without an interval.">
       <DataTable class="cards efficiency-table" captionHidden caption="Costs per transaction" headings={["Treatment", ...known.map(({ title }) => title)]}>
         {tested.map((treatment) => (
           <tr role="row" key={treatment.name}>

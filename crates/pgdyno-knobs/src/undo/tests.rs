@@ -1,4 +1,4 @@
-//! Cells of a machine made of files.
+//! Undo units of a machine made of files.
 
 use super::*;
 use pgdyno_host::LocalHost;
@@ -9,7 +9,7 @@ fn saved(values: &[&str]) -> SavedState {
 }
 
 fn pair() -> UndoUnit {
-    cell_of(&machine(), "vm.dirty_bytes")
+    unit_of(&machine(), "vm.dirty_bytes")
 }
 
 /// A machine with the files that these tests are about.
@@ -35,7 +35,7 @@ fn machine() -> tempfile::TempDir {
     dir
 }
 
-fn cell_of(machine: &tempfile::TempDir, setting: &str) -> UndoUnit {
+fn unit_of(machine: &tempfile::TempDir, setting: &str) -> UndoUnit {
     let host = LocalHost::at(machine.path());
     let catalogue = Catalogue::shipped().unwrap();
     let context = HostContext {
@@ -61,20 +61,20 @@ fn of_counterparts_the_one_that_was_not_zero_is_written_back() {
 }
 
 #[test]
-fn what_a_scheduler_resets_has_the_schedulers_cell() {
+fn what_a_scheduler_resets_has_the_schedulers_unit() {
     let machine = machine();
-    let unit = |id: &str| cell_of(&machine, id);
+    let unit = |id: &str| unit_of(&machine, id);
     assert_eq!(unit("block.nr_requests@vda"), unit("block.scheduler@vda"));
     assert_ne!(unit("block.read_ahead_kb@vda"), unit("block.scheduler@vda"));
 }
 
 /// Whichever of them is written, the kernel keeps more memory free: that goes back after all of them.
 #[test]
-fn what_sets_the_same_file_anew_is_one_cell() {
+fn what_sets_the_same_file_is_one_undo_unit() {
     let machine = machine();
-    let unit = cell_of(&machine, "transparent_hugepage.enabled");
-    assert_eq!(unit, cell_of(&machine, "transparent_hugepage.size_enabled@64"));
-    assert_eq!(unit, cell_of(&machine, "vm.min_free_kbytes"));
+    let unit = unit_of(&machine, "transparent_hugepage.enabled");
+    assert_eq!(unit, unit_of(&machine, "transparent_hugepage.size_enabled@64"));
+    assert_eq!(unit, unit_of(&machine, "vm.min_free_kbytes"));
     let writes = unit.writes_back(&saved(&["never", "never", "never", "30000"]));
     let (last, before) = writes.split_last().unwrap();
     assert_eq!(last.0, "/proc/sys/vm/min_free_kbytes");
@@ -82,14 +82,14 @@ fn what_sets_the_same_file_anew_is_one_cell() {
 }
 
 #[test]
-fn either_counterpart_has_the_same_cell() {
-    assert_eq!(cell_of(&machine(), "vm.dirty_ratio"), pair());
+fn either_counterpart_has_the_same_undo_unit() {
+    assert_eq!(unit_of(&machine(), "vm.dirty_ratio"), pair());
 }
 
 /// Trap 17: the scheduler is written back first, then what it has set again.
 #[test]
 fn a_scheduler_brings_back_what_it_resets() {
-    let unit = cell_of(&machine(), "block.scheduler@vda");
+    let unit = unit_of(&machine(), "block.scheduler@vda");
     let writes = unit.writes_back(&saved(&["mq-deadline", "256"]));
     let paths: Vec<&str> = writes.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(
@@ -107,7 +107,7 @@ fn a_disk_that_was_renamed_is_found_and_one_that_is_gone_is_missed() {
     let machine = machine();
     let (block, host) = (machine.path().join("sys/block"), LocalHost::at(machine.path()));
     fs::write(block.join("vda/wwid"), "naa.5000c500\n").unwrap();
-    let unit = cell_of(&machine, "block.read_ahead_kb@vda");
+    let unit = unit_of(&machine, "block.read_ahead_kb@vda");
     assert_eq!(unit.today(&host).unwrap(), unit);
     fs::rename(block.join("vda"), block.join("vdb")).unwrap();
     // Another disk has the name now.
@@ -125,7 +125,7 @@ fn a_disk_that_was_renamed_is_found_and_one_that_is_gone_is_missed() {
 #[test]
 fn bracket_lists_are_read_and_missing_companions_are_none() {
     let machine = machine();
-    let unit = cell_of(&machine, "block.scheduler@vda");
+    let unit = unit_of(&machine, "block.scheduler@vda");
     fs::remove_file(machine.path().join("sys/block/vda/queue/nr_requests")).unwrap();
     let host = LocalHost::at(machine.path());
     let access = TargetAccess {

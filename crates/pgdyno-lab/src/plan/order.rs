@@ -25,7 +25,7 @@ impl Plan {
     }
 }
 
-/// What stays together: the stand, and data that is kept from one trial to the next.
+/// What stays together: the server variant, and data that is kept from one trial to the next.
 fn group_of(treatment: &Treatment) -> impl Ord + use<> {
     let data = treatment.data;
     (treatment.variant(), data.scale, data.fillfactor)

@@ -9,7 +9,7 @@ use pgdyno_workload::DataPlan;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
-/// Stands and data that this run has made, and no load has used.
+/// Server variants and data that this run has made, and no load has used.
 pub(super) type Untouched = BTreeSet<(ServerVariant, String)>;
 
 impl Runner<'_, '_> {

@@ -26,10 +26,10 @@ pub(super) struct Stored<'t> {
     pub(super) repeat: Vec<String>,
 }
 
-/// The stand that is looked at first: the target, or the first of those there are where no treatment runs on the target.
-pub(super) fn first_stand(plan: &Plan) -> ServerVariant {
-    let provider: BTreeSet<ServerVariant> = plan.treatments.iter().map(Treatment::variant).collect();
-    provider.into_iter().next().unwrap_or_default()
+/// The server variant that is examined first: the target, or the first of those there are where no treatment runs on the target.
+pub(super) fn first_variant(plan: &Plan) -> ServerVariant {
+    let variants: BTreeSet<ServerVariant> = plan.treatments.iter().map(Treatment::variant).collect();
+    variants.into_iter().next().unwrap_or_default()
 }
 
 impl Runner<'_, '_> {
@@ -42,7 +42,7 @@ impl Runner<'_, '_> {
         stored: Stored<'_>,
     ) -> Result<(i64, Looks, Untouched), LabError> {
         self.preflight(plan, site)?;
-        let made = self.ensure_data_here(plan, site, &first_stand(plan))?;
+        let made = self.ensure_data_here(plan, site, &first_variant(plan))?;
         let mut facts = site.facts()?;
         facts.push(FactRecord {
             group: "load".to_owned(),

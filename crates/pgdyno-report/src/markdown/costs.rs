@@ -29,7 +29,7 @@ pub(super) fn efficiency(text: &mut String, report: &Report) {
     line!(text, "## What a transaction cost\n");
     line!(
         text,
-        "Means over the trials that count; less is better. Changes are relative to the treatment's reference, without an interval.\n"
+        "Means over the trials that count; less is better. Changes are relative to the treatment that each is compared with, without an interval.\n"
     );
     let heads = known.iter().map(|metric| cell(metric.column));
     line!(text, "| treatment | {} |", heads.collect::<Vec<_>>().join(" | "));

@@ -3,6 +3,7 @@
 use super::place::Place;
 use crate::schema;
 use pgdyno_record::ErrorClass;
+use pgdyno_server::{ServerError, SessionError};
 use std::path::{Path, PathBuf};
 
 fn saved_as(saved: Option<&Path>) -> String {
@@ -222,7 +223,7 @@ pub enum StoreError {
         /// The store whose server was not reached.
         place: Place,
         /// The error of the connection or of the tunnel to the server.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        source: Unreached,
     },
     /// Its server was there, and is no more.
     #[error(
@@ -266,12 +267,53 @@ pub enum StoreError {
     },
 }
 
+/// Why the server of a store is not reached, in the words of who connects.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct Unreached {
+    /// One line.
+    pub text: String,
+    /// What mends it, where that is known.
+    pub hint: Option<String>,
+}
+
+impl From<ServerError> for Unreached {
+    fn from(error: ServerError) -> Unreached {
+        Unreached {
+            text: error.to_string(),
+            hint: error.hint().map(str::to_owned),
+        }
+    }
+}
+
+impl From<SessionError> for Unreached {
+    fn from(error: SessionError) -> Unreached {
+        let text = error.to_string();
+        Unreached { text, hint: None }
+    }
+}
+
+impl From<&str> for Unreached {
+    fn from(text: &str) -> Unreached {
+        let text = text.to_owned();
+        Unreached { text, hint: None }
+    }
+}
+
 impl StoreError {
     /// Words that cannot be kept are a mistake of the command line.
     pub fn class(&self) -> ErrorClass {
         match self {
             StoreError::Words(_) => ErrorClass::Usage,
             _ => ErrorClass::Failed,
+        }
+    }
+
+    /// What mends it, where that is known.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            StoreError::Unreachable { source, .. } => source.hint.as_deref(),
+            _ => None,
         }
     }
 }

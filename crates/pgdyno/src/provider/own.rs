@@ -4,7 +4,7 @@ use crate::cli::CreateArgs;
 use crate::commands::sandbox;
 use crate::context::Context;
 use crate::failure::{Failure, InContext as _, Result};
-use crate::sandboxes::{create, mark_of};
+use crate::sandboxes::{create, mark_of, marks};
 use pgdyno_host::{Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, ServerVariant};
 use pgdyno_sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
@@ -25,7 +25,7 @@ pub(super) struct Claim {
 
 impl Claim {
     pub(super) fn of(context: &Context, base: &str, variant: &ServerVariant) -> Claim {
-        let text = format!("{base}: {variant:?}\n");
+        let text = text_of(base, variant);
         let name = name_of(base, variant, &text);
         Claim {
             mark: mark_of(context, &name),
@@ -53,16 +53,28 @@ impl Claim {
         }
         let args = like(context, base, &self.name, variant)?;
         let wrong = || format!("{} could not be written", self.mark.display());
-        let provider = context.directories.state.join("stands");
-        make_directory(&provider, USUAL_MODE)
-            .and_then(|provider| provider.replace(&self.name, self.text.as_bytes(), Owner::own(0o644)))
+        make_directory(&marks(context), USUAL_MODE)
+            .and_then(|marks| marks.replace(&self.name, self.text.as_bytes(), Owner::own(0o644)))
             .with_context(wrong)?;
         create(context, &args)?;
         Ok(())
     }
 }
 
-/// What a label leaves out (case, the kind of a separator, what is cut off) is told apart by a hash: FNV-1a.
+/// The text of a mark. Names of sandboxes that exist depend on it, so it stays as it is whatever the type is called.
+fn text_of(base: &str, variant: &ServerVariant) -> String {
+    let ServerVariant {
+        version,
+        data_on,
+        wal_on,
+        network,
+    } = variant;
+    format!(
+        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?} }}\n"
+    )
+}
+
+/// A hash (FNV-1a) distinguishes names that a label makes alike: by case, by kind of separator, or by what is cut off.
 fn name_of(base: &str, variant: &ServerVariant, text: &str) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
@@ -73,7 +85,7 @@ fn name_of(base: &str, variant: &ServerVariant, text: &str) -> String {
     format!("{}{hash}", words.trim_end_matches('-'))
 }
 
-/// What is to be made: as the target's sandbox, but for what the stand says.
+/// Arguments for the sandbox: as the target's, except for what the variant names.
 fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> Result<CreateArgs> {
     let record = Sandbox::open(&context.sandboxes(), base)?.record().clone();
     let major = record
@@ -125,7 +137,7 @@ mod tests {
         };
         let name = |base: &str, place: &str| {
             let variant = variant(place);
-            name_of(base, &variant, &format!("{base}: {variant:?}\n"))
+            name_of(base, &variant, &text_of(base, &variant))
         };
         let long = "a-sandbox-with-a-name-of-forty-letters--";
         let names = [

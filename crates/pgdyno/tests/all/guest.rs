@@ -258,7 +258,7 @@ fn a_scheduler_and_an_interrupt_go_back_and_one_that_is_refused_is_told() {
             &[
                 "everything was restored: /proc/irq/",
                 "does not take the value \"1\"",
-                "hint: the kernel keeps some interrupts where they are",
+                "hint: the kernel does not move some interrupts",
             ],
         );
     }

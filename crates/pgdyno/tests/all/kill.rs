@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "the tally is what is looked at")]
 
 use common::machine::{kills, quiet_machine};
-use common::{Home, disk_of, ended, kernel};
+use common::{Home, disk_of, ended, kernel, said};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde_json::Value;
@@ -160,7 +160,7 @@ fn kills_at_random_instants_lose_nothing() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(20_260);
     let mut kept: BTreeSet<(u64, String)> = BTreeSet::new();
     // An experiment that comes to its end between kills is followed by another.
-    let (mut id, mut begun, mut killed, mut dirty) = (1, false, 0, 0);
+    let (mut id, mut begun, mut killed, mut dirty, mut survived) = (1, false, 0, 0, 0);
     let next = |id: i64, begun| match begun {
         true => vec!["resume".to_owned(), id.to_string()],
         false => vec!["run".to_owned(), path.clone()],
@@ -170,8 +170,9 @@ fn kills_at_random_instants_lose_nothing() {
         let mut child = home.spawn(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         let instant = Instant::now() + Duration::from_micros(random.next_u64() % (LATEST_MS * 1000));
         wait_until(&mut child, instant);
-        if let Some(status) = child.try_wait().expect("a child") {
-            assert!(status.success(), "after {killed} kills: {status}");
+        if child.try_wait().expect("a child").is_some() {
+            let ended = said(child.wait_with_output().expect("its output"));
+            assert_eq!(ended.code, 0, "after {killed} kills: {}", ended.err);
             check_whole(&home, &path, id, &kept);
             kept.clear();
             (id, begun) = (id + 1, false);
@@ -199,14 +200,22 @@ fn kills_at_random_instants_lose_nothing() {
         // A second restore finds nothing to do.
         assert!(home.run(&["restore"]).fine().err.contains("nothing to restore"));
         let listed = home.run(&["list", "--json"]).fine().json();
-        let mut listed = listed.as_array().into_iter().flatten();
-        let this = listed.find(|experiment| experiment["id"] == id);
+        let listed = listed.as_array().expect("a list");
+        assert!(
+            listed
+                .iter()
+                .all(|experiment| experiment["id"].as_i64() <= Some(id)),
+            "{listed:?}"
+        );
+        let this = listed.iter().find(|experiment| experiment["id"] == id);
         begun = this.is_some();
         if begun {
             let now = home.stored_trials(id);
             let set: BTreeSet<_> = now.iter().cloned().collect();
             assert_eq!(set.len(), now.len(), "a trial was run twice");
             assert!(set.is_superset(&kept), "a finished trial was lost");
+            // Stored before an earlier kill, and still there.
+            survived += kept.len();
             kept = set;
         }
         // Killed after its last word to the store.
@@ -222,12 +231,13 @@ fn kills_at_random_instants_lose_nothing() {
         dirty >= expected,
         "{dirty} of {kills} kills fell where something is changed; expected {expected}"
     );
+    assert!(kills < 20 || survived > 0, "no trial was stored before a kill");
     let arguments = next(id, begun);
     home.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
         .fine();
     check_whole(&home, &path, id, &kept);
     assert_eq!(state(&home, &disk), before);
     println!(
-        "{killed} kills, {dirty} of them with changes in place; {id} experiments of {TRIALS} trials, none lost or doubled"
+        "{killed} kills, {dirty} of them with changes in place; {id} experiments of {TRIALS} trials, none lost or doubled over a kill"
     );
 }

@@ -1,15 +1,14 @@
 //! A session on the server of a store: made, set up, and made again once where it is lost.
 
 use super::failed;
-use crate::store::StoreError;
 use crate::store::place::Place;
+use crate::store::{StoreError, Unreached};
 use pgdyno_server::{Session as Client, SessionError};
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::time::{Duration, Instant};
 
 /// How to reach the server; an error is the reason in the words of whoever knows how, with no password in it.
-type Connect = Box<dyn Fn() -> Result<Client, Box<dyn Error + Send + Sync>> + Send>;
+type Connect = Box<dyn Fn() -> Result<Client, Unreached> + Send>;
 
 /// So long a server that was lost is waited for: a restart, or another machine that takes over, is done by then.
 const RETURN_PATIENCE: Duration = Duration::from_secs(30);
@@ -52,7 +51,7 @@ impl Link {
     pub fn new(
         name: String,
         schema: String,
-        connect: impl Fn() -> Result<Client, Box<dyn Error + Send + Sync>> + Send + 'static,
+        connect: impl Fn() -> Result<Client, Unreached> + Send + 'static,
     ) -> Link {
         Link {
             place: Place::Server(name),

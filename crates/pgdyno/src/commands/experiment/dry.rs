@@ -26,7 +26,7 @@ const BESIDE_S: f64 = 2.0;
 const MAKE_BYTES_PER_S: f64 = 100e6;
 const COPY_BYTES_PER_S: f64 = 600e6;
 /// Making a server of its own.
-const STAND_S: f64 = 8.0;
+const VARIANT_S: f64 = 8.0;
 
 /// Noise between trials of one treatment: a quiet host, a usual one, a shaky one. `aa` measures that of this host.
 const NOISE: [f64; 3] = [0.01, 0.03, 0.10];
@@ -322,7 +322,7 @@ fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Resta
     let moves = before.is_some_and(|before| before.variant() != treatment.variant());
     if (moves || before.is_none()) && !treatment.variant().is_target() {
         price.words.push("another server");
-        price.seconds += STAND_S;
+        price.seconds += VARIANT_S;
     }
     let changes = restarts.between(before.filter(|_| !moves), treatment);
     if changes.restart {
