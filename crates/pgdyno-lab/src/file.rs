@@ -51,7 +51,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// A file that cannot be read as an experiment is a mistake of whoever named it.
+    /// A file that cannot be read as an experiment is a wrong argument.
     pub fn class(&self) -> ErrorClass {
         ErrorClass::Usage
     }

@@ -47,7 +47,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// A file that is no token is a mistake of whoever named it; one that others can read is refused.
+    /// A file that is no token is a wrong argument; one that others can read is refused.
     pub fn class(&self) -> ErrorClass {
         match self {
             TokenError::Unfit(_) => ErrorClass::Usage,

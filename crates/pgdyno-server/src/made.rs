@@ -198,7 +198,7 @@ object AS (
   UNION ALL SELECT 10, 0, 'ROLE', quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_')
 SELECT kind, name FROM object ORDER BY turn, made DESC, kind, name LIMIT ";
 
-/// What somebody could have made in the connected database and beside it, in an order in which they can be
+/// All objects of the connected database, with the databases and roles of its server, in an order in which they can be
 /// dropped; at most one more than [`OBJECTS_MAX`].
 ///
 /// # Errors

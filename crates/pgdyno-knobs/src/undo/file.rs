@@ -23,7 +23,7 @@ pub(crate) fn form_of(knob: &Knob) -> Form {
     }
 }
 
-/// How a file is read that no knob of the undo unit's names: by what stands in it.
+/// Form of a file that no knob of the undo unit names, by its content.
 pub(crate) fn form_in(host: &dyn HostAccess, path: &str) -> Form {
     let text = host.read(path).unwrap_or_default();
     if text

@@ -222,7 +222,7 @@ impl Asked<'_> {
     }
 }
 
-/// Progress of a check, for whoever shows it.
+/// Progress of a check, for display.
 pub enum Event<'a> {
     /// A sentence to show beside the results.
     Remark(&'a str),

@@ -5,7 +5,7 @@ use pgdyno_engine::Second;
 use pgdyno_record::TrialRecord;
 use pgdyno_workload::DataProgress;
 
-/// What happens while an experiment runs, for whoever shows it.
+/// Event of a running experiment, for display.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// Data is being created.

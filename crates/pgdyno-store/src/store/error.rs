@@ -56,12 +56,12 @@ pub enum StoreError {
         /// Version of its schema, below this pgdyno's.
         found: i64,
     },
-    /// Something else than a file, by the name of the store or of a file that SQLite keeps beside it.
+    /// Something else than a file, by the name of the store or of one of SQLite's files for it.
     #[error("the store {place} is not opened: {} is {what}; expected a regular file", file.display())]
     NoFile {
         /// Path of the store's file.
         place: Place,
-        /// The path that is no regular file: that of the store, or of a file that SQLite keeps beside it.
+        /// The path that is no regular file: that of the store, or of one of SQLite's files for it.
         file: PathBuf,
         /// Kind of what is there, with its article: "a directory".
         what: &'static str,
@@ -105,7 +105,7 @@ pub enum StoreError {
         "the file beside the store {place} that marks an experiment as running could not be locked: {source}"
     )]
     Lock {
-        /// Path of the store's file; the lock is beside it.
+        /// Path of the store's file; the lock file is in the same directory.
         place: Place,
         /// The error of the system call.
         source: std::io::Error,
