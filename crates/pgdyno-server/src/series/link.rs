@@ -257,9 +257,8 @@ impl Link {
             true => "SELECT 1".to_owned(),
             // Sorting a hundred sessions by their texts costs more than all else about them; hashing does not.
             false => format!(
-                "SET statement_timeout = {}; SET jit = off; SET enable_sort = off; SET default_transaction_read_only = on; \
-                 SET idle_in_transaction_session_timeout = '10s'; SELECT length(repeat(' ', {LARGEST_BYTES}))",
-                STATEMENT_TIMEOUT.as_millis()
+                "SET jit = off; SET enable_sort = off; SET default_transaction_read_only = on; \
+                 SET idle_in_transaction_session_timeout = '10s'; SELECT length(repeat(' ', {LARGEST_BYTES}))"
             ),
         };
         let error = |error: LinkError| error.into_server_error(what);
@@ -286,9 +285,15 @@ impl Link {
                 version: self.version.major,
             });
         }
-        if self.version.major >= 15 && !self.conninfo.is_proxied() {
+        if !self.conninfo.is_proxied() {
             // "snapshot" would copy all statistics for each of our statements.
-            wire.run("SET stats_fetch_consistency = cache")
+            let cache = match self.version.major {
+                15.. => "SET stats_fetch_consistency = cache; ",
+                _ => "",
+            };
+            // Last: until here `limit` holds, which leaves a busy server more time.
+            let timeout = STATEMENT_TIMEOUT.as_millis();
+            wire.run(&format!("{cache}SET statement_timeout = {timeout}"))
                 .map_err(error)?
                 .map_err(error)?;
         }
