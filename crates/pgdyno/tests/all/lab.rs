@@ -2,10 +2,11 @@
 //! budgets, crashes, and ending when all is decided. On real servers and a real kernel. Needs root.
 
 use common::machine::whole_machine;
-use common::{Home, Said, ended, kernel, until, until_is};
+use common::{Home, Said, ended, kernel, until};
 use pgdyno_store::Store;
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 
 /// An experiment file on the sandbox x: what stands before the parts, and the parts.
 fn file(home: &Home, head: &str, parts: &str) -> String {
@@ -451,18 +452,19 @@ fn outside_of_its_hours_it_waits_with_everything_put_back() {
     };
     let window = format!("[window]\nfrom = \"{}\"\nto = \"{}\"\n", clock(2), clock(3));
     let path = file(&home, "design = \"a-a\"\nblocks = 1", &format!("{TPCB}{window}"));
-    let child = home.spawn(&["run", &path]);
-    until_is("experiments that have begun", Some(1), || {
-        home.run(&["list", "--json"]).json().as_array().map(Vec::len)
-    });
-    let status = std::process::Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .expect("kill runs");
-    assert!(status.success());
-    let said =
-        common::said(child.wait_with_output().expect("ends")).fails(1, &["outside of its hours", "stopped"]);
-    assert!(said.err.contains("pgdyno resume 1"), "{}", said.err);
+    let mut child = home.spawn(&["run", &path]);
+    let mut said = BufReader::new(child.stderr.take().expect("its standard error"));
+    let mut words = String::new();
+    while !words.contains("outside of its hours") {
+        let read = said.read_line(&mut words).expect("a line");
+        assert!(read > 0, "it ended without waiting: {words}");
+    }
+    common::tool("kill", &["-INT", &child.id().to_string()]);
+    said.read_to_string(&mut words).expect("the rest");
+    assert_eq!(child.wait().expect("its end").code(), Some(1), "{words}");
+    for wanted in ["stopped", "pgdyno resume 1"] {
+        assert!(words.contains(wanted), "{words}");
+    }
     assert_eq!(home.stored_trials(1).len(), 0);
 }
 

@@ -7,6 +7,7 @@ use crate::store::{
 };
 use pgdyno_record::{ColumnRecord, GapRecord, SeriesRecord};
 use pgdyno_record::{ExperimentStatus, TrialRecord, TrialStatus};
+use pgdyno_testing::until_is;
 
 pub(super) fn column() -> SeriesRecord {
     SeriesRecord {
@@ -173,7 +174,8 @@ fn told_from_killed(rig: &Rig) {
         Err(StoreError::Running { id: 1, .. })
     ));
     drop(store);
-    assert_eq!(life(&other), Life::Killed);
+    // A server ends a session, and with it the lock, some time after its client has gone.
+    until_is("life of the experiment", Life::Killed, || life(&other));
     other.set_status(id, ExperimentStatus::Running).unwrap();
     assert_eq!(life(&other), Life::Running);
     other.set_status(id, ExperimentStatus::Finished).unwrap();
@@ -282,6 +284,8 @@ fn removed_by_rule(rig: &Rig) {
         1,
     );
     drop(runner);
+    let life = || store.find(&Filter::default()).unwrap()[0].life;
+    until_is("life of the experiment", Life::Killed, life);
     check(
         &store,
         PruneRule {

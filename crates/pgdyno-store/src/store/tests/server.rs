@@ -7,6 +7,7 @@ use crate::schema::VERSION;
 use crate::store::{Filter, ImportOutcome, Life, Link, Reader, Store, StoreError};
 use pgdyno_record::{ExperimentStatus, TrialStatus};
 use pgdyno_server::postgres::Config;
+use pgdyno_testing::until_is;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -295,7 +296,8 @@ fn stores_of_one_database_do_not_share_locks() {
     assert_eq!(of_b.begin(&experiment()).unwrap(), 1);
     drop(of_a);
     let life = |rig: &Rig| rig.open().find(&Filter::default()).unwrap()[0].life;
-    assert_eq!((life(&a), life(&b)), (Life::Killed, Life::Running));
+    until_is("life of the experiment", Life::Killed, || life(&a));
+    assert_eq!(life(&b), Life::Running);
 }
 
 /// A way to the server that can be cut: at once, or when the client's next COMMIT has been answered, of which the client learns
