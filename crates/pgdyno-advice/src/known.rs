@@ -5,6 +5,7 @@ mod releases;
 mod time;
 
 use pgdyno_host::Fact;
+use pgdyno_knobs::nearest_name;
 use pgdyno_server::Guc;
 use serde_json::{Number, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +24,6 @@ const SERVER: &str = "bgwriter cache checkpoints connections databases extension
     temp_files transactions vacuum wal xid";
 /// First word of what follows from facts.
 const DERIVED: &str = "available";
-/// A word further away than this is no typing error.
-const NEAR: usize = 4;
 
 /// Why a name has no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -174,12 +173,11 @@ impl Known {
     pub(crate) fn nearest_beginning(&self, word: &str, others: &[&str]) -> Option<String> {
         let ours = self.words_below("");
         let all = ours.iter().map(String::as_str);
-        nearest(
-            word,
-            all.chain(HOST.split(' '))
-                .chain(SERVER.split(' '))
-                .chain(others.iter().copied()),
-        )
+        let all = all
+            .chain(HOST.split(' '))
+            .chain(SERVER.split(' '))
+            .chain(others.iter().copied());
+        nearest_name(word, all).map(str::to_owned)
     }
 }
 
@@ -241,7 +239,7 @@ impl Index {
             },
             None => Lacking::Unknown {
                 name: name.to_owned(),
-                nearest: nearest(name, self.facts.keys().map(String::as_str)),
+                nearest: nearest_name(name, self.facts.keys().map(String::as_str)).map(str::to_owned),
             },
         }
     }
@@ -257,7 +255,7 @@ impl Index {
             let names = self
                 .below("setting")
                 .filter_map(|name| name.strip_prefix("setting."));
-            let meant = nearest(guc, names).map(|near| format!("; did you mean \"{near}\"?"));
+            let meant = nearest_name(guc, names).map(|near| format!("; did you mean \"{near}\"?"));
             return Some(format!(
                 "this server has no setting of that name{}",
                 meant.unwrap_or_default()
@@ -310,16 +308,6 @@ fn outcome(fact: &Fact) -> Result<Value, String> {
         (None, Some(why)) => Err(why.clone()),
         (None, None) => Err("nobody said why".to_owned()),
     }
-}
-
-fn nearest<'a>(name: &str, among: impl Iterator<Item = &'a str>) -> Option<String> {
-    // Of a short word everything is near.
-    let near = NEAR.min(name.chars().count() / 2);
-    among
-        .map(|known| (strsim::damerau_levenshtein(known, name), known))
-        .min()
-        .filter(|(distance, _)| *distance <= near)
-        .map(|(_, known)| known.to_owned())
 }
 
 /// A setting as a plain number where it is one: bytes, seconds, or a bare number.

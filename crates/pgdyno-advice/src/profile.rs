@@ -11,7 +11,7 @@ pub use resolve::{LeftOut, Now, Resolved, ResolvedSetting, Why};
 use crate::expression::{Expression, ExpressionError};
 use crate::known::Known;
 use crate::sizing::{Sizing, Sources};
-use pgdyno_knobs::{Catalogue, CatalogueError};
+use pgdyno_knobs::{Catalogue, CatalogueError, nearest_name};
 use pgdyno_record::ErrorClass;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -24,8 +24,6 @@ const FILE_MAX: u64 = 1_000_000;
 const SETTINGS_MAX: usize = 1000;
 /// Profiles that one inherits from, in all.
 const ANCESTORS_MAX: usize = 100;
-/// A word further away than this is no typing error.
-const NEAR: usize = 4;
 
 /// A profile as it was read; expressions are not worked out.
 #[derive(Debug, Clone, PartialEq)]
@@ -382,13 +380,7 @@ impl Profiles {
     fn get(&self, name: &str) -> Result<&Profile, ProfileError> {
         self.profiles.get(name).ok_or_else(|| ProfileError::Unknown {
             name: name.to_owned(),
-            nearest: self
-                .profiles
-                .keys()
-                .map(|known| (strsim::damerau_levenshtein(known, name), known))
-                .min()
-                .filter(|(distance, _)| *distance <= NEAR.min(name.len() / 2))
-                .map(|(_, known)| known.clone()),
+            nearest: nearest_name(name, self.profiles.keys().map(String::as_str)).map(str::to_owned),
         })
     }
 

@@ -14,6 +14,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
+/// The file system in memory.
+const MEMORY: &str = "/dev/shm";
 /// Of the archives' names.
 const SUFFIX: &str = ".machine";
 /// The machine that the broken ones are made of: the one with the smallest tree of control groups.
@@ -35,10 +37,14 @@ impl Machine {
     pub fn named(name: &str) -> Self {
         let archive = archive(name);
         let prefix = format!("{name}-");
-        let directory = tempfile::Builder::new()
-            .prefix(&prefix)
-            .tempdir()
-            .expect("a directory for a machine");
+        let mut directory = tempfile::Builder::new();
+        let directory = directory.prefix(&prefix);
+        // A disk's file system takes a long time for thousands of small files that come and go.
+        let directory = match Path::new(MEMORY) {
+            memory if memory.is_dir() => directory.tempdir_in(memory),
+            _ => directory.tempdir(),
+        };
+        let directory = directory.expect("a directory for a machine");
         unpack(&archive, directory.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let name = name.to_owned();
         Self { name, directory }

@@ -6,6 +6,7 @@ mod knob;
 pub use knob::sysctl_path;
 pub use knob::{Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
 
+use crate::near::nearest_name;
 use files::{FILES, File};
 use pgdyno_record::ErrorClass;
 use serde::{Deserialize, Serialize};
@@ -114,9 +115,6 @@ pub struct Section {
     pub ids: Vec<String>,
 }
 
-/// A word further away than this is no typing error.
-const NEAR: usize = 4;
-
 impl Catalogue {
     /// The catalogue that pgdyno is shipped with.
     pub fn shipped() -> Result<Catalogue, CatalogueError> {
@@ -171,16 +169,11 @@ impl Catalogue {
 
     /// What was meant, where an id is not known: one that is written nearly so, or that ends so.
     fn nearest(&self, id: &str) -> Option<String> {
-        let near = |distance: &usize| *distance <= NEAR && distance * 3 <= id.chars().count();
-        let written = self
-            .knobs
-            .keys()
-            .map(|known| (strsim::damerau_levenshtein(known, id), known))
-            .min()
-            .filter(|(distance, _)| near(distance))
-            .map(|(_, known)| known);
-        let ends = |known: &&String| known.rsplit_once('.').is_some_and(|(_, last)| last == id);
-        written.or_else(|| self.knobs.keys().find(ends)).cloned()
+        let known = || self.knobs.keys().map(String::as_str);
+        let ends = |known: &&str| known.rsplit_once('.').is_some_and(|(_, last)| last == id);
+        nearest_name(id, known())
+            .or_else(|| known().find(ends))
+            .map(str::to_owned)
     }
 
     /// Whether a setting is legal as for `check`, and one that pgdyno applies itself.

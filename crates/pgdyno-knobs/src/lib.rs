@@ -12,6 +12,7 @@ mod consent;
 pub mod fuzzed;
 pub mod gucvalue;
 mod journal;
+mod near;
 mod permitted;
 mod persist;
 mod reader;
@@ -31,6 +32,7 @@ pub use journal::{
     ChangedByOther, Content, Journal, JournalError, Journals, Keep, Listed, OtherUser, Patience, Purpose,
     Scope, ScopeLock, parse as parse_journal,
 };
+pub use near::nearest_name;
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use reader::{Objection, Place, Reader};
 pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, PutBack, Restorer};

@@ -1,5 +1,6 @@
 //! Where something stands in a TOML text, and which known key is nearest to an unknown one.
 
+use pgdyno_knobs::nearest_name;
 use toml::de::{DeTable, DeValue};
 
 pub(super) fn line_at(text: &str, offset: usize) -> usize {
@@ -48,7 +49,6 @@ pub(super) fn line_of(text: &str, keys: &[&str]) -> usize {
 
 /// "unknown field `clinets`, expected one of `clients`, ..." names the nearest key.
 pub(super) fn with_nearest(message: &str) -> String {
-    const NEAR: usize = 3;
     let Some(rest) = message.strip_prefix("unknown field `") else {
         return message.to_owned();
     };
@@ -56,13 +56,9 @@ pub(super) fn with_nearest(message: &str) -> String {
     let Some(unknown) = words.next() else {
         return message.to_owned();
     };
-    let nearest = words
-        .filter(|word| !word.trim().is_empty() && !word.contains(' '))
-        .map(|word| (strsim::damerau_levenshtein(word, unknown), word))
-        .min()
-        .filter(|(distance, _)| *distance <= NEAR);
-    match nearest {
-        Some((_, word)) => format!("unknown key \"{unknown}\"; did you mean \"{word}\"?"),
+    let known = words.filter(|word| !word.trim().is_empty() && !word.contains(' '));
+    match nearest_name(unknown, known) {
+        Some(word) => format!("unknown key \"{unknown}\"; did you mean \"{word}\"?"),
         None => message.replace("unknown field", "unknown key"),
     }
 }

@@ -12,6 +12,7 @@ use crate::provider::OwnServers;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
+use pgdyno_knobs::nearest_name;
 use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, Summary, sized};
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentStatus};
 use pgdyno_report::Report;
@@ -68,15 +69,10 @@ fn text_of(path: &Path) -> Result<String> {
 
 /// The nearest name of a shipped experiment, if one is near.
 fn near(name: &str) -> String {
-    const NEAR: usize = 4;
     let known = shipped::EXPERIMENTS.iter().map(|(known, _)| *known);
-    let found = known
-        .map(|known| (strsim::damerau_levenshtein(known, name), known))
-        .min()
-        .filter(|(distance, _)| *distance <= NEAR);
-    found.map_or_else(
+    nearest_name(name, known).map_or_else(
         || "; `pgdyno experiments` lists the shipped ones".to_owned(),
-        |(_, known)| format!("; did you mean the shipped \"{known}\"?"),
+        |known| format!("; did you mean the shipped \"{known}\"?"),
     )
 }
 
