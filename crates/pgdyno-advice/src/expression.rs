@@ -459,11 +459,6 @@ fn words(error: &Error) -> String {
         ErrorKind::OutOfFuel => "it does not come to an end".to_owned(),
         ErrorKind::UndefinedError => "a part of it has no value".to_owned(),
         ErrorKind::WriteFailure => format!("the text is longer than {RESULT_MAX} bytes"),
-        _ if detail.starts_with("unable to calculate")
-            && (detail.ends_with(" 0") || detail.ends_with(" 0.0")) =>
-        {
-            format!("division by zero ({detail})")
-        }
         _ if detail.is_empty() => error.kind().to_string(),
         _ => detail.to_owned(),
     }

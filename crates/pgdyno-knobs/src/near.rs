@@ -33,7 +33,7 @@ mod tests {
             "two letters that changed places"
         );
         assert_eq!(
-            nearest("grosse"),
+            nearest("grösse"),
             Some("größe"),
             "letters, not bytes, are counted"
         );

@@ -221,10 +221,9 @@ impl Pooler {
         };
         let mut attempts = 1;
         loop {
-            match start.run() {
-                Err(PoolerError::Failed { words, .. })
-                    if attempts < STARTS_MAX && words.contains("in use") =>
-                {
+            let ports = start.ports()?;
+            match start.run(&ports) {
+                Err(PoolerError::Failed { .. }) if attempts < STARTS_MAX && !ports.are_free() => {
                     attempts += 1;
                 }
                 Ok(pooler) => return Ok(pooler),
@@ -317,13 +316,16 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    fn run(&self) -> Result<Pooler, PoolerError> {
+    fn ports(&self) -> Result<config::Ports, PoolerError> {
         let free = || process::free_port().map_err(PoolerError::io(self.directory, "given a port"));
-        let ports = config::Ports {
+        Ok(config::Ports {
             clients: free()?,
             control: free()?,
-        };
-        let files = config::files(self.plan, self.server, self.directory, &ports, self.password)?;
+        })
+    }
+
+    fn run(&self, ports: &config::Ports) -> Result<Pooler, PoolerError> {
+        let files = config::files(self.plan, self.server, self.directory, ports, self.password)?;
         for (name, text) in files {
             write_private(self.directory, name, &text, self.user)?;
         }

@@ -350,7 +350,7 @@ fn errors_name_file_line_and_what_is_expected() {
     );
     check_error(
         of(&setting("jit", "value = true\nwhen = \"1 / 0\"")),
-        &["line 5", "division by zero"],
+        &["line 5", "unable to calculate"],
     );
     check_error(
         of(&setting("jit", "value = true\nwhen = \"1\"")),

@@ -1,6 +1,7 @@
 //! What a pooler is told: its files and arguments. Touches nothing.
 
 use super::{CLIENTS_MAX, PoolMode, PoolerError, PoolerKind, PoolerPlan};
+use crate::sandbox::process;
 use pgdyno_server::Conninfo;
 use postgres::config::Host;
 use std::path::Path;
@@ -14,6 +15,13 @@ pub(super) struct Ports {
     pub(super) clients: u16,
     /// For pgpool's own control program: the name of its socket only.
     pub(super) control: u16,
+}
+
+impl Ports {
+    /// Whether nobody else listens where clients connect to.
+    pub(super) fn are_free(&self) -> bool {
+        process::is_free(self.clients)
+    }
 }
 
 /// Parameters that say where it is, for whom, and where its files are.

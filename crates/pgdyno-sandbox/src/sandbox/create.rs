@@ -294,7 +294,27 @@ fn make_private(path: &Path, owner: Owner) -> Result<PathBuf, SandboxError> {
         .map_err(SandboxError::io(path, "handed over"))
 }
 
+/// Whether the server's user may write to its directories, through all those above them.
+fn check_entered(record: &Record) -> Result<(), SandboxError> {
+    for path in std::iter::once(&record.data).chain(&record.wal) {
+        let test = Path::new("test");
+        let mut command =
+            process::command(test, record.user.as_ref(), &[]).map_err(SandboxError::io(test, "run"))?;
+        let status = command.arg("-w").arg(path).status();
+        if !status.map_err(SandboxError::io(test, "run"))?.success() {
+            let user = record.user.as_ref();
+            let user = user.map_or("running this", |user| user.name.as_str());
+            return Err(SandboxError::Place {
+                path: path.clone(),
+                reason: format!("the user {user} may not enter it or a directory above it"),
+            });
+        }
+    }
+    Ok(())
+}
+
 fn initdb(directory: &Path, record: &Record) -> Result<(), SandboxError> {
+    check_entered(record)?;
     let password = write_password(directory, record)?;
     let mut command = process::command(&record.bin.join("initdb"), record.user.as_ref(), &[])
         .map_err(SandboxError::io(&record.bin, "run"))?;
@@ -314,21 +334,7 @@ fn initdb(directory: &Path, record: &Record) -> Result<(), SandboxError> {
     if let Some(wal) = &record.wal {
         command.arg("--waldir").arg(wal);
     }
-    match process::run("initdb", command) {
-        Err(SandboxError::Program { reason, .. }) if reason.contains("ermission denied") => {
-            Err(SandboxError::Place {
-                path: record.data.clone(),
-                reason: format!(
-                    "the user {} may not enter it or a directory above it ({reason})",
-                    record
-                        .user
-                        .as_ref()
-                        .map_or("running this", |user| user.name.as_str())
-                ),
-            })
-        }
-        other => other.map(|_| ()),
-    }
+    process::run("initdb", command).map(drop)
 }
 
 /// A random password for connections over TCP, kept in a file for the server's user alone (and root).

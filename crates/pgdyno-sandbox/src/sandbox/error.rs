@@ -110,9 +110,17 @@ pub enum SandboxError {
     /// A network of the sandbox cannot be made.
     #[error("{what}: {reason}")]
     Network {
-        /// The command, name or addresses at fault.
+        /// The name or addresses at fault.
         what: String,
-        /// Error of the command, or what is wrong with the name or addresses.
+        /// What is wrong with the name or addresses.
+        reason: String,
+    },
+    /// A command that makes, changes or lists a network failed.
+    #[error("{command}: {reason}")]
+    NetworkCommand {
+        /// The command with its arguments.
+        command: String,
+        /// What it printed.
         reason: String,
     },
     /// A network is to be made, and pgdyno does not run as root.
@@ -164,11 +172,9 @@ impl SandboxError {
             SandboxError::Lost { .. } => "`pgdyno sandbox destroy` it and create it again",
             SandboxError::NeedsRoot => "run it as root, or place data and WAL with --data and --wal",
             SandboxError::NetworkNeedsRoot => "run it as root, or leave --network out",
-            SandboxError::Network { reason, .. } if reason.contains("not permitted") => {
-                "namespaces and links need root with CAP_SYS_ADMIN and CAP_NET_ADMIN, which a container takes away"
-            }
-            SandboxError::Network { reason, .. } if reason.contains("not supported") => {
-                "the kernel needs network namespaces and veth (CONFIG_NET_NS, CONFIG_VETH)"
+            SandboxError::NetworkCommand { .. } => {
+                "namespaces and links need root with CAP_SYS_ADMIN and CAP_NET_ADMIN, which containers take away, and a kernel \
+                 with CONFIG_NET_NS and CONFIG_VETH"
             }
             SandboxError::NoUser => "create one: useradd --system postgres",
             _ => return None,

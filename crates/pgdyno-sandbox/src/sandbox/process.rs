@@ -224,13 +224,18 @@ pub(crate) fn free_port() -> io::Result<u16> {
     for _ in 0..TRIES.min(u32::from(first_given.saturating_sub(LOWEST))) {
         let random = RandomState::new().build_hasher().finish() % u64::from(first_given - LOWEST);
         let port = LOWEST + u16::try_from(random).unwrap_or_default();
-        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if is_free(port) {
             return Ok(port);
         }
     }
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()
         .map(|address| address.port())
+}
+
+/// Whether nobody listens at a port of 127.0.0.1.
+pub(crate) fn is_free(port: u16) -> bool {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 #[cfg(test)]

@@ -289,6 +289,26 @@ fn binaries_that_are_too_old_are_refused_by_name() {
     );
 }
 
+#[test]
+fn a_place_that_the_servers_user_may_not_enter_is_named() {
+    let home = Home::new();
+    let closed = home.file("closed");
+    fs::create_dir(&closed).expect("made");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("closed");
+    let data = closed.join("data");
+    home.run(&["sandbox", "create", "x", "--data", &data.to_string_lossy()])
+        .fails(
+            1,
+            &[
+                "closed/data",
+                "the user ",
+                " may not enter it or a directory above it",
+            ],
+        );
+    home.run(&["sandbox", "destroy", "x"]).fine();
+    assert!(!data.exists(), "what was made is gone");
+}
+
 /// Every superuser of a server reads the environment of its processes.
 #[test]
 fn server_has_nothing_of_the_environment_of_root() {

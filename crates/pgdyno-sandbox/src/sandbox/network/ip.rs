@@ -90,8 +90,8 @@ pub(super) fn ip(arguments: &[&str]) -> Result<String, SandboxError> {
     command.args(arguments);
     match process::run(PROGRAM, command) {
         Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        Err(SandboxError::Program { reason, .. }) => Err(SandboxError::Network {
-            what: words(arguments),
+        Err(SandboxError::Program { reason, .. }) => Err(SandboxError::NetworkCommand {
+            command: words(arguments),
             reason,
         }),
         Err(error) => Err(error),
