@@ -1,27 +1,51 @@
 //! How many tests have servers at a time. The harness may start all tests at once: most of their time they wait, for a
 //! load's seconds or for this machine, but the work between must not pile up.
 
+use super::shared;
 use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// A test waits for its servers and loads for about two thirds of its time.
 const LANES_PER_CPU: usize = 3;
+/// Modules of the longest tests. They come first, or all would wait for them in the end.
+const LONGEST: [&str; 5] = ["guest::", "page::", "poolers::", "bench::", "advise::"];
 
 static LANES: Mutex<Lanes> = Mutex::new(Lanes {
     in_use: 0,
-    all_wanted: false,
+    queue: BTreeSet::new(),
+    numbers: 0,
+    beside: 0,
+    is_quiet: false,
+    told: None,
 });
 static CHANGED: Condvar = Condvar::new();
 
 struct Lanes {
     in_use: usize,
-    /// By a test that waits for all or has them. There is one at most, for it has this machine.
-    all_wanted: bool,
+    /// Who waits for a lane: what is waited for longest first, and then by number.
+    queue: BTreeSet<(usize, usize)>,
+    numbers: usize,
+    /// Tests that have or want this machine and need no lane.
+    beside: usize,
+    /// Whether a test has all lanes.
+    is_quiet: bool,
+    /// Locked while this process has lanes: shared, or by itself where a test has all. It ends with the process, however that ends.
+    told: Option<File>,
 }
 
 fn lanes() -> MutexGuard<'static, Lanes> {
     LANES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock by which processes know of one another's lanes, once no other has it in a way that keeps this one out.
+fn tell_others(lock: fn(&File) -> std::io::Result<()>) -> File {
+    let file = fs::create_dir_all(shared()).and_then(|()| File::create(shared().join("lanes.lock")));
+    let file = file.expect("a file");
+    lock(&file).expect("locked");
+    file
 }
 
 thread_local! {
@@ -38,55 +62,86 @@ pub struct Lane {
 enum Takes {
     Nothing,
     One,
+    Machine,
     All,
 }
 
 impl Lane {
     /// Waits for a free lane, unless this test has one.
     pub fn enter() -> Lane {
-        let before = ENTERED.replace(ENTERED.get() + 1);
-        if before > 0 {
-            return Lane {
-                takes: Takes::Nothing,
-            };
+        if ENTERED.get() > 0 {
+            return Lane::taking(Takes::Nothing);
         }
         let count = LANES_PER_CPU * thread::available_parallelism().map_or(1, usize::from);
-        let mut lanes = CHANGED
-            .wait_while(lanes(), |lanes| lanes.in_use >= count || lanes.all_wanted)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lanes();
+        let place = (rank(), waiting.numbers);
+        waiting.numbers += 1;
+        waiting.queue.insert(place);
+        let mut lanes = wait_while(waiting, |lanes| {
+            lanes.is_quiet || lanes.in_use >= count || lanes.queue.first() != Some(&place)
+        });
+        lanes.queue.remove(&place);
         lanes.in_use += 1;
-        Lane { takes: Takes::One }
+        lanes.told.get_or_insert_with(|| tell_others(File::lock_shared));
+        drop(lanes);
+        CHANGED.notify_all();
+        Lane::taking(Takes::One)
     }
 
-    /// A lane beside the others, for whoever has this machine: all others that want it wait for this test already.
+    /// A lane beside the others, for whoever waits for this machine or has it.
     pub(crate) fn beside() -> Lane {
-        ENTERED.set(ENTERED.get() + 1);
-        Lane {
-            takes: Takes::Nothing,
-        }
+        lanes().beside += 1;
+        Lane::taking(Takes::Machine)
     }
 
-    /// All lanes, for whoever has this machine; those who wait for one wait on.
+    /// All lanes, those of other processes too, when nobody else wants one any more: who has all keeps everybody waiting.
     pub(crate) fn all() -> Lane {
-        lanes().all_wanted = true;
-        drop(
-            CHANGED
-                .wait_while(lanes(), |lanes| lanes.in_use > 0)
-                .unwrap_or_else(PoisonError::into_inner),
-        );
-        ENTERED.set(ENTERED.get() + 1);
-        Lane { takes: Takes::All }
+        let mut lanes = wait_while(lanes(), |lanes| {
+            lanes.is_quiet || lanes.in_use > 0 || lanes.beside > 0 || !lanes.queue.is_empty()
+        });
+        lanes.is_quiet = true;
+        lanes.told = Some(tell_others(File::lock));
+        drop(lanes);
+        Lane::taking(Takes::All)
     }
+
+    fn taking(takes: Takes) -> Lane {
+        ENTERED.set(ENTERED.get() + 1);
+        Lane { takes }
+    }
+}
+
+fn wait_while<'a>(lanes: MutexGuard<'a, Lanes>, is_kept: impl Fn(&Lanes) -> bool) -> MutexGuard<'a, Lanes> {
+    CHANGED
+        .wait_while(lanes, |lanes| is_kept(lanes))
+        .unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Of this thread's test, by its name, which the harness gives to the thread.
+fn rank() -> usize {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or_default();
+    let rank = LONGEST.iter().position(|module| name.starts_with(module));
+    rank.unwrap_or(LONGEST.len())
 }
 
 impl Drop for Lane {
     fn drop(&mut self) {
         ENTERED.set(ENTERED.get().saturating_sub(1));
-        match self.takes {
-            Takes::Nothing => return,
-            Takes::One => lanes().in_use -= 1,
-            Takes::All => lanes().all_wanted = false,
+        if self.takes == Takes::Nothing {
+            return;
         }
+        let mut lanes = lanes();
+        match self.takes {
+            Takes::Nothing => {}
+            Takes::One => lanes.in_use -= 1,
+            Takes::Machine => lanes.beside -= 1,
+            Takes::All => lanes.is_quiet = false,
+        }
+        if lanes.in_use == 0 && !lanes.is_quiet {
+            lanes.told = None;
+        }
+        drop(lanes);
         CHANGED.notify_all();
     }
 }
@@ -125,7 +180,12 @@ mod tests {
         assert_eq!(in_use(), count, "two of one test are one");
         let beside = Lane::beside();
         drop(Lane::enter());
-        drop(beside);
+        let (enter, quiet) = channel();
+        let waits = thread::spawn(move || {
+            let all = Lane::all();
+            enter.send(lanes().in_use).expect("heard");
+            drop(all);
+        });
         let last = thread::spawn(|| drop(Lane::enter()));
         leave.send(()).expect("told");
         first.join().expect("left");
@@ -135,6 +195,13 @@ mod tests {
             other.join().expect("left");
         }
         assert_eq!(in_use(), 0);
+        assert!(
+            quiet.try_recv().is_err(),
+            "entered while somebody has this machine"
+        );
+        drop(beside);
+        assert_eq!(quiet.recv(), Ok(0), "entered when nobody is left");
+        waits.join().expect("left");
 
         let all = Lane::all();
         let (enter, entered) = channel();

@@ -44,7 +44,7 @@ pub fn whole_machine() -> Machine {
     Machine::wait(Lane::beside)
 }
 
-/// The same when no other test of this process has a lane: for tests that reserve huge pages, which any server that starts
+/// The same when no other test has a lane or wants one: for tests that reserve huge pages, which any server that starts
 /// beside them would take, and for those that swap.
 pub fn quiet_machine() -> Machine {
     Machine::wait(Lane::all)
@@ -52,12 +52,12 @@ pub fn quiet_machine() -> Machine {
 
 impl Machine {
     fn wait(lane: fn() -> Lane) -> Machine {
+        let lane = lane();
         // A lock of a file holds between threads and between processes, and ends with whoever has it.
         let alone = fs::create_dir_all(shared())
             .and_then(|()| File::create(shared().join("machine.lock")))
             .expect("a file");
         alone.lock().expect("locked");
-        let lane = lane();
         let queue = format!("/sys/block/{}/queue", disk_of(Path::new("/tmp")));
         let mut start: Vec<(String, &str)> = AT_BOOT.map(|(path, value)| (path.to_owned(), value)).to_vec();
         start.push((format!("{queue}/scheduler"), "mq-deadline"));

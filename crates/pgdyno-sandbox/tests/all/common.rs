@@ -3,16 +3,19 @@
 use pgdyno_host::Limits;
 use pgdyno_sandbox::{Binaries, FileSystemPlan, Plan, Sandbox, create};
 use pgdyno_server::postgres::{NoTls, SimpleQueryMessage};
-use pgdyno_testing::{directory, memory, system_program};
+use pgdyno_testing::{Lane, directory, memory, system_program};
 use std::path::PathBuf;
 
 pub(crate) struct Home {
     root: tempfile::TempDir,
     sandbox: Option<Sandbox>,
+    /// Dropped last, when the sandbox is gone.
+    _lane: Lane,
 }
 
 impl Home {
     pub(crate) fn new(data: Option<FileSystemPlan>) -> Home {
+        let lane = Lane::enter();
         let root = directory(memory(), "pgdyno-test-");
         let initdb = system_program("initdb");
         let bin = initdb.parent().expect("a directory");
@@ -31,7 +34,11 @@ impl Home {
         };
         let sandbox = create(root.path(), &plan).expect("a sandbox");
         let sandbox = Some(sandbox);
-        Home { root, sandbox }
+        Home {
+            root,
+            sandbox,
+            _lane: lane,
+        }
     }
 
     pub(crate) fn sandbox(&self) -> &Sandbox {

@@ -284,6 +284,8 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
                 protocol,
                 "--transaction",
                 control,
+                "--rate",
+                "300",
             ];
             let result = check("sandbox:x", &more);
             // Statement by statement, the server commits five times for one of the client's.

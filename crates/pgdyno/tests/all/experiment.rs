@@ -16,7 +16,7 @@ pub(crate) fn file(home: &Home, blocks: u32, measure_s: f64, rest: &str) -> Stri
     let text = format!(
         "name = \"test\"\nquestion = \"Does it <b>work</b>?\"\ndesign = \"one-at-a-time\"\nblocks = {blocks}\nseed = 5\n\
          [target]\nsandbox = \"x\"\n[data]\nscale = 1\n\
-         [load]\nworkload = \"tpcb\"\nclients = 2\nthreads = 1\nwarmup_s = 0.2\nmeasure_s = {measure_s}\n{rest}"
+         [load]\nworkload = \"tpcb\"\nclients = 2\nthreads = 1\nrate = \"200\"\nwarmup_s = 0.2\nmeasure_s = {measure_s}\n{rest}"
     );
     home.write("experiment.toml", &text)
         .to_string_lossy()
@@ -300,7 +300,7 @@ fn mistakes_in_a_file_are_told_by_line() {
     );
     home.run(&["run", &path]).fails(
         2,
-        &["experiment.toml, line 18", "did you mean \"vm.swappiness\"?"],
+        &["experiment.toml, line 19", "did you mean \"vm.swappiness\"?"],
     );
     let path = file(&home, 1, 1.0, TWO_STEPS);
     home.run(&["run", &path]).fails(1, &["no sandbox \"x\""]);

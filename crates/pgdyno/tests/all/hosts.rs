@@ -224,7 +224,7 @@ fn other_commands_take_the_same_server() {
     let text = format!(
         "name = \"hosts\"\nquestion = \"Where?\"\ndesign = \"one-at-a-time\"\nblocks = 1\nseed = 5\n[target]\n\
          connection = \"{target}\"\nrestart = \"when-needed\"\n[data]\nscale = 1\n[load]\nworkload = \"tpcb\"\n\
-         clients = 2\nwarmup_s = 0.2\nmeasure_s = 1.0\n{steps}"
+         clients = 2\nrate = \"200\"\nwarmup_s = 0.2\nmeasure_s = 1.0\n{steps}"
     );
     let path = home.write("experiment.toml", &text);
     let said = home.run(&["run", &path.to_string_lossy()]).fine();

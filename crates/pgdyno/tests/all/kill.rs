@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const KILLS: u32 = 5;
 /// Several trials fit in this, with all that happens between them.
-const LATEST_MS: u64 = 4_000;
+const LATEST_MS: u64 = 2_500;
 
 const FILE: &str = r#"
 name = "kill"
@@ -31,6 +31,7 @@ scale = 1
 workload = "tpcb"
 clients = 4
 threads = 1
+rate = "200"
 warmup_s = 0.1
 measure_s = 1.0
 [base]

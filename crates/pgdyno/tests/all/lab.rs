@@ -19,8 +19,7 @@ fn file(home: &Home, head: &str, parts: &str) -> String {
         .into_owned()
 }
 
-const TPCB: &str =
-    "[data]\nscale = 1\n[load]\nworkload = \"tpcb\"\nclients = 2\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
+const TPCB: &str = "[data]\nscale = 1\n[load]\nworkload = \"tpcb\"\nclients = 2\nrate = \"200\"\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
 
 fn run(home: &Home, path: &str) -> (Said, Value) {
     let run = home.run(&["run", path]).fine();
@@ -240,7 +239,7 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
 fn poolers_stand_between_for_their_treatments_alone() {
     let home = Home::new();
     let factors = "[[factor]]\nname = \"pooler\"\nof = \"server.pooler\"\nvalues = [\"none\", \"pgbouncer\", \"pgpool\"]\n";
-    let load = "[data]\nscale = 1\n[load]\nworkload = \"read\"\nprotocol = \"extended\"\nclients = 4\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
+    let load = "[data]\nscale = 1\n[load]\nworkload = \"read\"\nprotocol = \"extended\"\nclients = 4\nrate = \"200\"\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
     let path = file(
         &home,
         "design = \"one-at-a-time\"\nblocks = 1",
@@ -274,7 +273,7 @@ fn a_crash_at_the_end_tells_the_time_of_recovery() {
 fn a_guard_ends_a_treatment_and_the_rest_goes_on() {
     let home = Home::new();
     let head = "design = \"a-b\"\nblocks = 2";
-    let load = "[data]\nscale = 1\n[load]\nscript = \"SELECT 1;\"\nclients = 2\nmeasure_s = 8.0\n[guard]\nerror_ratio_max = 0.5\n";
+    let load = "[data]\nscale = 1\n[load]\nscript = \"SELECT 1;\"\nclients = 2\nrate = \"200\"\nmeasure_s = 8.0\n[guard]\nerror_ratio_max = 0.5\n";
     let step = "[[step]]\nname = \"wrong\"\n[step.load]\nscript = \"SELECT 1/0;\"\n";
     let path = file(&home, head, &format!("{load}{step}"));
     let run = home.run(&["run", &path]).fine();

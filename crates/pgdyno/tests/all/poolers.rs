@@ -84,7 +84,7 @@ impl Pooler {
     fn file(home: &Home, measure_s: u32, load: &str) -> String {
         let text = format!(
             "name = \"pooled\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[data]\nscale = 1\n\
-             [load]\nclients = 3\nthreads = 1\nwarmup_s = 0.2\nmeasure_s = {measure_s}\n{load}\n\
+             [load]\nclients = 3\nthreads = 1\nrate = \"40\"\nwarmup_s = 0.2\nmeasure_s = {measure_s}\n{load}\n\
              [[step]]\nname = \"memory\"\nsettings.work_mem = \"8MB\"\n"
         );
         home.write("pooled.toml", &text).to_string_lossy().into_owned()
@@ -213,7 +213,7 @@ fn through_pgpool(version: &str) {
     for protocol in ["simple", "extended", "prepared"] {
         pooler.agrees(&home, 8, protocol);
     }
-    let trials = pooler.experiment(&home, "tpcb", "prepared", "rate = \"40\"");
+    let trials = pooler.experiment(&home, "tpcb", "prepared", "");
     // Of so few transactions a word is stored with the trial, and shown.
     let shown = home.run(&["show"]).fine();
     for trial in trials {

@@ -6,7 +6,7 @@ use postgres::{Client, NoTls};
 use std::process::{Child, Command};
 
 const SORT: &str = "[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n";
-const TPCB: &str = "workload = \"select-only\"\nclients = 1\nmeasure_s = 1\n";
+const TPCB: &str = "workload = \"select-only\"\nclients = 1\nrate = \"200\"\nmeasure_s = 1\n";
 
 /// An experiment file without a target; `load` is its [load], `rest` what comes after it.
 fn file(home: &Home, load: &str, rest: &str) -> String {
@@ -146,8 +146,9 @@ fn script_that_makes_objects_on_a_foreign_server_wants_consent_and_what_it_leave
     let target = foreign.target("postgres");
     home.run(&["data", "create", &target, "--scale", "1"]).fine();
     let script = |text: &str| {
-        let load =
-            format!("script = \"\"\"\n{text}\n\"\"\"\nprotocol = \"simple\"\nclients = 1\nmeasure_s = 1\n");
+        let load = format!(
+            "script = \"\"\"\n{text}\n\"\"\"\nprotocol = \"simple\"\nclients = 1\nrate = \"200\"\nmeasure_s = 1\n"
+        );
         file(&home, &load, SORT)
     };
     let before = foreign.objects();

@@ -6,9 +6,9 @@ use pgdyno_host::Limits;
 use pgdyno_sandbox::{Binaries, Plan, Sandbox, create};
 use pgdyno_server::postgres::{Client, Config, NoTls};
 use pgdyno_server::{Conninfo, ServerError, Session};
+use pgdyno_testing::{Lane, directory, memory, system_program};
 use rusqlite::Connection;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -130,16 +130,12 @@ pub(super) fn config() -> Config {
 }
 
 /// Gone with the process: a static is never dropped.
-static MADE: Mutex<Option<(Sandbox, tempfile::TempDir)>> = Mutex::new(None);
+static MADE: Mutex<Option<(Sandbox, tempfile::TempDir, Lane)>> = Mutex::new(None);
 
 fn server() -> Config {
-    // Not below the target folder, which may be in a home that the server's user cannot enter.
-    let root = tempfile::Builder::new()
-        .prefix("pgdyno-test-")
-        .tempdir_in("/tmp")
-        .unwrap();
-    fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let initdb = pgdyno_testing::system_program("initdb");
+    let lane = Lane::enter();
+    let root = directory(memory(), "pgdyno-test-");
+    let initdb = system_program("initdb");
     let plan = Plan {
         name: "store".into(),
         binaries: Binaries::in_directory(initdb.parent().unwrap()).unwrap(),
@@ -161,7 +157,7 @@ fn server() -> Config {
         .unwrap()
         .batch_execute("CREATE ROLE far SUPERUSER LOGIN PASSWORD 'not-to-be-told'")
         .unwrap();
-    *MADE.lock().unwrap() = Some((sandbox, root));
+    *MADE.lock().unwrap() = Some((sandbox, root, lane));
     // SAFETY: the function takes and gives nothing, and does not unwind.
     unsafe { libc::atexit(remove) };
     config
@@ -169,7 +165,7 @@ fn server() -> Config {
 
 extern "C" fn remove() {
     let made = MADE.lock().ok().and_then(|mut made| made.take());
-    if let Some((sandbox, _root)) = made {
+    if let Some((sandbox, _root, _lane)) = made {
         let _ = sandbox.destroy();
     }
 }
