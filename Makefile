@@ -33,7 +33,7 @@ test: need-test ui/dist/app.js ## everything
 	$(LINTED) CARGO="$(CARGO)" NPM="$(NPM)" scripts/test
 
 soak: need-test need-soak ui/dist/app.js ## what make test does in short, for hours
-	scripts/soak
+	$(LINTED) CARGO="$(CARGO)" scripts/soak
 
 lint: need-build need-lint ui/dist/app.js ## warnings are errors
 	$(CARGO) fmt --all --check

@@ -93,7 +93,7 @@ pub(super) fn records(bytes: &[u8]) {
         status: ExperimentStatus::Finished,
         started_unix_ms: 0,
         finished_unix_ms: None,
-        put_back: Vec::new(),
+        restored: Vec::new(),
         trials: vec![(1, trial.clone()), (2, trial)],
     };
     let report = pgdyno_report::build(&stored, "fuzz", 0);

@@ -15,7 +15,7 @@ export function packTrial({ series, ...document }: TrialDocument): string {
 }
 
 /** The elements of a report file that hold its trials. */
-export function trialElements(documents: readonly TrialDocument[], details: Details = { points_max: null, scope: "all", left_out: 0 }): string {
+export function trialElements(documents: readonly TrialDocument[], details: Details = { points_max: null, scope: "all", skipped: 0 }): string {
   const about = `<script type="application/json" id="pgdyno-details">${JSON.stringify(details)}</script>`;
   const trials = documents.map((document) => `<script type="text/plain" id="pgdyno-trial-${String(document.trial.id)}">${packTrial(document)}</script>`);
   return [about, ...trials].join("\n");

@@ -51,7 +51,7 @@ function field(data: unknown, name: string): unknown {
 }
 
 function missingParts(data: unknown): string[] {
-  const lists = ["treatments", "trials", "facts", "put_back"].filter((name) => !Array.isArray(field(data, name)));
+  const lists = ["treatments", "trials", "facts", "restored"].filter((name) => !Array.isArray(field(data, name)));
   const objects = ["experiment", "decision"].filter((name) => typeof (field(data, name) ?? undefined) !== "object");
   return [...objects, ...lists];
 }

@@ -149,7 +149,7 @@ pub struct Advice {
 
 /// A rule that would speak, and why it does not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SetAside {
+pub struct SkippedAdvice {
     /// Id of the rule that is not followed.
     pub rule: String,
     /// Value or action that it would have recommended.
@@ -173,7 +173,7 @@ pub struct Advised {
     /// Advice, the gravest first, then by expected gain.
     pub advice: Vec<Advice>,
     /// Rules that would advise something, with the reason why they do not.
-    pub set_aside: Vec<SetAside>,
+    pub skipped: Vec<SkippedAdvice>,
     /// Rules that need a fact which is not known here.
     pub not_judged: Vec<NotJudged>,
     /// Number of rules that were judged and advise nothing.
@@ -297,7 +297,7 @@ impl Advisor {
     fn advise_by(&self, question: &Question<'_>, known: &Known, sizing: Vec<Line>) -> Advised {
         let mut advised = Advised {
             advice: Vec::new(),
-            set_aside: Vec::new(),
+            skipped: Vec::new(),
             not_judged: Vec::new(),
             silent: 0,
             sizing,

@@ -11,12 +11,12 @@ mod sizing;
 
 pub use advice::{
     Advice, AdviceError, Advised, Advisor, Confidence, Effect, Evidence, NotJudged, Question, Rule, RuleKind,
-    SetAside, Severity, Shown, Statement, recommended_by,
+    Severity, Shown, SkippedAdvice, Statement, recommended_by,
 };
 pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use known::{Known, Lacking, number_of as number};
 pub use profile::{
-    Carrier, Exported, Files, LeftOut, Now, Only, Profile, ProfileError, ProfileSetting, ProfileValue,
-    Profiles, Resolved, ResolvedSetting, Unit, Why, export,
+    Carrier, Exported, Files, Now, Only, Profile, ProfileError, ProfileSetting, ProfileValue, Profiles,
+    Resolved, ResolvedSetting, SkippedSetting, Unit, Why, export,
 };
 pub use sizing::{Line as SizingLine, Term as SizingTerm};

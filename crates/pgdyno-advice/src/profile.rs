@@ -6,7 +6,7 @@ mod resolve;
 mod value;
 
 pub use export::{Carrier, Exported, export};
-pub use resolve::{LeftOut, Now, Resolved, ResolvedSetting, Why};
+pub use resolve::{Now, Resolved, ResolvedSetting, SkippedSetting, Why};
 
 use crate::expression::{Expression, ExpressionError};
 use crate::known::Known;

@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 /// What a thread tells while it runs: a second, or that no more will come.
-pub(crate) type Told = (u32, Option<Second>);
+pub(crate) type ThreadSecond = (u32, Option<Second>);
 
 /// Watches for the end of a warm-up.
 pub(crate) struct Settling<'a> {
@@ -37,7 +37,7 @@ impl Settling<'_> {
 /// Puts the threads' seconds together; a second is told once every thread has delivered it or has ended before it, and its
 /// figures are kept.
 pub(crate) fn collect(
-    receiver: &Receiver<Told>,
+    receiver: &Receiver<ThreadSecond>,
     threads: u32,
     settling: Option<Settling<'_>>,
     on_second: &mut dyn FnMut(&Second),

@@ -11,7 +11,7 @@ pub(crate) use setup::Setup;
 use crate::actor::Outline;
 use crate::books::{Books, ERROR_KINDS_MAX, Instants, Second, SqlState};
 use crate::client::{Client, Lost, Outcome, Progress};
-use crate::collect::Told;
+use crate::collect::ThreadSecond;
 use crate::part::Part;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
@@ -79,7 +79,7 @@ pub(crate) struct Drive<'a> {
     stop: &'a AtomicBool,
     halt: &'a AtomicBool,
     settled_s: &'a AtomicU32,
-    sender: &'a Sender<Told>,
+    sender: &'a Sender<ThreadSecond>,
     thread: u32,
     start: Instant,
     begun: bool,

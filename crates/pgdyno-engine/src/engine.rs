@@ -4,7 +4,7 @@ use crate::actor::{StatementName, Transactions};
 use crate::blocking;
 use crate::books::{Books, ERROR_KINDS_MAX, FirstError, Second, SecondFigures, Times};
 use crate::client::Client;
-use crate::collect::{Settling, Told, collect};
+use crate::collect::{Settling, ThreadSecond, collect};
 use crate::connection::{self, ConnectError, Socket, Sockets};
 use crate::drive::{Drive, Limits, Setup, nanoseconds};
 use crate::endpoint::Endpoint;
@@ -95,7 +95,7 @@ pub struct LoadResult {
     /// What the transactions noted, and the first reason why a transaction's own connection could not be made.
     pub notes: Vec<String>,
     /// Number of notes that are not kept.
-    pub notes_left_out: u64,
+    pub notes_skipped: u64,
     /// Transactions of the server in the making of each session: its start, and preparing.
     pub commits_per_session: u64,
     /// The most transactions of the server in one of the load, where statements commit by themselves.
@@ -178,7 +178,7 @@ impl LoadResult {
             times.add(part);
         }
         let room = NOTES_MAX.saturating_sub(self.notes.len());
-        self.notes_left_out += part.notes.len().saturating_sub(room) as u64;
+        self.notes_skipped += part.notes.len().saturating_sub(room) as u64;
         self.notes.extend(part.notes.into_iter().take(room));
         for error in part.first_errors {
             let is_known = self.first_error(&error.sqlstate).is_some();
@@ -274,7 +274,7 @@ pub fn run(
             },
             connections: plan.connect.then(Times::new),
             notes: Vec::new(),
-            notes_left_out: 0,
+            notes_skipped: 0,
             commits_per_session: 1 + u64::from(outline.prepare.is_some()),
             commits_per_transaction_max: outline.commits_max,
             commits_within: outline.commits_within(),
@@ -364,7 +364,7 @@ impl<'a> Worker<'a> {
     }
 
     /// `Err(None)`: another thread failed and tells why.
-    fn run(&self, sender: &Sender<Told>) -> Result<Part, Option<EngineError>> {
+    fn run(&self, sender: &Sender<ThreadSecond>) -> Result<Part, Option<EngineError>> {
         self.bind_to_cpu();
         let connected = self.connect();
         let begin = self.gate.arrive(connected.is_ok());

@@ -12,6 +12,7 @@ pub mod dial;
 mod fact;
 mod facts;
 mod given_file;
+mod locked;
 mod mount;
 mod perf;
 pub mod probe;
@@ -30,6 +31,7 @@ pub use facts::{
     storage_facts,
 };
 pub use given_file::{given_bytes, given_output, given_text, replace_given};
+pub use locked::LockedFile;
 pub use mount::may_hang;
 pub use perf::PerfCounters;
 pub use process::{NotThere, children, cpu_us_of_tree, cpus_of, is_alive, started_ticks, works_in};

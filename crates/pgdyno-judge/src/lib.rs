@@ -46,7 +46,7 @@ pub struct Judged {
     /// Against the first treatment, by treatment; for factors the same as `steps`.
     pub totals: Vec<Option<Effect>>,
     /// Trials that were left out, by their place among those given, with how many robust standard deviations they lie off.
-    pub left_out: Vec<(usize, f64)>,
+    pub excluded: Vec<(usize, f64)>,
     /// Whether every comparison is decided, so that no further block is needed.
     pub done: bool,
     /// Spread between trials of one treatment, as a ratio.
@@ -107,7 +107,7 @@ impl Judge {
         &self.against
     }
 
-    /// The order matters for nothing but the numbers in [`Judged::left_out`].
+    /// The order matters for nothing but the numbers in [`Judged::excluded`].
     pub fn observe(&self, into: &mut Observations, trial: &TrialRecord) {
         let place = into.seen;
         into.seen += 1;
@@ -129,7 +129,7 @@ impl Judge {
 
     /// Judges what there is; `ended` is how many blocks have been run to their end.
     pub fn judge(&self, observed: &Observations, ended: usize) -> Judged {
-        let (effects, left_out, done) = match &self.sequential {
+        let (effects, excluded, done) = match &self.sequential {
             Some(sequential) => {
                 let blocks: Vec<usize> = observed
                     .blocks
@@ -145,16 +145,16 @@ impl Judge {
                 (looked.effects, looked.excluded, looked.done)
             }
             None => {
-                let left_out = excluded(
+                let excluded = excluded(
                     &observed.observations,
                     &observed.disturbed,
                     OutlierRule::default(),
                 );
-                let effects = decide(&kept(observed, &left_out), &self.comparisons, self.rules);
-                (effects, left_out, false)
+                let effects = decide(&kept(observed, &excluded), &self.comparisons, self.rules);
+                (effects, excluded, false)
             }
         };
-        let fit = BlockFit::new(&kept(observed, &left_out));
+        let fit = BlockFit::new(&kept(observed, &excluded));
         let mut steps = vec![None; self.treatments.len()];
         let mut totals = vec![None; self.treatments.len()];
         for (comparison, effect) in self.comparisons.iter().zip(effects) {
@@ -168,7 +168,7 @@ impl Judge {
         Judged {
             steps,
             totals,
-            left_out: left_out
+            excluded: excluded
                 .iter()
                 .map(|left| (observed.places[left.index], deviations(left)))
                 .collect(),
@@ -179,10 +179,10 @@ impl Judge {
     }
 }
 
-fn kept(observed: &Observations, left_out: &[Excluded]) -> Vec<Observation> {
+fn kept(observed: &Observations, excluded: &[Excluded]) -> Vec<Observation> {
     let observations = observed.observations.iter().enumerate();
     observations
-        .filter(|(i, _)| !left_out.iter().any(|left| left.index == *i))
+        .filter(|(i, _)| !excluded.iter().any(|left| left.index == *i))
         .map(|(_, observation)| *observation)
         .collect()
 }
@@ -325,33 +325,33 @@ mod tests {
         };
         trials.splice(0..0, [failed, invalid, trial(9, "of another plan", 1.0)]);
         let judged = judge.judge(&observed(&judge, &trials), 9);
-        assert!(judged.left_out.is_empty());
+        assert!(judged.excluded.is_empty());
         let effect = judged.steps[1].expect("an effect");
         assert_eq!((effect.verdict, effect.blocks), (Verdict::Better, 8));
         let far = trials.len() - 1;
         (trials[far].tps, trials[far].disturbed) = (Some(20.0), true);
         let judged = judge.judge(&observed(&judge, &trials), 9);
-        let places: Vec<usize> = judged.left_out.iter().map(|(place, _)| *place).collect();
+        let places: Vec<usize> = judged.excluded.iter().map(|(place, _)| *place).collect();
         assert_eq!(places, [far]);
-        assert!(judged.left_out[0].1 < -3.5, "{:?}", judged.left_out);
+        assert!(judged.excluded[0].1 < -3.5, "{:?}", judged.excluded);
     }
 
     #[test]
     fn a_far_trial_counts_where_nothing_disturbed_it_and_a_near_one_though_something_did() {
         let judge = Judge::new(&two("after-blocks", 9), "tps");
         const LAST: usize = 17;
-        let is_left_out = |last_tps: Option<f64>, disturbed: &[usize]| {
+        let is_excluded = |last_tps: Option<f64>, disturbed: &[usize]| {
             let mut trials = doubled(9);
             trials[LAST].tps = last_tps.or(trials[LAST].tps);
             for place in disturbed {
                 trials[*place].disturbed = true;
             }
             let judged = judge.judge(&observed(&judge, &trials), 9);
-            judged.left_out.iter().any(|(place, _)| *place == LAST)
+            judged.excluded.iter().any(|(place, _)| *place == LAST)
         };
-        assert!(!is_left_out(Some(20.0), &[0]));
-        assert!(!is_left_out(None, &[0, LAST]));
-        assert!(is_left_out(Some(20.0), &[0, LAST]));
+        assert!(!is_excluded(Some(20.0), &[0]));
+        assert!(!is_excluded(None, &[0, LAST]));
+        assert!(is_excluded(Some(20.0), &[0, LAST]));
     }
 
     #[test]

@@ -48,7 +48,7 @@ use crate::consent::Agreed;
 use crate::journal::{Entry, Journal, JournalError, Journals, Keep, Patience, Purpose, Scope};
 use crate::persist::Persisted;
 use crate::reader::Reader;
-use crate::restore::{PutBack, Restorer, groups_of, merged};
+use crate::restore::{Restored, Restorer, groups_of, merged};
 use crate::target::Target;
 use crate::undo::{AUTO_CONF, SavedState, UndoUnit, UndoUnitError};
 use parameter::Parameter;
@@ -278,7 +278,7 @@ impl<'a> Changer<'a> {
     }
 
     /// Restores everything and closes the journal.
-    pub fn put_back(self, restorer: &Restorer<'_>) -> Result<Vec<PutBack>, JournalError> {
+    pub fn restore(self, restorer: &Restorer<'_>) -> Result<Vec<Restored>, JournalError> {
         // The connection as it is known here: the journal does not hold its password.
         let restorer = Restorer {
             conninfo: self.target.as_ref().map(|target| target.conninfo.clone()),

@@ -25,7 +25,8 @@ pub use turn::{Patience, ScopeLock};
 
 use crate::undo::{AUTO_CONF, SavedState, UndoUnit};
 use notice::Notice;
-use registry::{Found, is_copy, name_aside};
+use pgdyno_host::LockedFile;
+use registry::{Found, damaged_name, is_copy};
 use rustix::fs::OFlags;
 use scope::Part;
 use std::fs::{self, File, TryLockError};
@@ -152,7 +153,7 @@ pub struct Journal {
 /// A file that is written line by line.
 #[derive(Debug)]
 struct Written {
-    file: File,
+    file: LockedFile,
     path: PathBuf,
     /// Length of the whole lines.
     whole_bytes: u64,
@@ -264,7 +265,7 @@ impl Journal {
         copy.try_lock()
             .map_err(|e| io_error(&copy_path, "locked")(e.into()))?;
         let written = |file: File, path: PathBuf| Written {
-            file,
+            file: LockedFile::held(file),
             path,
             whole_bytes: 0,
             count_at: None,
@@ -385,7 +386,7 @@ impl Journal {
                 .map_or(0, |at| at + 1);
             file.set_len(whole as u64).map_err(io_error(&path, "repaired"))?;
             copy = Some(Written {
-                file,
+                file: LockedFile::held(file),
                 path,
                 whole_bytes: whole as u64,
                 count_at: None,
@@ -403,7 +404,7 @@ impl Journal {
         };
         Ok(Journal {
             file: Written {
-                file: found.file,
+                file: LockedFile::held(found.file),
                 path: path.to_owned(),
                 whole_bytes: content.whole_bytes,
                 count_at,
@@ -532,7 +533,7 @@ impl Journal {
             return Ok(None);
         }
         self.journals.remove_notice(&self.file.path)?;
-        let aside = name_aside(&self.file.path);
+        let aside = damaged_name(&self.file.path);
         let path = &self.file.path;
         match fs::rename(path, &aside) {
             Ok(()) => self.remove_copy()?,
@@ -541,7 +542,7 @@ impl Journal {
                 let Some(copy) = &self.copy else {
                     return Ok(None);
                 };
-                let aside = name_aside(&copy.path);
+                let aside = damaged_name(&copy.path);
                 fs::rename(&copy.path, &aside).map_err(io_error(&copy.path, "kept"))?;
                 return Ok(Some(aside));
             }

@@ -35,7 +35,7 @@ pub use journal::{
 pub use near::nearest_name;
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use reader::{Objection, Place, Reader};
-pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, PutBack, Restorer};
-pub use status::{Standing, StatusLine};
+pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, Restored, Restorer};
+pub use status::{ChangeState, StatusLine};
 pub use target::Target;
 pub use undo::{SavedState, ServerRef, UndoUnit, UndoUnitError};

@@ -3,7 +3,7 @@
 use crate::address::is_kernel_files;
 use crate::applied::ApplyError;
 use crate::catalogue::{Kind, Setting, sysctl_path};
-use crate::reader::{Means, Reader};
+use crate::reader::{Mechanism, Reader};
 
 /// Where pgdyno writes for systemd-sysctl (and sysctl --system).
 pub const SYSCTL_FILE: &str = "/etc/sysctl.d/90-pgdyno.conf";
@@ -30,7 +30,7 @@ impl Reader<'_> {
         for setting in settings {
             let knob = self.catalogue.get(&setting.knob)?;
             if is_kernel_files(knob.kind) {
-                let Means::Files(files) = self.means(&setting.knob)? else {
+                let Mechanism::Files(files) = self.mechanism(&setting.knob)? else {
                     continue;
                 };
                 for (address, unit) in files {

@@ -37,7 +37,7 @@ pub struct Reader<'a> {
 }
 
 /// What a setting means here.
-pub(crate) enum Means {
+pub(crate) enum Mechanism {
     /// A parameter of the server.
     Parameter,
     /// Files of the kernel, each with its undo unit.
@@ -84,7 +84,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    pub(crate) fn means(&self, setting: &str) -> Result<Means, ApplyError> {
+    pub(crate) fn mechanism(&self, setting: &str) -> Result<Mechanism, ApplyError> {
         let knob = self.catalogue.get(setting)?;
         let instance = split(setting).1.unwrap_or_default();
         if is_kernel_files(knob.kind) {
@@ -97,11 +97,11 @@ impl<'a> Reader<'a> {
                 let unit = UndoUnit::of_kernel_knob(&context, self.catalogue, knob, &address)?;
                 Ok((address, unit))
             });
-            return Ok(Means::Files(units.collect::<Result<_, CatalogueError>>()?));
+            return Ok(Mechanism::Files(units.collect::<Result<_, CatalogueError>>()?));
         }
         Ok(match knob.kind {
-            Kind::Guc => Means::Parameter,
-            Kind::TableOption | Kind::ColumnCompression => Means::Whole(UndoUnit::Storage {
+            Kind::Guc => Mechanism::Parameter,
+            Kind::TableOption | Kind::ColumnCompression => Mechanism::Whole(UndoUnit::Storage {
                 table: self.table(instance)?,
                 option: match knob.kind {
                     Kind::ColumnCompression => StorageOption::Compression,
@@ -109,12 +109,12 @@ impl<'a> Reader<'a> {
                     _ => StorageOption::Parameter(after_dot(&knob.id).to_owned()),
                 },
             }),
-            Kind::WalDirectory => Means::Whole(UndoUnit::WalDirectory { data: self.data()? }),
-            Kind::Affinity => Means::Whole(UndoUnit::Affinity { data: self.data()? }),
-            Kind::SwapFile => Means::Whole(UndoUnit::Swap {
+            Kind::WalDirectory => Mechanism::Whole(UndoUnit::WalDirectory { data: self.data()? }),
+            Kind::Affinity => Mechanism::Whole(UndoUnit::Affinity { data: self.data()? }),
+            Kind::SwapFile => Mechanism::Whole(UndoUnit::Swap {
                 path: instance.to_owned(),
             }),
-            Kind::HeldFile => Means::Whole(UndoUnit::Held {
+            Kind::HeldFile => Mechanism::Whole(UndoUnit::Held {
                 path: knob.addresses.first().cloned().unwrap_or_default(),
             }),
             _ => {
@@ -177,15 +177,15 @@ impl<'a> Reader<'a> {
         if of.kind.is_advised_only() {
             return advised::now(self, of, split(knob).1);
         }
-        match self.means(knob)? {
-            Means::Parameter => {
+        match self.mechanism(knob)? {
+            Mechanism::Parameter => {
                 let guc = self.parameter(&mut self.server()?, split(knob).0)?;
                 match guc.source.as_str() {
                     BY_OPTIONS => Err(ApplyError::HiddenByOptions { name: guc.name }),
                     _ => Ok(guc.shown),
                 }
             }
-            Means::Files(files) => {
+            Mechanism::Files(files) => {
                 let mut values: Vec<String> = Vec::new();
                 for (address, _) in &files {
                     let value = self.kernel_value(of, &address.path)?;
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
                 }
                 Ok(values.join(" / "))
             }
-            Means::Whole(unit) => Ok(shown(&unit.capture(self.access())?)),
+            Mechanism::Whole(unit) => Ok(shown(&unit.capture(self.access())?)),
         }
     }
 
@@ -229,8 +229,8 @@ impl<'a> Reader<'a> {
                 remark,
             });
         }
-        let (effective, took) = match self.means(&setting.knob)? {
-            Means::Parameter => {
+        let (effective, took) = match self.mechanism(&setting.knob)? {
+            Mechanism::Parameter => {
                 let mut server = self.server()?;
                 let guc = self.settled_parameter(&mut server, &knob.id, &setting.value)?;
                 remark = hidden(&mut server, &knob.id)?;
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
                 }
                 (guc.shown.clone(), gucvalue::same(&setting.value, &guc))
             }
-            Means::Files(files) => {
+            Mechanism::Files(files) => {
                 let mut took = true;
                 for (address, _) in &files {
                     let now = self.kernel_value(knob, &address.path)?;
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
                 remark = self.not_below(knob);
                 (self.current(&setting.knob)?, took)
             }
-            Means::Whole(unit) => {
+            Mechanism::Whole(unit) => {
                 let now = unit.capture(self.access())?;
                 let wanted = wanted(&unit, setting, &now);
                 (shown(&now), is_same_state(&wanted, &now))

@@ -39,7 +39,7 @@ pub enum Outcome {
 /// One line of what was restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PutBack {
+pub struct Restored {
     /// Id of the knob in the catalogue.
     pub knob: String,
     /// Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem".
@@ -118,11 +118,11 @@ fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
 impl Restorer<'_> {
     /// Restores an open journal and closes it, unless something failed: then it stays for another attempt. Of a damaged one what
     /// it proves is restored, and its file is kept under another name; lines at the end say what is wrong with it.
-    pub fn restore(&self, journal: Journal) -> Result<Vec<PutBack>, JournalError> {
+    pub fn restore(&self, journal: Journal) -> Result<Vec<Restored>, JournalError> {
         let mut content = journal.content()?;
-        let mut put_back = self.undo(&content);
-        if put_back.iter().any(|line| line.outcome == Outcome::Failed) {
-            return Ok(put_back);
+        let mut restored = self.undo(&content);
+        if restored.iter().any(|line| line.outcome == Outcome::Failed) {
+            return Ok(restored);
         }
         let refused = |group: &Group| self.refusal(group).map(|why| format!("{}: {why}", group.knobs()));
         content
@@ -130,7 +130,7 @@ impl Restorer<'_> {
             .extend(groups_of(&content.entries).iter().filter_map(refused));
         let path = journal.path().display().to_string();
         if let Some(aside) = journal.close(&content)? {
-            put_back.push(PutBack {
+            restored.push(Restored {
                 knob: DAMAGED_JOURNAL.to_owned(),
                 place: path,
                 was: String::new(),
@@ -143,7 +143,7 @@ impl Restorer<'_> {
                 )),
             });
         }
-        Ok(put_back)
+        Ok(restored)
     }
 
     /// Why what a journal says of an undo unit is not written: it is no place of the catalogue's, or its state before is lost.
@@ -155,7 +155,7 @@ impl Restorer<'_> {
         refusal(&group.unit, self.catalogue).or_else(lost)
     }
 
-    fn undo(&self, content: &Content) -> Vec<PutBack> {
+    fn undo(&self, content: &Content) -> Vec<Restored> {
         let groups = groups_of(&content.entries);
         let (groups, refused): (Vec<Group>, Vec<Group>) = groups
             .into_iter()
@@ -163,12 +163,12 @@ impl Restorer<'_> {
         let lines = refused
             .iter()
             .flat_map(|group| group.lines(Outcome::Left, self.refusal(group).as_deref()));
-        let mut all: Vec<PutBack> = lines.collect();
+        let mut all: Vec<Restored> = lines.collect();
         all.extend(self.undo_groups(content, groups));
         all
     }
 
-    fn undo_groups(&self, content: &Content, groups: Vec<Group>) -> Vec<PutBack> {
+    fn undo_groups(&self, content: &Content, groups: Vec<Group>) -> Vec<Restored> {
         let boot = Boot::of(&groups, self.rebooted(content));
         let reference = content.purpose.server.as_ref();
         if let Some(ServerRef::Sandbox { root, name }) = reference
@@ -223,7 +223,7 @@ impl Restorer<'_> {
     }
 
     /// Starts or stops the server as it was, and restores what only a running server can.
-    fn revive(&self, control: &Control, content: &Content, groups: &[Group]) -> Vec<PutBack> {
+    fn revive(&self, control: &Control, content: &Content, groups: &[Group]) -> Vec<Restored> {
         let names: Vec<&str> = of_turn(groups, Turn::Parameters)
             .flat_map(|group| &group.writes)
             .map(|write| write.knob.as_str())
@@ -253,7 +253,7 @@ impl Restorer<'_> {
     }
 
     /// Restores what is saved as a whole.
-    fn undo_whole(&self, group: &Group, conninfo: Option<&Conninfo>) -> PutBack {
+    fn undo_whole(&self, group: &Group, conninfo: Option<&Conninfo>) -> Restored {
         let access = TargetAccess {
             host: self.host,
             conninfo,
@@ -317,7 +317,7 @@ impl Restorer<'_> {
         Ok(())
     }
 
-    fn undo_on_host(&self, group: &Group, boot: &Boot) -> Vec<PutBack> {
+    fn undo_on_host(&self, group: &Group, boot: &Boot) -> Vec<Restored> {
         let today = group.unit.today(self.host);
         let now = today.as_ref().and_then(|unit| unit.capture(self.access()).ok());
         let set_again = boot.has_set_some(today.as_ref(), now.as_ref());
@@ -347,7 +347,7 @@ impl Restorer<'_> {
     }
 
     /// What a loop device has kept that shows another file by now, or none: the kernel keeps settings by its name.
-    fn undo_left_on_loop(&self, group: &Group, today: Option<&UndoUnit>) -> Vec<PutBack> {
+    fn undo_left_on_loop(&self, group: &Group, today: Option<&UndoUnit>) -> Vec<Restored> {
         let UndoUnit::Files { files, .. } = &group.unit else {
             return Vec::new();
         };
@@ -368,7 +368,7 @@ impl Restorer<'_> {
     }
 
     /// `boot`: it has set something of it again, by a file of pgdyno's own.
-    fn undo_kernel(&self, group: &Group, boot: Option<&Boot>) -> Vec<PutBack> {
+    fn undo_kernel(&self, group: &Group, boot: Option<&Boot>) -> Vec<Restored> {
         let access = self.access();
         let now = match group.unit.capture(access) {
             Ok(now) => now,
@@ -408,7 +408,7 @@ impl Restorer<'_> {
         }
     }
 
-    fn undo_auto_conf(&self, group: &Group, data: &Path, first: &str) -> Vec<PutBack> {
+    fn undo_auto_conf(&self, group: &Group, data: &Path, first: &str) -> Vec<Restored> {
         let now = match group.unit.capture(self.access()) {
             Ok(SavedState::AutoConf(now)) => now,
             Ok(_) => return vec![group.line(Outcome::Failed, Some(UndoUnitError::Mixed.to_string()))],
@@ -439,7 +439,7 @@ impl Restorer<'_> {
     }
 
     /// Lines for what is left as it is, as its server lets nobody in.
-    fn not_reached(&self, group: &Group, why: &str) -> Vec<PutBack> {
+    fn not_reached(&self, group: &Group, why: &str) -> Vec<Restored> {
         match (&group.unit, &group.first) {
             (UndoUnit::AutoConf { .. }, SavedState::AutoConf(first)) => {
                 lines_of_file(group, first, |_| (Outcome::Failed, Some(why.to_owned())))
@@ -454,7 +454,7 @@ fn lines_of_file(
     group: &Group,
     first: &str,
     outcome: impl Fn(&String) -> (Outcome, Option<String>),
-) -> Vec<PutBack> {
+) -> Vec<Restored> {
     let before = autoconf::parse(first);
     let names: BTreeSet<&String> = group.writes.iter().map(|write| &write.knob).collect();
     let not_set = || "(not set)".to_owned();
@@ -463,7 +463,7 @@ fn lines_of_file(
         .filter(|name| *name != AUTO_CONF)
         .map(|name| {
             let (outcome, detail) = outcome(name);
-            PutBack {
+            Restored {
                 knob: name.clone(),
                 place: group.unit.place(),
                 was: before.get(name).cloned().unwrap_or_else(not_set),

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum ChangeState {
     /// It still has the value that was set.
     InForce,
     /// As it was before it was set.
@@ -43,7 +43,7 @@ pub struct StatusLine {
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub why: Option<String>,
     /// Whether the change is still in effect.
-    pub standing: Standing,
+    pub state: ChangeState,
     /// Whether a reboot resets it.
     pub until_reboot: bool,
 }
@@ -80,7 +80,7 @@ fn refused(group: &Group, why: &str) -> Vec<StatusLine> {
         set_to: group.last_write(&name).unwrap_or_default(),
         now: String::new(),
         why: Some(why.to_owned()),
-        standing: Standing::Unknown,
+        state: ChangeState::Unknown,
         knob: name,
         until_reboot: group.unit.lives_in_kernel(),
     };
@@ -103,13 +103,13 @@ fn of_group(group: &Group, access: TargetAccess<'_>, boot: &Boot) -> Vec<StatusL
         Some(UndoUnit::Files { files, .. }) => files.get(group.file_of(name)),
         _ => None,
     };
-    let standing = |name: &str| match &now {
-        Err(_) => Standing::Unknown,
-        Ok(now) if boot.has_set(own_file(name), now.value(group.file_of(name))) => Standing::InForce,
-        Ok(_) if boot.rebooted && group.unit.lives_in_kernel() => Standing::Rebooted,
-        Ok(now) if is_untouched || is_same_state(now, &group.first) => Standing::AsBefore,
-        Ok(now) if group.is_ours(now) => Standing::InForce,
-        Ok(_) => Standing::Foreign,
+    let state = |name: &str| match &now {
+        Err(_) => ChangeState::Unknown,
+        Ok(now) if boot.has_set(own_file(name), now.value(group.file_of(name))) => ChangeState::InForce,
+        Ok(_) if boot.rebooted && group.unit.lives_in_kernel() => ChangeState::Rebooted,
+        Ok(now) if is_untouched || is_same_state(now, &group.first) => ChangeState::AsBefore,
+        Ok(now) if group.is_ours(now) => ChangeState::InForce,
+        Ok(_) => ChangeState::Foreign,
     };
     let names = group.names().into_iter();
     names
@@ -121,7 +121,7 @@ fn of_group(group: &Group, access: TargetAccess<'_>, boot: &Boot) -> Vec<StatusL
                 .as_ref()
                 .map_or_else(|_| String::new(), |now| group.shown_of(&name, now)),
             why: now.as_ref().err().cloned(),
-            standing: standing(&name),
+            state: state(&name),
             knob: name,
             until_reboot: group.unit.lives_in_kernel() && !boot.sets(&group.unit),
         })
@@ -144,12 +144,12 @@ fn of_file(group: &Group, first: &str, now: &str) -> Vec<StatusLine> {
             set_to: or_not_set(group.last_write(name).as_ref()),
             now: or_not_set(values.get(name)),
             why: None,
-            standing: if foreign.contains_key(name) {
-                Standing::Foreign
+            state: if foreign.contains_key(name) {
+                ChangeState::Foreign
             } else if values.get(name) == before.get(name) {
-                Standing::AsBefore
+                ChangeState::AsBefore
             } else {
-                Standing::InForce
+                ChangeState::InForce
             },
             until_reboot: false,
         })
@@ -188,9 +188,9 @@ mod tests {
                 damage: Vec::new(),
             };
             let lines = serde_json::to_value(restorer.status(&content)).unwrap();
-            let (now, why, standing) = (&lines[0]["now"], &lines[0]["why"], &lines[0]["standing"]);
+            let (now, why, state) = (&lines[0]["now"], &lines[0]["why"], &lines[0]["state"]);
             assert_eq!(
-                (now.as_str().unwrap(), why.is_string(), standing.as_str().unwrap()),
+                (now.as_str().unwrap(), why.is_string(), state.as_str().unwrap()),
                 expected
             );
         };

@@ -116,7 +116,7 @@ impl Loads {
         self.is_ladder().then(|| FactorRecord {
             name: CLIENTS.to_owned(),
             title: CLIENTS.to_owned(),
-            along: true,
+            condition: true,
             levels: self.clients.iter().map(u32::to_string).collect(),
         })
     }

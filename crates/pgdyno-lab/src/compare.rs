@@ -83,7 +83,7 @@ pub struct Row {
     /// Reason in words; `None` where there is an interval.
     pub why_no_interval: Option<&'static str>,
     /// Trials that were left out for having been disturbed and lying far off.
-    pub left_out: usize,
+    pub excluded: usize,
 }
 
 /// Two treatments or trials, figure by figure.
@@ -319,11 +319,11 @@ fn values(side: &Side<'_>, metric: &str) -> (Vec<f64>, usize) {
             disturbed.push(trial.disturbed);
         }
     }
-    let left_out = excluded(&observations, &disturbed, OutlierRule::default());
+    let excluded = excluded(&observations, &disturbed, OutlierRule::default());
     let own = |index: usize| treatments[observations[index].treatment].name == side.treatment.name;
     let is_left = |index: usize| {
         let far = |why| matches!(why, pgdyno_stats::WhyExcluded::DisturbedAndFar { .. });
-        left_out.iter().any(|left| left.index == index && far(left.why))
+        excluded.iter().any(|left| left.index == index && far(left.why))
     };
     let (out, kept): (Vec<usize>, Vec<usize>) = (0..observations.len())
         .filter(|&index| own(index))
@@ -371,7 +371,7 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
         a: figure_a,
         b: figure_b,
         effect,
-        left_out: out_a + out_b,
+        excluded: out_a + out_b,
     }
 }
 

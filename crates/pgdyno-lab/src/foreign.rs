@@ -25,7 +25,7 @@ const JOB_S: &str = "job_s";
 const JOB_LIMIT: Duration = Duration::from_secs(86_400);
 
 /// What a treatment's program is run with.
-pub(crate) struct Around<'a> {
+pub(crate) struct ProgramRun<'a> {
     pub(crate) conninfo: &'a Conninfo,
     pub(crate) probe: &'a Probe,
     pub(crate) seed: u64,
@@ -37,19 +37,19 @@ pub(crate) struct Around<'a> {
 /// Runs a treatment's program with what goes before and after it, and watches the server meanwhile.
 pub(crate) fn measure_program(
     treatment: &Treatment,
-    around: &Around<'_>,
+    run: &ProgramRun<'_>,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Measurement, MeasureError> {
     let load = &treatment.load;
     let name = load.program.as_deref().unwrap_or(JOB);
     let scale = treatment.data.scale.unwrap_or(1);
-    let prepared = around.aside(load.prepare.as_deref(), load, scale, around.stop);
+    let prepared = run.aside(load.prepare.as_deref(), load, scale, run.stop);
     let measured = prepared.and_then(|()| match name == JOB {
-        true => around.job(load, scale, on_second),
-        false => around.program(load, name, scale, on_second),
+        true => run.job(load, scale, on_second),
+        false => run.program(load, name, scale, on_second),
     });
     // What cleans up does so too after a load that was stopped, and after half of what prepares it.
-    let cleaned = around.aside(load.cleanup.as_deref(), load, scale, &AtomicBool::new(false));
+    let cleaned = run.aside(load.cleanup.as_deref(), load, scale, &AtomicBool::new(false));
     let measured = measured?;
     cleaned.map(|()| measured)
 }
@@ -66,7 +66,7 @@ pub(crate) fn programs_of(load: &LoadPart) -> Vec<String> {
     main.into_iter().chain(aside.into_iter().flatten()).collect()
 }
 
-impl Around<'_> {
+impl ProgramRun<'_> {
     fn job_plan(&self, command: &str, load: &LoadPart, scale: u32) -> Result<JobPlan, MeasureError> {
         make_directory(self.scratch, USUAL_MODE).map_err(|source| MeasureError::Scratch {
             path: self.scratch.to_owned(),
@@ -109,7 +109,7 @@ impl Around<'_> {
         let shape = Shape {
             clients: 1,
             warmup_s: Some(0.0),
-            tells_seconds: false,
+            has_seconds: false,
         };
         let mut measurement = watch(self.conninfo, shape, self.probe, on_second, &mut |_| {
             let result = run_job(&endpoint(self.conninfo), &plan, self.stop)?;
@@ -160,7 +160,7 @@ impl Around<'_> {
         let shape = Shape {
             clients,
             warmup_s: Some(plan.warmup.as_secs_f64()),
-            tells_seconds: plan.format.tells_seconds(),
+            has_seconds: plan.format.has_seconds(),
         };
         let mut measurement = watch(self.conninfo, shape, self.probe, on_second, &mut |on_second| {
             let mut number = 0;
@@ -335,7 +335,7 @@ fn nothing() -> LoadResult {
         statements: Vec::new(),
         connections: None,
         notes: Vec::new(),
-        notes_left_out: 0,
+        notes_skipped: 0,
         commits_per_session: 0,
         commits_per_transaction_max: 1,
         commits_within: None,

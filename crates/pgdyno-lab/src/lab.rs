@@ -2,7 +2,7 @@
 
 use crate::error::LabError;
 use crate::plan::Consent;
-use crate::real::{Means, RealClock, RealServers, ServerProvider};
+use crate::real::{RealClock, RealServers, Resources, ServerProvider};
 use crate::runner::{Begin, Event, Runner, Summary};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{Catalogue, Journals};
@@ -59,7 +59,7 @@ impl Lab<'_> {
     }
 
     fn with_runner<T>(&mut self, act: impl FnOnce(&mut Runner<'_, '_>) -> T) -> T {
-        let means = Means {
+        let resources = Resources {
             host: self.host,
             catalogue: self.catalogue,
             journals: self.journals,
@@ -73,7 +73,7 @@ impl Lab<'_> {
             minute_of_day: self.minute_of_day,
         };
         let mut servers = RealServers {
-            means,
+            resources,
             provider: self.provider,
         };
         act(&mut Runner {

@@ -158,7 +158,7 @@ pub fn measure(
             Warmup::For(warmup) => Some(warmup.as_secs_f64()),
             Warmup::Settled(_) => None,
         },
-        tells_seconds: true,
+        has_seconds: true,
     };
     let measurement = watch(conninfo, shape, probe, on_second, &mut |on_second| {
         Ok(pgdyno_workload::run(&endpoint, plan, stop, on_second)?)
@@ -179,7 +179,7 @@ pub(crate) struct Shape {
     /// `None` where the load tells by its seconds when its warm-up is over.
     pub(crate) warmup_s: Option<f64>,
     /// Whether it tells any.
-    pub(crate) tells_seconds: bool,
+    pub(crate) has_seconds: bool,
 }
 
 /// Watches whatever `drive` does to the server, from before its first session to after its last.
@@ -213,7 +213,7 @@ pub(crate) fn watch(
         pooled,
         dead_rows,
     };
-    let mut statements = MeasuredStatements::begin(&mut server, shape.warmup_s, shape.tells_seconds);
+    let mut statements = MeasuredStatements::begin(&mut server, shape.warmup_s, shape.has_seconds);
     let cpu_before = probe.server_cpu_us(asking);
     let beside = Beside::begin(probe, conninfo);
     let begun = Instant::now();

@@ -50,7 +50,7 @@ pub struct Treatment {
     pub load: LoadPart,
     /// Data with every key that its step or levels change.
     pub data: DataPart,
-    /// What is around its server: version, volumes, pooler, neighbour and network.
+    /// The environment of its server: version, volumes, pooler, neighbour and network.
     pub server: ServerPart,
 }
 
@@ -166,10 +166,10 @@ impl Plan {
     ) -> Result<Plan, PlanError> {
         let mut plan = Plan::new(file, &ProfileSettings::new(), seed, catalogue, consent)?;
         let stored = treatments.iter().enumerate();
-        let left_out: Vec<(usize, String)> = stored
+        let excluded: Vec<(usize, String)> = stored
             .filter_map(|(i, stored)| Some((i, stored.why_not.clone()?)))
             .collect();
-        plan.leave_out(&left_out);
+        plan.exclude(&excluded);
         for treatment in &mut plan.treatments {
             let stored = treatments.iter().find(|stored| stored.name == treatment.name);
             let Some(stored) = stored else { continue };
@@ -196,7 +196,7 @@ impl Plan {
     }
 
     /// Leaves treatments out, by number, with the reason; later cumulative steps then go without their settings.
-    pub fn leave_out(&mut self, reasons: &[(usize, String)]) {
+    pub fn exclude(&mut self, reasons: &[(usize, String)]) {
         for (number, reason) in reasons {
             if let Some(treatment) = self.treatments.get_mut(*number) {
                 treatment.why_not = Some(reason.clone());

@@ -7,9 +7,9 @@ use crate::measure::Measurement;
 use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::preflight::PreflightReport;
 use pgdyno_engine::Second;
-use pgdyno_knobs::{Agreed, Applied, PutBack, Restart, Setting};
+use pgdyno_knobs::{Agreed, Applied, Restart, Restored, Setting};
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, FactRecord, PutBackRecord, SeriesRecord, StoredExperiment,
+    ExperimentRecord, ExperimentStatus, FactRecord, RestoredRecord, SeriesRecord, StoredExperiment,
     TrialRecord,
 };
 use pgdyno_store::StoreError;
@@ -39,7 +39,7 @@ pub(crate) trait Results {
     fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError>;
     fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError>;
     fn set_status(&mut self, id: i64, status: ExperimentStatus) -> Result<(), StoreError>;
-    fn set_put_back(&mut self, id: i64, lines: &[PutBackRecord]) -> Result<(), StoreError>;
+    fn set_restored(&mut self, id: i64, lines: &[RestoredRecord]) -> Result<(), StoreError>;
 }
 
 /// Why a server is gone to.
@@ -59,7 +59,7 @@ pub(crate) trait Servers<'s> {
         &mut self,
         variant: &ServerVariant,
         purpose: &Purpose<'_>,
-    ) -> Result<Box<dyn Site + 's>, LabError>;
+    ) -> Result<Box<dyn TrialTarget + 's>, LabError>;
     /// The server is not needed for now; its changes are restored already.
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
     /// Ends what a process that was killed has left running for the experiment.
@@ -69,9 +69,9 @@ pub(crate) trait Servers<'s> {
 }
 
 /// One server of an experiment, with all that a trial does to it.
-pub(crate) trait Site: Server + Changes + Data + Caches + Load {}
+pub(crate) trait TrialTarget: Server + Changes + Data + Caches + Load {}
 
-impl<T: Server + Changes + Data + Caches + Load> Site for T {}
+impl<T: Server + Changes + Data + Caches + Load> TrialTarget for T {}
 
 /// A server that trials run on.
 pub(crate) trait Server {
@@ -94,7 +94,7 @@ pub(crate) trait Changes {
     /// Brings the server to exactly `settings`; what was changed before and is not named is restored.
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError>;
     /// Restores everything and closes the journal.
-    fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError>;
+    fn restore(self: Box<Self>) -> Result<Vec<Restored>, LabError>;
 }
 
 /// What a server holds of a data set.

@@ -18,7 +18,7 @@ use pgdyno_server::{Server, ServerError, one_line, session_limits};
 use pgdyno_workload::DataObject;
 use std::fmt;
 use std::path::Path;
-use wants::{cannot_stand, too_many_clients};
+use wants::{needs_a_sandbox, too_many_clients};
 
 pub use ahead::Unstarted;
 
@@ -203,14 +203,14 @@ impl Preflight<'_> {
         self.places(plan, server, &mut found)?;
         self.programs(plan, &mut found);
         self.prepared(plan, &mut found);
-        leave_out(plan, &found);
+        exclude(plan, &found);
         if self.rehearses {
             self.starts(plan, server, &mut found)?;
         }
         self.commands(plan, server, &mut found)?;
         self.rights(plan, server, &mut found)?;
         self.data(plan, server, &mut found)?;
-        leave_out(plan, &found);
+        exclude(plan, &found);
         say_if_nothing_is_left(plan, &mut found);
         Ok(found)
     }
@@ -325,7 +325,7 @@ impl Preflight<'_> {
         }
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
-            for what in cannot_stand(treatment, self.is_sandbox()) {
+            for what in needs_a_sandbox(treatment, self.is_sandbox()) {
                 let mends: &[String] = match self.is_sandbox() {
                     true => &[],
                     false => &["--target sandbox:NAME".to_owned()],
@@ -368,7 +368,7 @@ fn of_version(catalogue: &Catalogue, settings: &[Setting], version: u32) -> Vec<
 }
 
 /// Leaves treatments out that cannot be tested.
-fn leave_out(plan: &mut Plan, found: &PreflightReport) {
+fn exclude(plan: &mut Plan, found: &PreflightReport) {
     let reasons: Vec<(usize, String)> = plan
         .treatments
         .iter()
@@ -382,7 +382,7 @@ fn leave_out(plan: &mut Plan, found: &PreflightReport) {
             (!reasons.is_empty()).then(|| (number, reasons.join("; ")))
         })
         .collect();
-    plan.leave_out(&reasons);
+    plan.exclude(&reasons);
 }
 
 fn say_if_nothing_is_left(plan: &Plan, found: &mut PreflightReport) {

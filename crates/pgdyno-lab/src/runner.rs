@@ -17,10 +17,10 @@ use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{ExperimentFile, SEED_MAX, StopRule};
 use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
-use crate::ports::{Clock, Purpose, Results, Servers, Site};
+use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
-use pgdyno_knobs::{Catalogue, Outcome, PutBack};
-use pgdyno_record::{ExperimentStatus, PutBackRecord, SeriesRecord, TrialRecord};
+use pgdyno_knobs::{Catalogue, Outcome, Restored};
+use pgdyno_record::{ExperimentStatus, RestoredRecord, SeriesRecord, TrialRecord};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -35,7 +35,7 @@ pub struct Summary {
     /// `Finished`, or `Interrupted` where it can be resumed.
     pub status: ExperimentStatus,
     /// Knobs that were restored, with what became of each.
-    pub put_back: Vec<PutBack>,
+    pub restored: Vec<Restored>,
     /// Seconds that storing and deciding took.
     pub own_s: f64,
     /// Seconds from its first trial to its end, of this run.
@@ -74,7 +74,7 @@ pub(crate) struct Runner<'r, 's> {
 /// The server whose settings are being changed.
 struct At<'s> {
     variant: ServerVariant,
-    site: Box<dyn Site + 's>,
+    target: Box<dyn TrialTarget + 's>,
 }
 
 /// An experiment that is being run.
@@ -83,7 +83,7 @@ struct Running<'x, 'r, 's> {
     id: i64,
     plan: &'x Plan,
     at: Option<At<'s>>,
-    put_back: Vec<PutBack>,
+    restored: Vec<Restored>,
     looks: Looks,
     /// Treatments that a guard has ended, by number.
     ended: BTreeSet<usize>,
@@ -108,16 +108,16 @@ impl<'s> Runner<'_, 's> {
         if !variant.is_target() && !lacking.is_empty() {
             return Err(LabError::Findings(lacking));
         }
-        let mut site = self.site(&variant, &plan, None)?;
+        let mut target = self.target(&variant, &plan, None)?;
         let stored = prepare::Stored {
             text: begin.text,
             name_of_target: begin.name_of_target,
             sandbox: begin.sandbox,
             repeat: begin.repeat,
         };
-        match self.prepare(&mut plan, &mut *site, stored) {
-            Ok((id, looks, made)) => self.go_on(id, &plan, At { variant, site }, looks, made),
-            Err(error) => Err(with_restoring(error, site.restore())),
+        match self.prepare(&mut plan, &mut *target, stored) {
+            Ok((id, looks, made)) => self.go_on(id, &plan, At { variant, target }, looks, made),
+            Err(error) => Err(with_restoring(error, target.restore())),
         }
     }
 
@@ -138,23 +138,23 @@ impl<'s> Runner<'_, 's> {
         let looks = Looks::new(&stored.record);
         self.servers.end_left_behind(id)?;
         let variant = prepare::first_variant(&plan);
-        let mut site = self.site(&variant, &plan, Some(id))?;
-        let begun = self.is_possible_still(&plan, &mut *site).and_then(|()| {
+        let mut target = self.target(&variant, &plan, Some(id))?;
+        let begun = self.is_possible_still(&plan, &mut *target).and_then(|()| {
             let running = self.results.set_status(id, ExperimentStatus::Running);
             running.map_err(LabError::from)
         });
         match begun {
-            Ok(()) => self.go_on(id, &plan, At { variant, site }, looks, Untouched::new()),
-            Err(error) => Err(with_restoring(error, site.restore())),
+            Ok(()) => self.go_on(id, &plan, At { variant, target }, looks, Untouched::new()),
+            Err(error) => Err(with_restoring(error, target.restore())),
         }
     }
 
-    fn site(
+    fn target(
         &mut self,
         variant: &ServerVariant,
         plan: &Plan,
         id: Option<i64>,
-    ) -> Result<Box<dyn Site + 's>, LabError> {
+    ) -> Result<Box<dyn TrialTarget + 's>, LabError> {
         if !variant.is_target() {
             (self.on_event)(Event::GoingTo(variant));
         }
@@ -189,7 +189,7 @@ impl<'s> Runner<'_, 's> {
             id,
             plan,
             at: Some(at),
-            put_back: Vec::new(),
+            restored: Vec::new(),
             ended: BTreeSet::new(),
             whole: BTreeSet::new(),
             untouched,
@@ -201,10 +201,10 @@ impl<'s> Runner<'_, 's> {
         let outcome = catch_unwind(AssertUnwindSafe(|| running.trials()));
         (running.runner.on_event)(Event::PuttingBack);
         let left = running.leave();
-        let put_back = std::mem::take(&mut running.put_back);
+        let restored = std::mem::take(&mut running.restored);
         let own_s = running.own.as_secs_f64();
-        let records: Vec<PutBackRecord> = put_back.iter().map(put_back_record).collect();
-        let mut kept = self.results.set_put_back(id, &records).map_err(LabError::from);
+        let records: Vec<RestoredRecord> = restored.iter().map(restored_record).collect();
+        let mut kept = self.results.set_restored(id, &records).map_err(LabError::from);
         let mut status = ExperimentStatus::Interrupted;
         if matches!(outcome, Ok(Ok(true))) && left.is_ok() {
             status = ExperimentStatus::Finished;
@@ -214,14 +214,14 @@ impl<'s> Runner<'_, 's> {
         let kept = kept.and_then(|()| Ok(self.results.set_status(id, status)?));
         match outcome {
             Err(panic) => resume_unwind(panic),
-            Ok(Err(error)) => Err(with_restoring(error, left.map(|()| put_back))),
+            Ok(Err(error)) => Err(with_restoring(error, left.map(|()| restored))),
             Ok(Ok(_)) => {
                 let ended = left.and(kept);
-                ended.map_err(|error| with_restoring(error, Ok(put_back.clone())))?;
+                ended.map_err(|error| with_restoring(error, Ok(restored.clone())))?;
                 Ok(Summary {
                     id,
                     status,
-                    put_back,
+                    restored,
                     own_s,
                     all_s: clock.now().saturating_sub(begun).as_secs_f64(),
                 })
@@ -332,28 +332,28 @@ impl Running<'_, '_, '_> {
             return Ok(());
         }
         self.leave()?;
-        let site = self.runner.site(variant, self.plan, Some(self.id))?;
+        let target = self.runner.target(variant, self.plan, Some(self.id))?;
         self.at = Some(At {
             variant: variant.clone(),
-            site,
+            target,
         });
         Ok(())
     }
 
     /// Restores what was changed where we are.
     fn leave(&mut self) -> Result<(), LabError> {
-        let Some(At { variant, site }) = self.at.take() else {
+        let Some(At { variant, target }) = self.at.take() else {
             return Ok(());
         };
         // Data that was made on a server of others goes with what was changed.
-        if !site.is_sandbox() {
+        if !target.is_sandbox() {
             self.whole.retain(|(of, _)| *of != variant);
             self.untouched.retain(|(of, _)| *of != variant);
         }
-        let restored = site.restore();
+        let restored = target.restore();
         // Whatever could not be restored, no other server runs beside it.
         let left = self.runner.servers.leave(&variant);
-        add_restored(&mut self.put_back, restored?);
+        add_restored(&mut self.restored, restored?);
         left
     }
 
@@ -361,27 +361,27 @@ impl Running<'_, '_, '_> {
         self.runner.stop.load(Ordering::Relaxed)
     }
 
-    fn site(&mut self) -> Result<&mut (dyn Site + '_), LabError> {
+    fn target(&mut self) -> Result<&mut (dyn TrialTarget + '_), LabError> {
         match &mut self.at {
-            Some(at) => Ok(&mut *at.site),
+            Some(at) => Ok(&mut *at.target),
             None => Err(LabError::NoServer),
         }
     }
 }
 
 /// The last outcome of a setting counts, but what is not as before stays in the list.
-fn add_restored(all: &mut Vec<PutBack>, lines: Vec<PutBack>) {
+fn add_restored(all: &mut Vec<Restored>, lines: Vec<Restored>) {
     for line in lines {
-        let place = |other: &PutBack| other.knob == line.knob && other.place == line.place;
+        let place = |other: &Restored| other.knob == line.knob && other.place == line.place;
         let is_kept =
-            |other: &PutBack| matches!(other.outcome, Outcome::Failed | Outcome::Left) && *other != line;
+            |other: &Restored| matches!(other.outcome, Outcome::Failed | Outcome::Left) && *other != line;
         all.retain(|other| !place(other) || is_kept(other));
         all.push(line);
     }
 }
 
 /// The first trouble is the one to report, but not alone if what was changed is still changed, or may be.
-fn with_restoring(error: LabError, restored: Result<Vec<PutBack>, LabError>) -> LabError {
+fn with_restoring(error: LabError, restored: Result<Vec<Restored>, LabError>) -> LabError {
     let error = Box::new(error);
     let lines = match restored {
         Ok(lines) => lines,
@@ -401,14 +401,14 @@ fn with_restoring(error: LabError, restored: Result<Vec<PutBack>, LabError>) -> 
     }
 }
 
-fn put_back_record(line: &PutBack) -> PutBackRecord {
+fn restored_record(line: &Restored) -> RestoredRecord {
     let outcome = match line.outcome {
         Outcome::Restored => "restored",
         Outcome::Already => "already",
         Outcome::Left => "left",
         Outcome::Failed => "failed",
     };
-    PutBackRecord {
+    RestoredRecord {
         knob: line.knob.clone(),
         place: line.place.clone(),
         was: line.was.clone(),
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn the_last_outcome_of_a_setting_counts_and_every_failure() {
-        let line = |knob: &str, outcome| PutBack {
+        let line = |knob: &str, outcome| Restored {
             knob: knob.to_owned(),
             place: "a file".to_owned(),
             was: "1".to_owned(),

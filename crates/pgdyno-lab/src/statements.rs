@@ -26,16 +26,12 @@ pub(crate) struct MeasuredStatements {
 impl MeasuredStatements {
     /// Looks for the first time, before the load. `warmup_s` is `None` where the load tells when it is over; one that tells no
     /// seconds goes by the clock.
-    pub(crate) fn begin(
-        server: &mut Server,
-        warmup_s: Option<f64>,
-        tells_seconds: bool,
-    ) -> MeasuredStatements {
+    pub(crate) fn begin(server: &mut Server, warmup_s: Option<f64>, has_seconds: bool) -> MeasuredStatements {
         MeasuredStatements {
             look: StatementLook::new(server).map_err(|error| error.to_string()),
             warmup: WarmupWatch {
                 warmup_s,
-                tells_seconds,
+                has_seconds,
                 elapsed_s: 0.0,
                 is_over: warmup_s.is_some_and(|warmup_s| warmup_s < HALF_S),
                 over: None,
@@ -94,7 +90,7 @@ impl MeasuredStatements {
 pub(crate) struct WarmupWatch {
     /// How long the warm-up is; `None` where the load tells when it is over.
     warmup_s: Option<f64>,
-    tells_seconds: bool,
+    has_seconds: bool,
     elapsed_s: f64,
     is_over: bool,
     over: Option<Sender<()>>,
@@ -123,7 +119,7 @@ impl WarmupWatch {
 
     /// How long the warm-up takes where no second tells its end.
     fn by_clock(&self) -> Option<Duration> {
-        let warmup_s = self.warmup_s.filter(|_| !self.tells_seconds)?;
+        let warmup_s = self.warmup_s.filter(|_| !self.has_seconds)?;
         Duration::try_from_secs_f64(warmup_s).ok()
     }
 }
@@ -190,10 +186,10 @@ mod tests {
     use super::*;
     use pgdyno_engine::Books;
 
-    fn watch(warmup_s: Option<f64>, tells_seconds: bool) -> WarmupWatch {
+    fn watch(warmup_s: Option<f64>, has_seconds: bool) -> WarmupWatch {
         WarmupWatch {
             warmup_s,
-            tells_seconds,
+            has_seconds,
             elapsed_s: 0.0,
             is_over: warmup_s.is_some_and(|warmup_s| warmup_s < HALF_S),
             over: None,
@@ -250,10 +246,10 @@ mod tests {
 
     #[test]
     fn a_load_without_seconds_goes_by_the_clock() {
-        let check = |warmup_s: Option<f64>, tells_seconds: bool, looks: bool| {
+        let check = |warmup_s: Option<f64>, has_seconds: bool, looks: bool| {
             let (begun, has_begun) = channel();
             let renew = move || begun.send(()).map_err(|error| error.to_string());
-            let (_, renewed) = beside(watch(warmup_s, tells_seconds), renew, |_| {
+            let (_, renewed) = beside(watch(warmup_s, has_seconds), renew, |_| {
                 // It ends when the look is there, or with nothing to wait for.
                 looks.then(|| has_begun.recv())
             });

@@ -76,8 +76,8 @@ pub struct TreatmentRecord {
     #[serde(default)]
     pub workload: Option<WorkloadRecord>,
     /// What else it has of its own, as ("server.pooler", "pgbouncer").
-    #[serde(default)]
-    pub around: Vec<(String, String)>,
+    #[serde(default, alias = "around")]
+    pub environment: Vec<(String, String)>,
 }
 
 impl TreatmentRecord {
@@ -92,7 +92,7 @@ impl TreatmentRecord {
             levels: Vec::new(),
             against: None,
             workload: None,
-            around: Vec::new(),
+            environment: Vec::new(),
         }
     }
 }
@@ -105,7 +105,8 @@ pub struct FactorRecord {
     /// Title that reports show in place of the name.
     pub title: String,
     /// Whether it is a condition, whose levels are not compared with one another.
-    pub along: bool,
+    #[serde(alias = "along")]
+    pub condition: bool,
     /// Names of its levels, the reference first.
     pub levels: Vec<String>,
 }
@@ -164,8 +165,8 @@ pub struct ClaimRecord {
 
 /// A knob that was restored at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "PutBack"))]
-pub struct PutBackRecord {
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Restored"))]
+pub struct RestoredRecord {
     /// Id of the knob in the catalogue.
     pub knob: String,
     /// Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem".
@@ -322,7 +323,7 @@ pub struct StoredExperiment {
     /// Time of its end, since 1970; `None` while it runs, and where it was killed.
     pub finished_unix_ms: Option<u64>,
     /// Knobs that were restored at the end, with what became of each.
-    pub put_back: Vec<PutBackRecord>,
+    pub restored: Vec<RestoredRecord>,
     /// Trials in the order they ran, with their numbers.
     pub trials: Vec<(i64, TrialRecord)>,
 }

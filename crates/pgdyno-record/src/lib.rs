@@ -13,7 +13,7 @@ mod trial;
 pub use class::ErrorClass;
 pub use experiment::{
     BLOCKS_MAX, ClaimRecord, DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus, FactorRecord, FigureRecord,
-    PutBackRecord, SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,
+    RestoredRecord, SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,
     TreatmentRecord, WorkloadRecord,
 };
 pub use fact::FactRecord;

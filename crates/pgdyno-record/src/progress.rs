@@ -66,7 +66,7 @@ impl ProgressRecord {
     }
 
     /// No further trial begins: what was changed is restored.
-    pub fn put_back(&mut self) {
+    pub fn restored(&mut self) {
         self.current = None;
         PUTTING_BACK.clone_into(&mut self.phase);
     }

@@ -14,7 +14,7 @@ mod treatment;
 
 use crate::model::{Experiment, FORMAT, Factor, Report, Trial};
 use analysis::Analysis;
-pub(crate) use answer::zone_in_words;
+pub(crate) use answer::zone_sentence;
 use pgdyno_record::{ExperimentStatus, StoredExperiment};
 use pgdyno_store::Life;
 use treatment::{Drafts, treatment_of, trial_of, workload_of};
@@ -35,7 +35,7 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
             .trials
             .iter()
             .enumerate()
-            .map(|(place, (id, trial))| trial_of(*id, trial, analysis.is_left_out(place)))
+            .map(|(place, (id, trial))| trial_of(*id, trial, analysis.is_excluded(place)))
             .collect(),
         tables: tables::tables(&analysis),
         study: drafts.study,
@@ -44,13 +44,13 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
         curves: drafts.curves,
         capacity: Vec::new(),
         facts: stored.record.facts.clone(),
-        put_back: stored.put_back.clone(),
+        restored: stored.restored.clone(),
     }
 }
 
 impl Report {
     /// What the store tells of the process that runs the experiment: one that is stored as running may have been killed.
-    pub fn tell_life(&mut self, life: Life) {
+    pub fn set_life(&mut self, life: Life) {
         let is_open = self.experiment.status == Life::Running.word();
         // One that has ended since it was read has more trials than stand here.
         if is_open && matches!(life, Life::Killed | Life::RunningOrKilled) {
@@ -62,8 +62,8 @@ impl Report {
 /// A trial as it stands in a report of its experiment.
 pub(crate) fn trial_alone(stored: &StoredExperiment, trial: i64) -> Option<Trial> {
     let place = stored.trials.iter().position(|(id, _)| *id == trial)?;
-    let is_left_out = Analysis::new(stored).is_left_out(place);
-    Some(trial_of(trial, &stored.trials[place].1, is_left_out))
+    let is_excluded = Analysis::new(stored).is_excluded(place);
+    Some(trial_of(trial, &stored.trials[place].1, is_excluded))
 }
 
 fn drafts(analysis: &Analysis<'_>) -> Drafts {
@@ -112,7 +112,7 @@ fn experiment(analysis: &Analysis<'_>, drafts: &Drafts, answer: String) -> Exper
             .map(|factor| Factor {
                 name: factor.name.clone(),
                 title: factor.title.clone(),
-                along: factor.along,
+                condition: factor.condition,
                 levels: factor.levels.clone(),
             })
             .collect(),

@@ -1,12 +1,11 @@
 //! Records in; HTML, Markdown, JSON, CSV, Parquet and the terminal's table out. Gets records, never a connection.
 
 mod build;
-mod csv;
 mod detail;
 mod distribution;
+mod format;
 mod heat;
 mod html;
-mod markdown;
 mod marks;
 mod metric;
 mod model;
@@ -14,18 +13,17 @@ mod parquet;
 mod words;
 
 pub use build::build;
-pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub use detail::{
     Details, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits,
     pack, trial,
 };
+pub use format::{SERIES_HEAD, TextFormat, csv, markdown, markdown_code, markdown_text, otava, series_csv};
 pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};
-pub use markdown::{markdown, markdown_code, markdown_text};
 pub use marks::{Mark, MarkKind, mark_metrics};
 pub use model::{
-    Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim, StudyTable,
-    TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,
+    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyClaim,
+    StudyTable, TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,
 };
 pub use parquet::{ParquetFault, SeriesParquet, trials_parquet};
 pub use words::{effect, figure_heading, figure_value, verdict_word};

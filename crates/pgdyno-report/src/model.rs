@@ -3,14 +3,14 @@
 mod found;
 
 pub use found::{
-    Bounded, Curve, CurvePoint, FactorEffect, LevelOf, Study, StudyClaim, StudyTable, TableBlock, TableCell,
-    TableColumn, TableRow, UslCurve, Zone,
+    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Study, StudyClaim, StudyTable,
+    TableBlock, TableCell, TableColumn, TableRow, UslCurve, Zone,
 };
 
 use crate::heat::Heat;
 use crate::marks::Mark;
 use pgdyno_record::{
-    CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, PutBackRecord, TransactionCounts,
+    CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, RestoredRecord, TransactionCounts,
     TrialStatus,
 };
 use pgdyno_stats::Effect;
@@ -81,7 +81,7 @@ pub struct Treatment {
     pub trials_failed: usize,
     /// Finished trials that were left out all the same: in no mean and no effect.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
-    pub trials_left_out: usize,
+    pub trials_excluded: usize,
     /// Factor and level; "step" and its name for steps.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub levels: Vec<LevelOf>,
@@ -93,7 +93,7 @@ pub struct Treatment {
     pub workload: Option<Workload>,
     /// What else it has of its own, as ("server.pooler", "pgbouncer").
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
-    pub around: Vec<(String, String)>,
+    pub environment: Vec<(String, String)>,
     /// Means over its trials, by the name of the metric, as the verdicts take them.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub figures: BTreeMap<String, f64>,
@@ -195,7 +195,7 @@ pub struct Trial {
     pub disturbed: bool,
     /// Whether it is in no mean and no effect, though it finished.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
-    pub left_out: bool,
+    pub excluded: bool,
     /// The server that it ran on, where that is not the target itself.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub server_variant: Option<String>,
@@ -215,7 +215,7 @@ pub struct Trial {
 /// A trial that finished and is left out of every mean and effect.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-pub struct LeftOut {
+pub struct Excluded {
     /// Number of the trial in the store.
     pub trial: i64,
     /// Number of its block, from 1.
@@ -265,7 +265,7 @@ pub struct Decision {
     pub stop_rule: String,
     /// Finished trials that are in no mean and no effect.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
-    pub excluded: Vec<LeftOut>,
+    pub excluded: Vec<Excluded>,
     /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None` where it was looked at
     /// after each block, and where nothing is known of the spread.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
@@ -302,7 +302,7 @@ pub struct Factor {
     /// Title that is shown in place of the name.
     pub title: String,
     /// Whether it is a condition, whose levels are not compared with one another.
-    pub along: bool,
+    pub condition: bool,
     /// Names of its levels, the reference first.
     pub levels: Vec<String>,
 }
@@ -327,7 +327,7 @@ pub struct Experiment {
         )
     )]
     pub design: String,
-    /// What became of it: "running", "finished" or "interrupted"; where [`Report::tell_life`] was told of its process also
+    /// What became of it: "running", "finished" or "interrupted"; where [`Report::set_life`] was told of its process also
     /// "killed" or "running or killed".
     #[cfg_attr(
         feature = "typescript",
@@ -400,5 +400,5 @@ pub struct Report {
     /// Facts of host, server and load, as of before the first trial.
     pub facts: Vec<FactRecord>,
     /// Knobs that were restored at the end.
-    pub put_back: Vec<PutBackRecord>,
+    pub restored: Vec<RestoredRecord>,
 }

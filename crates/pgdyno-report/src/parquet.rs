@@ -1,6 +1,6 @@
 //! Trials and series as Apache Parquet, for programs that read tables by column: DuckDB, Spark, ClickHouse, pandas.
 
-use crate::csv::{factors, figures};
+use crate::format::{factors, figures};
 use crate::model::{Report, Trial};
 use ::parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
 use ::parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
@@ -139,7 +139,7 @@ fn trials_table(reports: &[Report]) -> Table {
         Cells::Number(rows.iter().map(|(_, trial)| of(trial).and_then(finite)).collect())
     };
     let started = rows.iter().map(|(_, trial)| int(trial.started_unix_ms));
-    let left_out = rows.iter().map(|(_, trial)| Some(trial.left_out));
+    let excluded = rows.iter().map(|(_, trial)| Some(trial.excluded));
     let own: Vec<(&str, Cells)> = vec![
         ("experiment", ints(&|report, _| Some(report.experiment.id))),
         ("name", texts(&|report, _| Some(report.experiment.name.clone()))),
@@ -151,7 +151,7 @@ fn trials_table(reports: &[Report]) -> Table {
             "status",
             texts(&|_, trial| Some(format!("{:?}", trial.status).to_lowercase())),
         ),
-        ("left_out", Cells::Flag(left_out.collect())),
+        ("excluded", Cells::Flag(excluded.collect())),
         ("reason", texts(&|_, trial| trial.reason.clone())),
         (
             "disturbances",

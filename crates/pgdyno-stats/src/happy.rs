@@ -11,6 +11,7 @@
 
 use crate::spread::count;
 use crate::summary::{MeanInterval, mean_interval};
+use serde::Serialize;
 
 /// What was measured with one number of clients.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +25,9 @@ pub struct LoadPoint {
 }
 
 /// What ends a zone of client counts on one side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
 pub enum Edge {
     /// The next measured client count has less than 95 % of the peak.
     Throughput,

@@ -168,19 +168,19 @@ impl Sequential {
         let observations: Vec<Observation> = indices.iter().map(|&i| trials.observations[i]).collect();
         let flag = |&i: &usize| trials.disturbed.get(i).copied().unwrap_or(false);
         let disturbed: Vec<bool> = indices.iter().map(flag).collect();
-        let mut left_out = excluded(&observations, &disturbed, rule);
-        for one in &mut left_out {
+        let mut excluded = excluded(&observations, &disturbed, rule);
+        for one in &mut excluded {
             one.index = indices[one.index];
         }
-        left_out.sort_unstable_by_key(|one| one.index);
+        excluded.sort_unstable_by_key(|one| one.index);
         let mut sums = BlockSums::new(self.treatments.clone());
         for block in blocks {
             let kept = block
                 .iter()
-                .filter(|&&i| left_out.binary_search_by_key(&i, |one| one.index).is_err());
+                .filter(|&&i| excluded.binary_search_by_key(&i, |one| one.index).is_err());
             sums.add(kept.map(|&i| &trials.observations[i]));
         }
-        (sums, left_out)
+        (sums, excluded)
     }
 
     fn look_once(&self, sums: &BlockSums, blocks: usize, looked: &mut Looked) {

@@ -1,7 +1,7 @@
 //! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial durable when it ends.
 
 use pgdyno_record::SeriesRecord;
-use pgdyno_record::{ExperimentRecord, ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, RestoredRecord, StoredExperiment, TrialRecord};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -265,8 +265,8 @@ impl Store {
     }
 
     /// Keeps what was restored at the end.
-    pub fn set_put_back(&mut self, experiment: i64, put_back: &[PutBackRecord]) -> Result<(), StoreError> {
-        let text = self.encode("what was restored", &put_back)?;
+    pub fn set_restored(&mut self, experiment: i64, restored: &[RestoredRecord]) -> Result<(), StoreError> {
+        let text = self.encode("what was restored", &restored)?;
         self.database().execute(
             "UPDATE experiment SET put_back = $2 WHERE id = $1",
             &[experiment.into(), text.into()],
@@ -319,7 +319,7 @@ impl Store {
             status: self.decode(&what, &row.text(2)?)?,
             started_unix_ms: row.count(3)?,
             finished_unix_ms: row.maybe_int(4)?.map(i64::unsigned_abs),
-            put_back: self.decode(&what, &row.text(5)?)?,
+            restored: self.decode(&what, &row.text(5)?)?,
             trials: Vec::new(),
         })
     }

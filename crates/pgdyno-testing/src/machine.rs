@@ -72,7 +72,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        HERE.put_back(&self.found);
+        HERE.restore(&self.found);
     }
 }
 
@@ -114,7 +114,7 @@ impl Kernel<'_> {
         found
     }
 
-    fn put_back(&self, found: &[(String, String)]) {
+    fn restore(&self, found: &[(String, String)]) {
         for (path, value) in found {
             if self.chosen(path).is_some_and(|now| now != *value) {
                 (self.write)(path, value);
@@ -244,7 +244,7 @@ mod tests {
                 .join(" ")
         };
         assert_eq!(texts(), "0 20 555 madvise");
-        kernel.put_back(&found);
+        kernel.restore(&found);
         assert_eq!(texts(), "4096 0 100 always");
     }
 }

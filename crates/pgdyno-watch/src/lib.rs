@@ -31,7 +31,7 @@ const REDRAWN_AFTER: Duration = Duration::from_secs(1);
 
 /// An event of the terminal.
 #[derive(Debug)]
-pub enum Told {
+pub enum TerminalEvent {
     /// A key that was pressed.
     Key(KeyEvent),
     /// The terminal has another size.
@@ -56,7 +56,7 @@ pub trait Screen {
     /// # Errors
     ///
     /// If the terminal cannot be read.
-    fn next(&mut self, patience: Duration) -> io::Result<Told>;
+    fn next(&mut self, patience: Duration) -> io::Result<TerminalEvent>;
 
     /// Whether the terminal has hung up.
     fn is_gone(&self) -> bool;
@@ -79,7 +79,7 @@ pub fn run(
     while !stop.load(Ordering::Relaxed) {
         let mut news = false;
         match screen.next(PATIENCE)? {
-            Told::Key(key) => {
+            TerminalEvent::Key(key) => {
                 news = true;
                 match state.press(key) {
                     Asked::Quit => return Ok(()),
@@ -87,9 +87,9 @@ pub fn run(
                     Asked::Nothing => {}
                 }
             }
-            Told::Resized => news = true,
-            Told::Gone => return Ok(()),
-            Told::Nothing => {}
+            TerminalEvent::Resized => news = true,
+            TerminalEvent::Gone => return Ok(()),
+            TerminalEvent::Nothing => {}
         }
         while let Some(update) = source.next() {
             // Waits come ten times a second and are shown by the second.

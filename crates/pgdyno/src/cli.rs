@@ -18,18 +18,21 @@ pub(crate) use store::{
     CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
 };
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
+use pgdyno_report::TextFormat;
 use pgdyno_watch::{INTERVAL_MAX, INTERVAL_MIN};
+use std::iter;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Measures the effect of each setting of a PostgreSQL server and its host, and restores what it changed.
 ///
-/// Exit codes: 0 fine, 1 failed, 2 usage, 3 a check or gate did not hold, 4 refused for safety, 5 a gate is
-/// undecided.
+/// Exit codes: 0 success, 1 failure, 2 usage, 3 a check or gate failed, 4 refused for safety, 5 a gate is undecided.
+/// A knob is a setting of the server or the host; a treatment is a set of knob values; a trial is one measured load.
 #[derive(Debug, Parser)]
 #[command(name = "pgdyno", version, max_term_width = 110, help_template = help_template())]
 pub(crate) struct Cli {
@@ -88,7 +91,7 @@ fn help_template() -> String {
     }
     format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\n\
-         `pgdyno help COMMAND` explains one.\n\nOptions:\n{{options}}"
+         `pgdyno help COMMAND` shows its options.\n\nOptions:\n{{options}}"
     )
 }
 
@@ -114,14 +117,14 @@ fn listed(name: &str, about: &str) -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the whole loop on a private server: measure six settings, decide, report, restore (about eight minutes).
+    /// Run an example experiment on a private server: measure six settings, report, restore (about eight minutes).
     #[command(after_help = "Example: pgdyno demo --report demo.html")]
     Demo(DemoArgs),
     /// Show what a server and its host are, with the source of each fact. Read-only.
     #[command(after_help = "Example: pgdyno facts \"host=/var/run/postgresql user=postgres\"")]
     Facts(FactsArgs),
-    /// Measure commits, flushes, reads and the noise of a server and its host, with a verdict for each. Exit code 3
-    /// if one is poor.
+    /// Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Exit code 3
+    /// if a result is poor.
     #[command(after_help = "Example: pgdyno check sandbox:main --only commit")]
     Check(CheckArgs),
     /// Show what to change on a server and its host, and why. Read-only. Exit code 3 if something is severe.
@@ -160,10 +163,10 @@ pub(crate) enum Command {
     /// undecided.
     #[command(after_help = "Example: pgdyno compare 3:reference 3:memory --fail-if 'tps worse than 2%'")]
     Compare(CompareArgs),
-    /// Compute how many CPUs and connections a throughput needs, from a stored ladder of CPUs and clients.
+    /// Compute how many CPUs and connections a throughput needs, from an experiment that varies CPUs and clients.
     #[command(after_help = "Example: pgdyno capacity --tps 60000 --p99 20ms")]
     Capacity(CapacityArgs),
-    /// Write the report of an experiment as HTML, Markdown, JSON or CSV.
+    /// Write the report of an experiment, as an HTML page or in a text format.
     #[command(after_help = "Example: pgdyno report 3 --format md")]
     Report(ReportArgs),
     /// Serve the store as a web page, and as JSON and metrics for other programs.
@@ -187,7 +190,7 @@ pub(crate) enum Command {
     /// Verify that all of a store can be read. Exit code 3 if something cannot.
     #[command(after_help = "Example: pgdyno check-store")]
     CheckStore(CheckStoreArgs),
-    /// List, show, compare or export sets of settings that are worked out for a target.
+    /// List, show, compare or export sets of settings that are computed for a target.
     #[command(subcommand, after_help = "Example: pgdyno profile diff oltp sandbox:main")]
     Profile(ProfileCommand),
     /// Apply settings, verify that they took effect, and keep them until `restore`.
@@ -210,7 +213,7 @@ pub(crate) enum Command {
     /// List the knobs of the catalogue, or explain one: what it does, costs and risks.
     #[command(after_help = "Example: pgdyno knobs jit")]
     Knobs(KnobsArgs),
-    /// Make, list, start, stop or destroy private servers.
+    /// Create, list, start, stop or destroy private servers.
     #[command(subcommand, after_help = "Example: pgdyno sandbox create main --memory 1G")]
     Sandbox(SandboxCommand),
 }
@@ -218,7 +221,7 @@ pub(crate) enum Command {
 /// Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON.
@@ -228,7 +231,7 @@ pub(crate) struct StoreArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Where the report is written.
+    /// File of the report.
     #[arg(long, value_name = "FILE", default_value = "pgdyno-demo.html")]
     pub(crate) report: PathBuf,
     /// Keep the private server afterwards.
@@ -237,20 +240,19 @@ pub(crate) struct DemoArgs {
     /// Directory of initdb, pg_ctl and postgres, instead of fetching the latest PostgreSQL.
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FactsArgs {
-    /// sandbox:NAME or a connection string; without one PG* variables and libpq's defaults, and the host alone if no server
-    /// answers there.
+    /// sandbox:NAME or a connection string [default: PG* variables and libpq's defaults; the host only, if no server answers].
     pub(crate) target: Option<String>,
-    /// The host alone: no server is asked.
+    /// Host only; do not connect to a server.
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
-    /// Read the host alone, from another directory: a container's root, or a copy of /proc, /sys and /etc.
+    /// Read host facts from another root directory: a container's root, or a copy of /proc, /sys and /etc.
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/reference/facts.md).
@@ -266,16 +268,16 @@ pub(crate) struct CheckArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Measure these alone, in their usual order: timer, round_trip, commit, wal_sync, read, noise, clock, steal.
+    /// Run only these measurements, separated by commas: timer, round_trip, commit, wal_sync, read, noise, clock, steal.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = step)]
     pub(crate) only: Vec<Step>,
-    /// Length of the measurement of commits; all others keep their proportion to it.
+    /// Seconds to measure commits, 0.1 to 600; the other measurements scale with it.
     #[arg(long, value_name = "N", default_value_t = 3.0, value_parser = check_seconds)]
     pub(crate) seconds: f64,
-    /// Measure this host, not the server. A named server provides the location of its files and how it flushes.
+    /// Measure the host only. If a TARGET is given, use its directories and its wal_sync_method.
     #[arg(long)]
     pub(crate) host_only: bool,
-    /// Make the files of wal_sync and read in DIR, instead of beside the server's WAL and data.
+    /// Directory for the temporary files of wal_sync and read [default: beside the server's WAL and data].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -292,11 +294,11 @@ pub(crate) enum AdviseFormat {
 /// The least severity that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AdviseSeverity {
-    /// Dangers alone.
+    /// Dangers only.
     Severe,
     /// Dangers and recommendations.
     Advice,
-    /// All, with remarks.
+    /// Everything, including hints.
     Hint,
 }
 
@@ -312,13 +314,12 @@ impl From<AdviseSeverity> for pgdyno_advice::Severity {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArgs {
-    /// sandbox:NAME or a connection string; without one PG* variables and libpq's defaults, and the host alone if no server
-    /// answers there.
+    /// sandbox:NAME or a connection string [default: PG* variables and libpq's defaults; the host only, if no server answers].
     pub(crate) target: Option<String>,
-    /// The host alone: no server is asked.
+    /// Host only; do not connect to a server.
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
-    /// Read the host alone, from another directory.
+    /// Read host facts from another root directory.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check"])]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/how-to/advise.md).
@@ -327,34 +328,35 @@ pub(crate) struct AdviseArgs {
     /// Format of the page.
     #[arg(long, value_enum, default_value_t = AdviseFormat::Text, conflicts_with = "json")]
     pub(crate) format: AdviseFormat,
-    /// Advise also what is advised only if asked for: durability, mitigations (may be given several times).
+    /// Also give opt-in advice: durability (may lose commits), mitigations (security of the CPU). Repeatable.
     #[arg(long, value_name = "WORD")]
     pub(crate) allow: Vec<String>,
-    /// Show advice of this severity and above; JSON has all of it.
+    /// Show advice of this severity and above; JSON always has everything.
     #[arg(long, value_enum, default_value_t = AdviseSeverity::Hint, value_name = "SEVERITY")]
     pub(crate) severity: AdviseSeverity,
-    /// Show also settings of which a gain of at most 2 % is expected.
+    /// Also show settings with an expected gain of at most 2 %.
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Show all about one rule or setting of the table: why, risk, source, steps (may be given several times; `all` for each).
+    /// Show everything about one rule or setting: reason, risk, source, steps. Repeatable; `all` for each.
     #[arg(long, short, value_name = "WHAT", conflicts_with = "json")]
     pub(crate) detail: Vec<String>,
-    /// List also how sizes are worked out, what is not advised and why, and the rules that could not be judged.
+    /// Also list how sizes are computed, skipped advice with the reason, and rules that lack facts.
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// No colours (also with NO_COLOR set).
+    /// Do not use colours (as with NO_COLOR set).
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// Measure first what rules ask for: commit, flush of the WAL, round trip, clock, stolen time (some seconds).
+    /// First measure what rules need: commit, WAL flush, round trip, clock, steal. Takes seconds and writes temporary files.
     #[arg(long)]
     pub(crate) check: bool,
-    /// Let this rule alone speak (may be given several times).
+    /// Evaluate only this rule. Repeatable.
     #[arg(long, value_name = "RULE")]
     pub(crate) only: Vec<String>,
-    /// Write an experiment file that would prove the advised settings here, each by itself.
+    /// Write an experiment file that tests each advised setting separately on this target.
     #[arg(long, value_name = "FILE")]
     pub(crate) experiment: Option<PathBuf>,
-    /// The store of results, a file or postgres://user@host/database, for what experiments have shown here.
+    /// Store with results of earlier experiments: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local
+    /// file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
@@ -366,10 +368,10 @@ pub(crate) struct WatchArgs {
     /// Time between two readings, 100ms to 60s.
     #[arg(long, short, default_value = "1s", value_parser = interval)]
     pub(crate) interval: Duration,
-    /// No colours (also with NO_COLOR set).
+    /// Do not use colours (as with NO_COLOR set).
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// Print the overview once and end.
+    /// Print the overview once and exit.
     #[arg(long)]
     pub(crate) once: bool,
     /// Print JSON.
@@ -389,15 +391,14 @@ fn interval(text: &str) -> Result<Duration, String> {
 /// Consent that is asked for again each time.
 #[derive(Debug, Args)]
 pub(crate) struct ConsentArgs {
-    /// Agree that KNOB may lose committed data in a crash (may be given several times).
+    /// Allow KNOB, which may lose committed data in a crash. Repeatable.
     #[arg(long, value_name = "KNOB")]
     pub(crate) accept_durability_risk: Vec<String>,
-    /// Agree that a server which pgdyno did not create is restarted, by the file's restart_command.
+    /// Allow restarting a server that pgdyno did not create, with the file's restart_command.
     #[arg(long)]
     pub(crate) allow_restart: bool,
-    /// Agree that the data which the load needs and the server lacks is made on a server which pgdyno did not create, and dropped
-    /// at the end, and that the file's own commands (prepare, command, cleanup), and statements of its scripts that make or drop
-    /// objects, run there; `run --dry-run` lists all of it.
+    /// Allow creating missing tables of the load on a server that pgdyno did not create (they are dropped at the end), and running
+    /// the file's prepare, command and cleanup commands and scripts that create or drop objects there. `run --dry-run` lists them.
     #[arg(long)]
     pub(crate) allow_data: bool,
 }
@@ -406,20 +407,20 @@ pub(crate) struct ConsentArgs {
 pub(crate) struct RunArgs {
     /// The experiment file, or the name of a shipped one (`pgdyno experiments` lists them).
     pub(crate) file: PathBuf,
-    /// One of the file's sizes, as "night".
+    /// One of the file's sizes, e.g. night.
     #[arg(long)]
     pub(crate) size: Option<String>,
-    /// Another value of one of the file's keys, as load.measure_s=60 (may be given several times).
+    /// Replace the value of a key of the file, e.g. load.measure_s=60. Repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Prove settings, rights, statements, consent and room, and print all that would fail with what mends it; every trial with its
-    /// cost, the data that is made, and the time that all takes. Run and change nothing.
+    /// Check settings, privileges, statements, consent and disk space. Print each problem with its fix, each trial with its
+    /// restarts, the data to be created and the expected duration. Run and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// sandbox:NAME or a connection string, instead of the file's target.
     #[arg(long)]
     pub(crate) target: Option<String>,
-    /// Write the report here at the end.
+    /// Write the report to FILE at the end.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
@@ -431,7 +432,7 @@ pub(crate) struct RunArgs {
 /// What of the shipped experiments.
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentsArgs {
-    /// Print this one's file.
+    /// Experiment whose file is printed.
     #[arg(conflicts_with = "schema")]
     pub(crate) name: Option<String>,
     /// Print the JSON schema of experiment files, for editors.
@@ -444,12 +445,12 @@ pub(crate) struct ExperimentsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// Number of the experiment; the last one that is not finished if not given.
+    /// Number of the experiment [default: the last unfinished one].
     pub(crate) id: Option<i64>,
     /// sandbox:NAME or a connection string, instead of the file's target.
     #[arg(long)]
     pub(crate) target: Option<String>,
-    /// Write the report here at the end.
+    /// Write the report to FILE at the end.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     #[command(flatten)]
@@ -458,36 +459,50 @@ pub(crate) struct ResumeArgs {
     pub(crate) store: StoreArgs,
 }
 
-/// Formats of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// Format of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
+    /// One page with everything in it.
     Html,
-    Md,
-    Json,
-    /// A line for each trial with all its figures.
-    Csv,
+    Text(TextFormat),
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Format::Html => "html",
+            Format::Text(format) => format.name(),
+        }
+    }
+}
+
+/// The formats by their names, which the help lists.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let all = || iter::once(Format::Html).chain(TextFormat::ALL.map(Format::Text));
+    PossibleValuesParser::new(all().map(Format::name))
+        .map(move |name| all().find(|format| format.name() == name).unwrap_or(Format::Html))
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Number of the experiment; the newest if not given.
+    /// Number of the experiment [default: the newest].
     pub(crate) id: Option<i64>,
     /// Format of the report.
-    #[arg(long, short, value_enum, default_value_t = Format::Html)]
+    #[arg(long, short, value_parser = format_parser(), default_value = "html")]
     pub(crate) format: Format,
-    /// File to write, - for standard output. Default: pgdyno-report-ID.html, or standard output for md and json.
+    /// File to write, - for standard output [default: pgdyno-report-ID.html; standard output for text formats].
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Trials whose series go along in HTML: all, none, or their numbers with commas. Where all are too many for a file of 5 MB,
-    /// they have fewer points, and the page says so.
+    /// Trials whose time series are embedded in the HTML: all, none, or numbers separated by commas. Above 5 MB the series of `all`
+    /// are downsampled.
     #[arg(long, value_name = "all|none|ID,...", default_value = "all", value_parser = trials_wanted)]
     pub(crate) trials: TrialsWanted,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
 
-/// Trials whose details go along in a report.
+/// Trials whose details a report includes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum TrialsWanted {
     All,
@@ -497,8 +512,9 @@ pub(crate) enum TrialsWanted {
 
 fn trials_wanted(text: &str) -> Result<TrialsWanted, String> {
     let number = |word: &str| {
-        let wrong =
-            || format!("{word:?} is no number of a trial; all, none, or numbers with commas are wanted");
+        let wrong = || {
+            format!("{word:?} is no number of a trial; expected all, none, or numbers separated by commas")
+        };
         word.trim().parse::<i64>().map_err(|_| wrong())
     };
     match text {
@@ -521,10 +537,10 @@ pub(crate) enum KnobsFormat {
 pub(crate) struct KnobsArgs {
     /// Id of the knob to explain.
     pub(crate) id: Option<String>,
-    /// The knobs of one layer: postgres, table, kernel, memory, block, cpu or net.
+    /// Only the knobs of one layer: postgres, table, kernel, memory, block, cpu or net.
     #[arg(long, value_parser = layer, conflicts_with = "id")]
     pub(crate) layer: Option<Layer>,
-    /// As text for the terminal, or as a page in Markdown, the book's reference.
+    /// Text for the terminal, or a page in Markdown.
     #[arg(long, short, value_enum, default_value_t = KnobsFormat::Text)]
     pub(crate) format: KnobsFormat,
     /// Print JSON.
@@ -558,7 +574,7 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
         .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| "expected NAME=VALUE, as max_connections=300".to_owned())
+        .ok_or_else(|| "expected NAME=VALUE, e.g. max_connections=300".to_owned())
 }
 
 #[cfg(test)]
@@ -588,23 +604,42 @@ mod tests {
         grouped.sort_unstable();
         assert_eq!(names, grouped);
         for below in visible {
-            let name = below.get_name();
-            let help = below
-                .get_after_help()
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            let example = help
-                .strip_prefix("Example: ")
-                .unwrap_or_else(|| panic!("{name} has no example"));
-            let words = pgdyno_workload::command_words(example).unwrap();
-            assert_eq!(
-                (words[0].as_str(), words[1].as_str()),
-                ("pgdyno", name),
-                "{example}"
-            );
-            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{example}: {error}"));
+            has_an_example(below, "pgdyno");
         }
     }
+
+    /// Of this command and of those below it, whose arguments the example may have in between.
+    fn has_an_example(command: &clap::Command, above: &str) {
+        let name = format!("{above} {}", command.get_name());
+        let help = command.get_after_help().map(ToString::to_string);
+        let example = help.as_deref().and_then(|help| help.strip_prefix("Example: "));
+        let example = example.unwrap_or_else(|| panic!("{name} has no example"));
+        let words = pgdyno_workload::command_words(example).unwrap();
+        let mut rest = words.iter();
+        for part in name.split(' ') {
+            assert!(rest.any(|word| word == part), "{name}: {example}");
+        }
+        Cli::try_parse_from(&words).unwrap_or_else(|error| panic!("{example}: {error}"));
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let first = about.split([' ', ',']).next().unwrap_or_default();
+        assert!(
+            VERBS.contains(&first),
+            "{name}: \"{about}\" does not begin with a verb"
+        );
+        for below in command
+            .get_subcommands()
+            .filter(|below| below.get_name() != "help")
+        {
+            has_an_example(below, &name);
+        }
+    }
+
+    /// Imperatives that explain commands.
+    const VERBS: [&str; 25] = [
+        "Add", "Apply", "Check", "Compare", "Compute", "Continue", "Create", "Destroy", "Drop", "Export",
+        "Import", "Keep", "List", "Measure", "Remove", "Restart", "Restore", "Run", "Serve", "Show", "Start",
+        "Stop", "Verify", "Watch", "Write",
+    ];
 
     #[test]
     fn an_assignment_is_split_at_its_first_sign() {

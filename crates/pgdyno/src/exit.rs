@@ -28,8 +28,8 @@ pub(crate) fn code_of(failure: &Failure) -> u8 {
 /// The failure on one line, and what mends it.
 pub(crate) fn print(failure: &Failure) {
     let text = Styled::beginning(Style::Error, "error:", format_args!("{failure}"));
-    output::tell_styled(&text);
+    output::err_styled(&text);
     if let Some(hint) = failure.hint() {
-        output::tell_styled(&Styled::beginning(Style::Hint, "hint:", format_args!("{hint}")));
+        output::err_styled(&Styled::beginning(Style::Hint, "hint:", format_args!("{hint}")));
     }
 }

@@ -16,16 +16,16 @@ macro_rules! put_page {
 }
 
 /// Several lines for people; the same holds.
-macro_rules! tell_page {
+macro_rules! err_page {
     ($($part:tt)*) => {
-        crate::output::tell_page(format_args!($($part)*))
+        crate::output::err_page(format_args!($($part)*))
     };
 }
 
 /// A line for people, to standard error; the same holds.
-macro_rules! tell {
+macro_rules! err {
     ($($part:tt)*) => {
-        crate::output::tell(format_args!($($part)*))
+        crate::output::err(format_args!($($part)*))
     };
 }
 

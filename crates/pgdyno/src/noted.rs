@@ -67,7 +67,7 @@ impl Noted {
             }
             Event::Waiting { .. } => phase(progress, "waiting for its hours"),
             Event::PuttingBack => {
-                progress.put_back();
+                progress.restored();
                 true
             }
             Event::Begun { .. } | Event::NotTested { .. } | Event::TrialWarns { .. } => false,
@@ -85,7 +85,7 @@ impl Noted {
             && !self.told
         {
             self.told = true;
-            tell!("how far this is cannot be written down for `pgdyno serve`: {error}");
+            err!("how far this is cannot be written down for `pgdyno serve`: {error}");
         }
     }
 }

@@ -79,21 +79,21 @@ pub(crate) fn put_styled(text: &Styled, is_plain: bool) {
 }
 
 /// A line for people, to standard error; the same holds.
-pub(crate) fn tell(text: fmt::Arguments<'_>) {
-    tell_text(&line_of(&text.to_string()));
+pub(crate) fn err(text: fmt::Arguments<'_>) {
+    err_text(&line_of(&text.to_string()));
 }
 
 /// Lines for people that are laid out here.
-pub(crate) fn tell_page(text: fmt::Arguments<'_>) {
-    tell_text(&text.to_string());
+pub(crate) fn err_page(text: fmt::Arguments<'_>) {
+    err_text(&text.to_string());
 }
 
-fn tell_text(text: &str) {
+fn err_text(text: &str) {
     let _ = writeln!(standard_error(), "{}", remark(text, &secrets()));
 }
 
 /// Lines for people that are styled in part.
-pub(crate) fn tell_styled(text: &Styled) {
+pub(crate) fn err_styled(text: &Styled) {
     let text = text.map(|text| clean_styled(&bounded_remark(text, &secrets())));
     let _ = writeln!(
         standard_error(),
@@ -313,7 +313,7 @@ pub(crate) fn command_line(error: &clap::Error) {
         return;
     }
     let is_plain = secrets().0.is_empty();
-    tell_page!(
+    err_page!(
         "{}",
         if is_plain {
             error.render().to_string().trim_end().to_owned()
@@ -342,10 +342,10 @@ fn in_general(error: &clap::Error) -> String {
 /// Prints the words of a panic, which may quote anything, as everything else is printed.
 pub(crate) fn take_panics() {
     std::panic::set_hook(Box::new(|info| {
-        tell_page!("{info}");
+        err_page!("{info}");
         let trace = Backtrace::capture();
         if trace.status() == BacktraceStatus::Captured {
-            tell_page!("{trace}");
+            err_page!("{trace}");
         }
     }));
 }

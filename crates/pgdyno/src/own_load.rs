@@ -174,7 +174,7 @@ pub(crate) fn counted<T>(
         }) {
             Ok(number) => Some((system, number)),
             Err(error) => {
-                tell!("advice counts this load as the server's own: {error}");
+                err!("advice counts this load as the server's own: {error}");
                 None
             }
         },
@@ -185,7 +185,7 @@ pub(crate) fn counted<T>(
         && let Some(after) = look().filter(|after| after.system == system)
         && let Err(error) = with_ledger(context, &system, |ledger| ledger.end(number, &after.counters))
     {
-        tell!("advice counts this load as the server's own: {error}");
+        err!("advice counts this load as the server's own: {error}");
     }
     done
 }

@@ -89,7 +89,7 @@ impl Drop for Placement<'_> {
         if let Some((sandbox, before)) = &self.bound {
             let freed: Result<(), SandboxError> = sandbox.bind_to_cpus(before);
             if let Err(error) = freed {
-                tell!("the sandbox's server stays on its CPUs until it is restarted: {error}");
+                err!("the sandbox's server stays on its CPUs until it is restarted: {error}");
             }
         }
     }

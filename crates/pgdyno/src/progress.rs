@@ -175,7 +175,7 @@ impl Experiment {
     }
 
     fn line(&self, text: &str) {
-        self.bar.suspend(|| tell!("{text}"));
+        self.bar.suspend(|| err!("{text}"));
     }
 
     fn draw(&self, what: &str) {

@@ -156,7 +156,7 @@ impl ServerProvider for OwnServers<'_> {
 impl Drop for OwnServers<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.settle() {
-            tell!("the sandbox could not be started again: {error}");
+            err!("the sandbox could not be started again: {error}");
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> Result<
         command,
         PATIENCE,
         &mut |holder| {
-            tell!("waiting for the sandbox \"{name}\", which is in use by {holder}");
+            err!("waiting for the sandbox \"{name}\", which is in use by {holder}");
         },
     )?)
 }
@@ -57,7 +57,7 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
     };
     let sandbox = pgdyno_sandbox::create(&context.sandboxes(), &plan)?;
     for gap in &sandbox.record().unlimited {
-        tell!("not limited: {}: {}", gap.limit, gap.why);
+        err!("not limited: {}: {}", gap.limit, gap.why);
     }
     Ok(sandbox)
 }

@@ -78,7 +78,7 @@ pub(crate) fn verdicts(report: &Report) -> String {
 }
 
 /// What was restored, each knob once.
-pub(crate) fn put_back(lines: &[pgdyno_knobs::PutBack]) -> String {
+pub(crate) fn restored(lines: &[pgdyno_knobs::Restored]) -> String {
     let rows = lines
         .iter()
         .map(|line| {

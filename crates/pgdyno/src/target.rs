@@ -65,7 +65,7 @@ fn found(text: &str) -> Result<Conninfo> {
     hide(text);
     let found = Found::find(text, &variable)?;
     for remark in &found.remarks {
-        tell!("{remark}");
+        err!("{remark}");
     }
     Ok(found.conninfo)
 }
@@ -226,7 +226,7 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
             .transpose()
             .map_err(Failure::new)
     };
-    tell!("making the sandbox \"{name}\"");
+    err!("making the sandbox \"{name}\"");
     sandboxes::create(
         context,
         &CreateArgs {

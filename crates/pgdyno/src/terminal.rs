@@ -2,7 +2,7 @@
 //! error, a panic in any thread.
 
 use crate::output;
-use pgdyno_watch::{Screen, Told};
+use pgdyno_watch::{Screen, TerminalEvent};
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event};
@@ -73,21 +73,21 @@ impl Screen for Held {
         self.terminal.draw(cleaned).map(|_| ())
     }
 
-    fn next(&mut self, patience: Duration) -> io::Result<Told> {
+    fn next(&mut self, patience: Duration) -> io::Result<TerminalEvent> {
         // What is read of a terminal that is gone is nothing, at once, and crossterm would read it for ever.
         if is_gone(Duration::ZERO) {
-            return Ok(Told::Gone);
+            return Ok(TerminalEvent::Gone);
         }
         if !event::poll(Duration::ZERO)? {
             return Ok(match is_gone(patience) {
-                true => Told::Gone,
-                false => Told::Nothing,
+                true => TerminalEvent::Gone,
+                false => TerminalEvent::Nothing,
             });
         }
         Ok(match event::read()? {
-            Event::Key(key) => Told::Key(key),
-            Event::Resize(..) => Told::Resized,
-            _ => Told::Nothing,
+            Event::Key(key) => TerminalEvent::Key(key),
+            Event::Resize(..) => TerminalEvent::Resized,
+            _ => TerminalEvent::Nothing,
         })
     }
 

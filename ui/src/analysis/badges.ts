@@ -36,9 +36,9 @@ export function notices(report: Report): Notice[] {
       result.push({ kind: "note", word: `${plural(amount, "trial")} ${status}`, detail: "excluded from every result, listed under Trials" });
     }
   }
-  const leftOut = leftOutTrials(report).length;
-  if (leftOut > 0) {
-    result.push({ kind: "note", word: `${plural(leftOut, "trial")} excluded`, detail: "disturbed and far from the others, listed under Trials" });
+  const excluded = excludedTrials(report).length;
+  if (excluded > 0) {
+    result.push({ kind: "note", word: `${plural(excluded, "trial")} excluded`, detail: "disturbed and far from the others, listed under Trials" });
   }
   return result;
 }
@@ -53,17 +53,17 @@ export function durabilityKnobs(report: Report): string[] {
 }
 
 /** Trials whose numbers do not count. */
-export function excludedTrials(report: Report): Trial[] {
+export function unfinishedTrials(report: Report): Trial[] {
   return report.trials.filter((trial) => trial.status !== "finished");
 }
 
 /** Finished trials that are in no figure all the same: disturbed, and far off. */
-export function leftOutTrials(report: Report): Trial[] {
-  return report.trials.filter((trial) => trial.left_out === true);
+export function excludedTrials(report: Report): Trial[] {
+  return report.trials.filter((trial) => trial.excluded === true);
 }
 
 /** Why such a trial is left out. */
-export function whyLeftOut(report: Report, trial: Trial): string | null {
+export function whyExcluded(report: Report, trial: Trial): string | null {
   const found = report.decision.excluded?.find((left) => left.trial === trial.id);
   if (found === undefined) return null;
   const { deviations } = found;
@@ -76,7 +76,7 @@ export function doubtfulTrials(report: Report): Trial[] {
   return report.trials.filter(
     (trial) =>
       trial.status === "finished" &&
-      trial.left_out !== true &&
+      trial.excluded !== true &&
       (trial.settled === false || trial.disturbances.length > 0 || trial.cross_check?.agrees === false),
   );
 }

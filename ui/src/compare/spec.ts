@@ -81,7 +81,7 @@ export function trialOf(report: Report, spec: Spec, hasTrial: (trial: number) =>
   if (spec.trial !== null) return report.trials.some(({ id }) => id === spec.trial) ? spec.trial : null;
   const treatment = treatmentOf(report, spec);
   if (treatment === null) return null;
-  const counted = finishedTrialsOf(report, treatment).filter(({ left_out }) => left_out !== true);
+  const counted = finishedTrialsOf(report, treatment).filter(({ excluded }) => excluded !== true);
   const own = counted.some(({ id }) => hasTrial(id)) ? counted.filter(({ id }) => hasTrial(id)) : counted;
   const ranked = own.toSorted((a, b) => (a.tps ?? 0) - (b.tps ?? 0));
   return ranked[Math.floor((ranked.length - 1) / 2)]?.id ?? null;

@@ -61,6 +61,12 @@ export type CapacityRow = {
   notes: Array<string>,
 };
 
+/** Whether a change is still in effect. */
+export type ChangeState = "in-force" | "as-before" | "rebooted" | "foreign" | "unknown";
+
+/** Whether this host agrees with a study's finding. */
+export type ClaimOutcome = "agrees" | "disagrees" | "undecided" | "not-tested";
+
 /** Two treatments or trials, figure by figure. */
 export type ComparePair = {
   /** The reference in words: "experiment 3, memory". */
@@ -90,7 +96,7 @@ export type CompareRow = {
   /** Reason in words; `null` where there is an interval. */
   why_no_interval: string | null,
   /** Trials that were left out for having been disturbed and lying far off. */
-  left_out: number,
+  excluded: number,
 };
 
 /** The pairs of a comparison, and the rules that they were judged by. */
@@ -196,7 +202,7 @@ export type Decision = {
   /** The rule for the end as a sentence. */
   stop_rule?: string,
   /** Finished trials that are in no mean and no effect. */
-  excluded?: Array<LeftOut>,
+  excluded?: Array<Excluded>,
   /** The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `null` where it was looked at
    * after each block, and where nothing is known of the spread. */
   minimum_detectable_effect?: number | null,
@@ -211,7 +217,7 @@ export type Details = {
   /** Metrics that have columns in them. */
   scope: Scope,
   /** Trials without details, because the file would be too large. */
-  left_out: number,
+  skipped: number,
 };
 
 /** Something that is not the same on both sides. */
@@ -231,6 +237,9 @@ export type DistributionPoint = {
   /** Response time in milliseconds. */
   ms: number,
 };
+
+/** What ends a zone of client counts on one side. */
+export type Edge = "throughput" | "knee" | "unmeasured";
 
 /** A ratio with its interval and what follows from it. */
 export type Effect = {
@@ -268,6 +277,20 @@ export type Estimate = {
   high: number | null,
 };
 
+/** A trial that finished and is left out of every mean and effect. */
+export type Excluded = {
+  /** Number of the trial in the store. */
+  trial: number,
+  /** Number of its block, from 1. */
+  block: number,
+  /** Name of the treatment that it tried. */
+  treatment: string,
+  /** How many robust standard deviations it lies off; `null` where its figure has no ratio to others. */
+  deviations: number | null,
+  /** What disturbed the trial, a sentence each. */
+  disturbances: Array<string>,
+};
+
 /** Question, answer, plan and progress of an experiment. */
 export type Experiment = {
   /** Number of the experiment in the store. */
@@ -280,7 +303,7 @@ export type Experiment = {
   answer: string,
   /** Name of the design, which fixes what is compared with what. */
   design: "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "ladder" | "load",
-  /** What became of it: "running", "finished" or "interrupted"; where [`Report::tell_life`] was told of its process also
+  /** What became of it: "running", "finished" or "interrupted"; where [`Report::set_life`] was told of its process also
    * "killed" or "running or killed". */
   status: "running" | "killed" | "running or killed" | "finished" | "interrupted",
   /** Time of its begin, since 1970. */
@@ -328,7 +351,7 @@ export type Factor = {
   /** Title that is shown in place of the name. */
   title: string,
   /** Whether it is a condition, whose levels are not compared with one another. */
-  along: boolean,
+  condition: boolean,
   /** Names of its levels, the reference first. */
   levels: Array<string>,
 };
@@ -430,20 +453,6 @@ export type Keep = "until-restored" | { "unless-confirmed": {
     /** Milliseconds since 1970. */
     until_unix_ms: number,
   } };
-
-/** A trial that finished and is left out of every mean and effect. */
-export type LeftOut = {
-  /** Number of the trial in the store. */
-  trial: number,
-  /** Number of its block, from 1. */
-  block: number,
-  /** Name of the treatment that it tried. */
-  treatment: string,
-  /** How many robust standard deviations it lies off; `null` where its figure has no ratio to others. */
-  deviations: number | null,
-  /** What disturbed the trial, a sentence each. */
-  disturbances: Array<string>,
-};
 
 /** A level of a factor, both by name. */
 export type LevelOf = {
@@ -564,22 +573,6 @@ export type Progress = {
   decided: Array<Decided>,
 };
 
-/** A knob that was restored at the end. */
-export type PutBack = {
-  /** Id of the knob in the catalogue. */
-  knob: string,
-  /** Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem". */
-  where: string,
-  /** Value before the experiment, which is restored. */
-  was: string,
-  /** Last value that pgdyno set. */
-  set_to: string,
-  /** "restored", "already", "left" or "failed". */
-  outcome: "restored" | "already" | "left" | "failed",
-  /** Why it was left or failed; `null` where there is no more to it. */
-  detail: string | null,
-};
-
 /** An experiment with all that follows from its trials. */
 export type Report = {
   /** Always "pgdyno-report/1". */
@@ -612,7 +605,23 @@ export type Report = {
   /** Facts of host, server and load, as of before the first trial. */
   facts: Array<Fact>,
   /** Knobs that were restored at the end. */
-  put_back: Array<PutBack>,
+  restored: Array<Restored>,
+};
+
+/** A knob that was restored at the end. */
+export type Restored = {
+  /** Id of the knob in the catalogue. */
+  knob: string,
+  /** Where the value is: the path of a file, or a command such as "ALTER SYSTEM work_mem". */
+  where: string,
+  /** Value before the experiment, which is restored. */
+  was: string,
+  /** Last value that pgdyno set. */
+  set_to: string,
+  /** "restored", "already", "left" or "failed". */
+  outcome: "restored" | "already" | "left" | "failed",
+  /** Why it was left or failed; `null` where there is no more to it. */
+  detail: string | null,
 };
 
 /** Metrics that are in the details of trials. */
@@ -658,9 +667,6 @@ export type SideFigure = {
   n: number,
 };
 
-/** Whether a change is still in effect. */
-export type Standing = "in-force" | "as-before" | "rebooted" | "foreign" | "unknown";
-
 /** A statement as samples of the sessions saw it, and as the server counted it; what is not known of one is `null`. */
 export type Statement = {
   /** The server's number of the normalised statement. */
@@ -704,7 +710,7 @@ export type StatusLine = {
   /** Why the present value is not known; `null` where it is. */
   why?: string | null,
   /** Whether the change is still in effect. */
-  standing: Standing,
+  state: ChangeState,
   /** Whether a reboot resets it. */
   until_reboot: boolean,
 };
@@ -735,8 +741,8 @@ export type StudyClaim = {
   study_ratio: number | null,
   /** Effect in this experiment; `null` where it was not tested or there is no interval. */
   effect: Effect | null,
-  /** Whether the effect agrees with the finding: "agrees", "disagrees", "undecided" or "not-tested". */
-  outcome: "agrees" | "disagrees" | "undecided" | "not-tested",
+  /** Whether the effect agrees with the finding. */
+  outcome: ClaimOutcome,
   /** Finding and effect in a sentence without a full stop. */
   sentence: string,
 };
@@ -842,7 +848,7 @@ export type Treatment = {
   /** Trials that failed or whose figures do not hold. */
   trials_failed: number,
   /** Finished trials that were left out all the same: in no mean and no effect. */
-  trials_left_out?: number,
+  trials_excluded?: number,
   /** Factor and level; "step" and its name for steps. */
   levels?: Array<LevelOf>,
   /** Name of the treatment that it is compared with; `null` where it is compared with none. */
@@ -850,7 +856,7 @@ export type Treatment = {
   /** Its load, where it is not the experiment's. */
   workload?: Workload | null,
   /** What else it has of its own, as ("server.pooler", "pgbouncer"). */
-  around?: Array<[string, string]>,
+  environment?: Array<[string, string]>,
   /** Means over its trials, by the name of the metric, as the verdicts take them. */
   figures?: { [key in string]: number },
   /** Mean of the figure that decides, over its trials. */
@@ -918,7 +924,7 @@ export type Trial = {
   /** Whether others took CPU time from it. */
   disturbed?: boolean,
   /** Whether it is in no mean and no effect, though it finished. */
-  left_out?: boolean,
+  excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
   /** Seconds of the measured time that were still part of the warm-up. */
@@ -1034,7 +1040,7 @@ export type TrialPart = {
   /** Whether others took CPU time from it. */
   disturbed?: boolean,
   /** Whether it is in no mean and no effect, though it finished. */
-  left_out?: boolean,
+  excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
   /** Seconds of the measured time that were still part of the warm-up. */
@@ -1131,10 +1137,10 @@ export type Zone = {
   knee: number | null,
   /** Why there is no knee. */
   why_no_knee: string | null,
-  /** What ends the zone below: "throughput" or "unmeasured". */
-  lower_edge: "throughput" | "unmeasured",
-  /** What ends the zone above: "throughput", "knee" or "unmeasured". */
-  upper_edge: "throughput" | "knee" | "unmeasured",
+  /** What ends the zone below: never the knee. */
+  lower_edge: Edge,
+  /** What ends the zone above. */
+  upper_edge: Edge,
   /** 95 % of the peak is reached only past the knee. */
   past_knee: boolean,
 };

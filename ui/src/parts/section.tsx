@@ -17,7 +17,7 @@ export const SECTIONS = {
   trials: "Trials",
   notes: "Notes and tags",
   facts: "Host and server",
-  "put-back": "What was restored",
+  "restored": "What was restored",
   repeat: "How to repeat it",
   method: "How it was decided",
 } as const;

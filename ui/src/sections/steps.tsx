@@ -17,7 +17,7 @@ export function Steps({ report }: { report: Report }) {
   const metric = metricOf(report);
   const waterfall = design === "cumulative" && metric.isTps;
   const compared = compares(report);
-  const against = design === "cumulative" ? "the treatment before it" : (report.experiment.factors ?? []).some(({ along }) => along) ? "the reference under the same conditions" : "the reference";
+  const against = design === "cumulative" ? "the treatment before it" : (report.experiment.factors ?? []).some(({ condition }) => condition) ? "the reference under the same conditions" : "the reference";
   const lede =
     !compared
       ? "Treatments are not compared with one another here; means with the interval of each alone."

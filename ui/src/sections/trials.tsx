@@ -1,4 +1,4 @@
-import { doubtfulTrials, excludedTrials, leftOutTrials, whyLeftOut } from "../analysis/badges.ts";
+import { doubtfulTrials, unfinishedTrials, excludedTrials, whyExcluded } from "../analysis/badges.ts";
 import { count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
 import { bareMilliseconds } from "../format/span.ts";
 import { clockTime, isoTime } from "../format/time.ts";
@@ -42,7 +42,7 @@ function CrossCheck({ check }: { check: Trial["cross_check"] }) {
 
 function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: ReadonlyMap<string, string> }) {
   const { mode, hasTrial } = useSource();
-  const notes = remarks(trial, whyLeftOut(report, trial));
+  const notes = remarks(trial, whyExcluded(report, trial));
   return (
     <tr role="row" class={`trial-${trial.status}`}>
       <th scope="row" role="rowheader">
@@ -58,7 +58,7 @@ function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: 
       <Cell label="Started">
         <time dateTime={isoTime(trial.started_unix_ms)}>{clockTime(trial.started_unix_ms)}</time>
       </Cell>
-      <Cell label="Status">{trial.status === "finished" ? (trial.left_out === true ? "excluded" : "finished") : <strong class="attention">{trial.status}</strong>}</Cell>
+      <Cell label="Status">{trial.status === "finished" ? (trial.excluded === true ? "excluded" : "finished") : <strong class="attention">{trial.status}</strong>}</Cell>
       <Cell label="TPS" number>
         {tps(trial.tps)}
       </Cell>
@@ -96,8 +96,8 @@ function TrialTable({ report, caption, trials, titles }: { report: Report; capti
 
 export function Trials({ report }: { report: Report }) {
   const titles = new Map(report.treatments.map(({ name, title }) => [name, title]));
+  const unfinished = unfinishedTrials(report);
   const excluded = excludedTrials(report);
-  const leftOut = leftOutTrials(report);
   const doubtful = doubtfulTrials(report);
   const { hasTrial } = useSource();
   const canBeSeen = report.trials.some(({ id }) => hasTrial(id));
@@ -105,12 +105,12 @@ export function Trials({ report }: { report: Report }) {
     report.trials.length === 0
       ? "No trial was run."
       : `${plural(report.trials.length, "trial")} in an order drawn inside each block. ${
-          excluded.length === 0 ? (leftOut.length === 0 ? "None was excluded." : "None failed.") : `Excluded: ${count(excluded.length)}, in no figure of this report.`
-        }${leftOut.length === 0 ? "" : ` Finished but excluded: ${count(leftOut.length)}, by a rule that does not see the treatment.`}${canBeSeen ? " Each opens with everything that was recorded beside it." : ""}`;
+          unfinished.length === 0 ? (excluded.length === 0 ? "None was excluded." : "None failed.") : `Excluded: ${count(unfinished.length)}, in no figure of this report.`
+        }${excluded.length === 0 ? "" : ` Finished but excluded: ${count(excluded.length)}, by a rule that does not see the treatment.`}${canBeSeen ? " Each opens with everything that was recorded beside it." : ""}`;
   return (
     <Section id="trials" lede={lede}>
-      {excluded.length === 0 ? null : <TrialTable report={report} caption="Excluded" trials={excluded} titles={titles} />}
-      {leftOut.length === 0 ? null : <TrialTable report={report} caption="Excluded from every mean and effect" trials={leftOut} titles={titles} />}
+      {unfinished.length === 0 ? null : <TrialTable report={report} caption="Excluded" trials={unfinished} titles={titles} />}
+      {excluded.length === 0 ? null : <TrialTable report={report} caption="Excluded from every mean and effect" trials={excluded} titles={titles} />}
       {doubtful.length === 0 ? null : <TrialTable report={report} caption="Counted, but disturbed, not settled or not in agreement" trials={doubtful} titles={titles} />}
       {report.trials.length < 2 ? null : (
         <p class="copy-line">

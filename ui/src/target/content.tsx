@@ -7,7 +7,7 @@ import { Cell, DataTable } from "../parts/data-table.tsx";
 import { addressOf } from "../router.ts";
 import { Facts } from "../sections/facts.tsx";
 import { Part } from "../trial/part.tsx";
-import { adviceOf, keptInWords, notJudgedOf, standingInWords, type AdviceItem } from "./shape.ts";
+import { adviceOf, keptInWords, notJudgedOf, stateInWords, type AdviceItem } from "./shape.ts";
 
 function JournalTable({ journal }: { journal: Journal }) {
   return (
@@ -22,7 +22,7 @@ function JournalTable({ journal }: { journal: Journal }) {
           <Cell label="Set to"><code>{line.set_to}</code></Cell>
           <Cell label="Now"><code>{line.now}</code></Cell>
           <Cell label="State">
-            {standingInWords(line.standing)}
+            {stateInWords(line.state)}
             {line.why === undefined || line.why === null ? null : <span class="interval">{line.why}</span>}
             {line.until_reboot ? <span class="interval">a reboot resets it</span> : null}
           </Cell>

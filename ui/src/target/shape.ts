@@ -23,7 +23,7 @@ function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null ? (value as Fields) : {};
 }
 
-const STANDING: Record<string, string> = {
+const STATE: Record<string, string> = {
   "in-force": "in force",
   "as-before": "as before",
   rebooted: "undone by a reboot",
@@ -31,8 +31,8 @@ const STANDING: Record<string, string> = {
   unknown: "unknown now",
 };
 
-export function standingInWords(standing: string): string {
-  return STANDING[standing] ?? standing;
+export function stateInWords(state: string): string {
+  return STATE[state] ?? state;
 }
 
 /** How long changes stay, as `pgdyno status` says it. */

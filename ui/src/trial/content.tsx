@@ -47,10 +47,10 @@ function transactions(trial: Trial): string {
   ].join(", ");
 }
 
-function sentence({ tps: reached, status, left_out, reason }: Trial): string {
+function sentence({ tps: reached, status, excluded, reason }: Trial): string {
   if (status !== "finished") return `This trial ${status === "failed" ? "failed" : "does not hold"}${reason === null ? "" : `: ${reason}`}`;
   const what = withUnit(tps(reached), "TPS");
-  return left_out === true ? `${what}, excluded from every mean: disturbed, and an outlier` : what;
+  return excluded === true ? `${what}, excluded from every mean: disturbed, and an outlier` : what;
 }
 
 function Head({ document, report }: { document: TrialDocument; report: Report | null }) {

@@ -18,7 +18,7 @@ import { Header } from "../sections/header.tsx";
 import { KeyFigures } from "../sections/key-figures.tsx";
 import { Notes } from "../sections/notes.tsx";
 import { OverTime } from "../sections/over-time.tsx";
-import { PutBackTable } from "../sections/put-back.tsx";
+import { RestoredTable } from "../sections/restored.tsx";
 import { Repeat } from "../sections/repeat.tsx";
 import { ResponseTimes } from "../sections/response-times.tsx";
 import { Settings } from "../sections/settings.tsx";
@@ -90,7 +90,7 @@ function Content({ loading, report, section, onNews }: ContentProps) {
           <Trials report={report} />
           <Notes experiment={report.experiment.id} />
           <Facts facts={report.facts} />
-          <PutBackTable entries={report.put_back} />
+          <RestoredTable entries={report.restored} />
           <Repeat experiment={report.experiment} />
         </main>
         <Footer report={report} />

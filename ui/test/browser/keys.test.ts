@@ -46,7 +46,7 @@ function doubled(report: Report): Report {
   for (const claim of report.claims ?? []) claim.treatments = twice(claim.treatments);
   for (const block of (report.tables ?? []).flatMap(({ blocks }) => blocks)) block.rows = twice(block.rows);
   report.facts = twice(report.facts);
-  report.put_back = twice(report.put_back);
+  report.restored = twice(report.restored);
   report.experiment.repeat = twice(report.experiment.repeat);
   return report;
 }

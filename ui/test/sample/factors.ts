@@ -40,11 +40,11 @@ function treatmentOf(like: Treatment, clients: number, pooler: string): Treatmen
     settings: [],
     trials_finished: BLOCKS,
     trials_failed: 0,
-    trials_left_out: clients === 4 && pooler === "none" ? 1 : 0,
+    trials_excluded: clients === 4 && pooler === "none" ? 1 : 0,
     levels: [{ factor: "clients", level: String(clients) }, { factor: "pooler", level: pooler }],
     against: pooler === "none" ? null : nameOf(clients, "none"),
     workload: { name: "tpcb-like", scale: 1000, clients, threads: 4, warmup_s: 30, measure_s: 120 },
-    around: [["server.pooler", pooler]],
+    environment: [["server.pooler", pooler]],
     figures: { tps: mean, p99_ms: p99At(clients, mean) },
     metric: { mean, low: mean * 0.98, high: mean * 1.02 },
     tps: { mean, low: mean * 0.98, high: mean * 1.02 },
@@ -64,12 +64,12 @@ function trialsOf(treatments: readonly Treatment[]): Trial[] {
         id: block * treatments.length + place + 1, block: block + 1, position: place + 1, treatment: treatment.name, status: "finished",
         reason: null, started_unix_ms: STARTED + (block * treatments.length + place) * 160_000, tps, committed: Math.round(tps * 120), failed: 0,
         errors: [], percentiles: percentilesAt(tps), settled: true, warmup_s: 30, measured_s: 120, cross_check: null, disturbances: [],
-        left_out: false, server_variant: null, unsettled_s: null, figures: { tps }, series: { t_s: [1, 2, 3], tps: [tps, tps, tps], p95_ms: [2, 2, 2] },
+        excluded: false, server_variant: null, unsettled_s: null, figures: { tps }, series: { t_s: [1, 2, 3], tps: [tps, tps, tps], p95_ms: [2, 2, 2] },
       };
     }),
   ).flat();
   const far = trials[2];
-  if (far !== undefined) Object.assign(far, { left_out: true, disturbances: ["CPU steal 12 %"], unsettled_s: 4 });
+  if (far !== undefined) Object.assign(far, { excluded: true, disturbances: ["CPU steal 12 %"], unsettled_s: 4 });
   return trials;
 }
 
@@ -134,7 +134,7 @@ export function factors(): Report {
     name: "Poolers over clients", question: "From how many clients on does a pooler pay?", design: "full-factorial",
     answer: "With “128 clients, pgbouncer” throughput rose from 1,320 to 2,500 TPS. Of 4 findings of [pooler-2021], this host agrees with 1, disagrees with 1, 1 is not decided, 1 is not tested.",
     reference: nameOf(1, "none"), headline: nameOf(128, "pgbouncer"), blocks_planned: 12,
-    factors: [{ name: "clients", title: "Clients", along: true, levels: CLIENTS.map(String) }, { name: "pooler", title: "Pooler", along: false, levels: POOLERS }],
+    factors: [{ name: "clients", title: "Clients", condition: true, levels: CLIENTS.map(String) }, { name: "pooler", title: "Pooler", condition: false, levels: POOLERS }],
   };
   report.decision = {
     ...DECISION, metric: "tps", metric_title: "throughput", metric_unit: "TPS", larger_is_better: true, stop: "when-decided",

@@ -1,4 +1,4 @@
-import type { Fact, PutBack } from "../../src/model.ts";
+import type { Fact, Restored } from "../../src/model.ts";
 
 const fact = (group: Fact["group"], name: string, value: string, source: string): Fact => ({ group, name, value, missing: null, source });
 const missing = (group: Fact["group"], name: string, why: string, source: string): Fact => ({ group, name, value: null, missing: why, source });
@@ -21,7 +21,7 @@ export const FACTS: Fact[] = [
   fact("sandbox", "Processors of the server", "0-11", "cpuset.cpus.effective"),
 ];
 
-export const PUT_BACK: PutBack[] = [
+export const RESTORED: Restored[] = [
   { knob: "shared_buffers", where: "postgresql.auto.conf", was: "128MB", set_to: "16GB", outcome: "restored", detail: null },
   { knob: "max_wal_size", where: "postgresql.auto.conf", was: "1GB", set_to: "32GB", outcome: "restored", detail: null },
   { knob: "wal_compression", where: "postgresql.auto.conf", was: "off", set_to: "zstd", outcome: "already", detail: null },

@@ -1,5 +1,5 @@
 import { FORMAT, type Decision, type Report } from "../../src/model.ts";
-import { EXPERIMENT_FILE, FACTS, PUT_BACK } from "./facts.ts";
+import { EXPERIMENT_FILE, FACTS, RESTORED } from "./facts.ts";
 import { sampleTreatments } from "./treatments.ts";
 import { CLIENTS, fail, MEASURE_S, sampleTrials, STARTED, WARMUP_S } from "./trials.ts";
 import type { Trial } from "../../src/model.ts";
@@ -42,7 +42,7 @@ export function reportAround(trials: Trial[], blocks: number): Report {
     treatments,
     trials,
     facts: FACTS,
-    put_back: PUT_BACK,
+    restored: RESTORED,
   };
 }
 

@@ -57,10 +57,10 @@ export const COMPARISON: Comparison = {
       a: "experiment 7, stock",
       b: "experiment 7, memory",
       rows: [
-        { metric: "tps", larger_is_better: true, a: { mean: 1870, low: 1820, high: 1920, n: 3 }, b: { mean: 2210, low: 2150, high: 2270, n: 3 }, ratio: 1.18, effect: { ratio: 1.182, ratio_low: 1.151, ratio_high: 1.214, verdict: "better", blocks: 3 }, why_no_interval: null, left_out: 0 },
-        { metric: "p95_ms", larger_is_better: false, a: { mean: 33, low: 31, high: 35, n: 3 }, b: { mean: 28, low: 27, high: 29, n: 3 }, ratio: 0.85, effect: { ratio: 0.848, ratio_low: 0.81, ratio_high: 0.89, verdict: "better", blocks: 3 }, why_no_interval: null, left_out: 0 },
-        { metric: "wal_bytes_per_tx", larger_is_better: false, a: { mean: 5200, low: 5000, high: 5400, n: 3 }, b: { mean: 5210, low: 5100, high: 5300, n: 3 }, ratio: 1.002, effect: { ratio: 1.002, ratio_low: 0.992, ratio_high: 1.012, verdict: "same", blocks: 3 }, why_no_interval: null, left_out: 0 },
-        { metric: "energy_j_per_tx", larger_is_better: false, a: null, b: { mean: 0.02, low: null, high: null, n: 1 }, ratio: null, effect: null, why_no_interval: "only one side has it", left_out: 0 },
+        { metric: "tps", larger_is_better: true, a: { mean: 1870, low: 1820, high: 1920, n: 3 }, b: { mean: 2210, low: 2150, high: 2270, n: 3 }, ratio: 1.18, effect: { ratio: 1.182, ratio_low: 1.151, ratio_high: 1.214, verdict: "better", blocks: 3 }, why_no_interval: null, excluded: 0 },
+        { metric: "p95_ms", larger_is_better: false, a: { mean: 33, low: 31, high: 35, n: 3 }, b: { mean: 28, low: 27, high: 29, n: 3 }, ratio: 0.85, effect: { ratio: 0.848, ratio_low: 0.81, ratio_high: 0.89, verdict: "better", blocks: 3 }, why_no_interval: null, excluded: 0 },
+        { metric: "wal_bytes_per_tx", larger_is_better: false, a: { mean: 5200, low: 5000, high: 5400, n: 3 }, b: { mean: 5210, low: 5100, high: 5300, n: 3 }, ratio: 1.002, effect: { ratio: 1.002, ratio_low: 0.992, ratio_high: 1.012, verdict: "same", blocks: 3 }, why_no_interval: null, excluded: 0 },
+        { metric: "energy_j_per_tx", larger_is_better: false, a: null, b: { mean: 0.02, low: null, high: null, n: 1 }, ratio: null, effect: null, why_no_interval: "only one side has it", excluded: 0 },
       ],
       differs: [{ what: "shared_buffers", a: "128MB", b: "8GB" }],
     },
@@ -91,7 +91,7 @@ export function sampleWorld(): World {
   const changed: Journal[] = [
     {
       number: 1, purpose: "apply vm.dirty_background_bytes", by: "root", since_unix_ms: finished.experiment.started_unix_ms, alive: false, kept: "until-restored",
-      changes: [{ knob: "vm.dirty_background_bytes", place: "/proc/sys/vm/dirty_background_bytes", was: "0", set_to: "67108864", now: "67108864", standing: "in-force", until_reboot: true }],
+      changes: [{ knob: "vm.dirty_background_bytes", place: "/proc/sys/vm/dirty_background_bytes", was: "0", set_to: "67108864", now: "67108864", state: "in-force", until_reboot: true }],
     },
   ];
   return {
@@ -119,7 +119,7 @@ export function sampleWorld(): World {
         is_advice_due: false,
         changed,
         facts: FACTS,
-        advice: { format: "pgdyno-advice/1", severe: true, set_aside: [], not_judged: [], silent: 12, advice: [
+        advice: { format: "pgdyno-advice/1", severe: true, skipped: [], not_judged: [], silent: 12, advice: [
           { rule: "wal-compression", severity: "worthwhile", setting: { knob: "wal_compression", value: "lz4" }, now: "off", recommended: "lz4", why: "Full-page images are 62 % of the WAL here.", commands: ["pgdyno apply wal_compression=lz4"] },
           { rule: "huge-pages", severity: "severe", setting: { knob: "huge_pages", value: "on" }, now: "try", recommended: "on", why: "shared_buffers is 8 GB and no huge page is in use.", commands: [] },
         ] },

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { doubtfulTrials, durabilityKnobs, excludedTrials, notices } from "../../src/analysis/badges.ts";
+import { doubtfulTrials, durabilityKnobs, unfinishedTrials, notices } from "../../src/analysis/badges.ts";
 import { headlineTreatment } from "../../src/analysis/headline.ts";
 import { byLayer, isOverridden, settingsMatrix } from "../../src/analysis/settings.ts";
 import { meanTps } from "../../src/analysis/throughput.ts";
@@ -90,7 +90,7 @@ describe("notices", () => {
 
   test("excluded and doubtful trials do not mix", () => {
     const report = sampleReport();
-    expect(excludedTrials(report).map((trial) => trial.treatment)).toEqual(["huge-pages"]);
+    expect(unfinishedTrials(report).map((trial) => trial.treatment)).toEqual(["huge-pages"]);
     expect(doubtfulTrials(report).map((trial) => trial.treatment)).toEqual(["control", "wal"]);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { leftOutTrials, doubtfulTrials, notices, whyLeftOut } from "../../src/analysis/badges.ts";
+import { excludedTrials, doubtfulTrials, notices, whyExcluded } from "../../src/analysis/badges.ts";
 import { OUTCOME, studyFigure, testedOn } from "../../src/analysis/claims.ts";
 import { tpsDomain, usesLog, uslAt, uslLine, zoneBand, zoneInWords } from "../../src/analysis/curves.ts";
 import { effectRows, factorRows } from "../../src/analysis/effects.ts";
@@ -69,9 +69,9 @@ describe("factors", () => {
 
   test("trials that are left out are said to be, and are not doubtful", () => {
     const report = factors();
-    expect(leftOutTrials(report).map(({ id }) => id)).toEqual([3]);
+    expect(excludedTrials(report).map(({ id }) => id)).toEqual([3]);
     expect(doubtfulTrials(report)).toEqual([]);
-    expect(whyLeftOut(report, first(leftOutTrials(report)))).toContain("6.2 robust standard deviations below");
+    expect(whyExcluded(report, first(excludedTrials(report)))).toContain("6.2 robust standard deviations below");
     expect(notices(report).map(({ word }) => word)).toEqual(["1 trial excluded"]);
   });
 });

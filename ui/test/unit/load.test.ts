@@ -20,7 +20,7 @@ test.each([
   ['{"format": "pgdyno-report/2"}', "“pgdyno-report/2”"],
   ["[]", "no format"],
   ["null", "no format"],
-  ['{"format": "pgdyno-report/1", "experiment": {}, "trials": []}', "Missing: decision, treatments, facts, put_back"],
+  ['{"format": "pgdyno-report/1", "experiment": {}, "trials": []}', "Missing: decision, treatments, facts, restored"],
 ])("%s is refused with a sentence that helps", (text, expected) => {
   expect(refusal(text)).toContain(expected);
 });

@@ -472,7 +472,7 @@ fn rules(advised: &Advised) -> Vec<&str> {
 }
 
 fn aside<'a>(advised: &'a Advised, rule: &str) -> &'a str {
-    let found = advised.set_aside.iter().find(|aside| aside.rule == rule);
+    let found = advised.skipped.iter().find(|aside| aside.rule == rule);
     &found
         .unwrap_or_else(|| panic!("{rule} is not set aside: {advised:?}"))
         .because

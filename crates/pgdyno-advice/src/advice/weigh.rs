@@ -2,7 +2,7 @@
 
 use super::rule::{Confidence, Rule, RuleKind, Severity};
 use super::service::Limits;
-use super::{Advice, Advised, Evidence, Question, SetAside, Shown};
+use super::{Advice, Advised, Evidence, Question, Shown, SkippedAdvice};
 use pgdyno_knobs::{Catalogue, Layer, Setting, gucvalue, split};
 use pgdyno_server::one_spelling;
 
@@ -24,7 +24,7 @@ pub(super) fn weigh(
             .or_else(|| forbidden(&advice, limits, catalogue))
             .or_else(|| measured(&mut advice, question.evidence));
         match aside {
-            Some(because) => advised.set_aside.push(set_aside(&advice, because)),
+            Some(because) => advised.skipped.push(skipped(&advice, because)),
             None => {
                 advice.how = advice
                     .setting
@@ -34,7 +34,7 @@ pub(super) fn weigh(
             }
         }
     }
-    let mut kept = beaten(kept, &mut advised.set_aside);
+    let mut kept = beaten(kept, &mut advised.skipped);
     kept.sort_by(|a, b| {
         a.severity
             .cmp(&b.severity)
@@ -43,18 +43,18 @@ pub(super) fn weigh(
     for mut advice in kept {
         advice.is_small = is_small(&advice);
         match contradicted(&advice, &advised.advice, catalogue) {
-            Some(because) => advised.set_aside.push(set_aside(&advice, because)),
+            Some(because) => advised.skipped.push(skipped(&advice, because)),
             None => advised.advice.push(advice),
         }
     }
 }
 
-fn set_aside(advice: &Advice, because: String) -> SetAside {
+fn skipped(advice: &Advice, because: String) -> SkippedAdvice {
     let recommended = match &advice.setting {
         Some(setting) => format!("{} = {}", setting.knob, setting.value),
         None => advice.recommended.clone(),
     };
-    SetAside {
+    SkippedAdvice {
         rule: advice.rule.clone(),
         recommended,
         because,
@@ -109,7 +109,7 @@ fn measured(advice: &mut Advice, evidence: &[Evidence]) -> Option<String> {
 }
 
 /// Leaves out what a rule that speaks has the better of.
-fn beaten(kept: Vec<(&Rule, Advice)>, aside: &mut Vec<SetAside>) -> Vec<Advice> {
+fn beaten(kept: Vec<(&Rule, Advice)>, aside: &mut Vec<SkippedAdvice>) -> Vec<Advice> {
     let mut left = Vec::new();
     for (rule, advice) in &kept {
         let better = kept.iter().find_map(|(other, _)| {
@@ -117,7 +117,7 @@ fn beaten(kept: Vec<(&Rule, Advice)>, aside: &mut Vec<SetAside>) -> Vec<Advice> 
             Some(format!("{} has it: {}", other.id, beats.because))
         });
         match better {
-            Some(because) => aside.push(set_aside(advice, because)),
+            Some(because) => aside.push(skipped(advice, because)),
             None => left.push(advice.clone()),
         }
     }

@@ -231,11 +231,11 @@ impl Writer {
         for (knob, value, why) in self.rest.clone() {
             self.comment(&format!("  {knob} = {value}: {why}"));
         }
-        if !resolved.left_out.is_empty() {
+        if !resolved.skipped.is_empty() {
             self.line("");
             self.comment("Skipped for this target:");
         }
-        for left in &resolved.left_out {
+        for left in &resolved.skipped {
             self.comment(&format!("  {}: {}", left.knob, left.because));
         }
     }

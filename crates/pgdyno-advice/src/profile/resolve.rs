@@ -19,7 +19,7 @@ pub struct Resolved {
     /// Settings to apply, in the order of the profile, inherited ones first.
     pub settings: Vec<ResolvedSetting>,
     /// Settings that are not applied, with the reason.
-    pub left_out: Vec<LeftOut>,
+    pub skipped: Vec<SkippedSetting>,
 }
 
 impl Resolved {
@@ -69,7 +69,7 @@ pub struct ResolvedSetting {
 
 /// A setting that is left out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LeftOut {
+pub struct SkippedSetting {
     /// Id of the knob, with an instance where the profile names one.
     pub knob: String,
     /// Value as the profile has it, an expression with its `=`.
@@ -235,7 +235,7 @@ pub(super) fn resolve(
         current,
     };
     let mut settings: Vec<ResolvedSetting> = Vec::new();
-    let mut left_out: Vec<LeftOut> = Vec::new();
+    let mut skipped: Vec<SkippedSetting> = Vec::new();
     // What is decided by a later setting of the same knob, or by one that excludes it.
     let mut decided: BTreeSet<String> = BTreeSet::new();
     for &(of, setting) in flattened.iter().rev() {
@@ -259,7 +259,7 @@ pub(super) fn resolve(
                 ) {
                     decided.insert(identity);
                 }
-                left_out.push(LeftOut {
+                skipped.push(SkippedSetting {
                     knob: setting.knob.clone(),
                     value: setting.value.shown(),
                     because: why.words(),
@@ -270,17 +270,17 @@ pub(super) fn resolve(
         }
     }
     settings.reverse();
-    left_out.reverse();
+    skipped.reverse();
     let is_set = |knob: &str| settings.iter().any(|setting| setting.knob == knob);
     // Of several settings for one knob the one that counts is shown; conditions of the others are of no interest.
-    left_out.retain(|left| !(is_set(&left.knob) && matches!(left.why, Why::Condition { .. })));
+    skipped.retain(|left| !(is_set(&left.knob) && matches!(left.why, Why::Condition { .. })));
     let mut told = BTreeSet::new();
-    left_out.retain(|left| told.insert((left.knob.clone(), left.because.clone())));
+    skipped.retain(|left| told.insert((left.knob.clone(), left.because.clone())));
     Ok(Resolved {
         profile: profile.name.clone(),
         title: profile.title.clone(),
         settings,
-        left_out,
+        skipped,
     })
 }
 

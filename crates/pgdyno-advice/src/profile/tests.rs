@@ -76,10 +76,10 @@ fn resolved(profiles: &Profiles, now: &[(&str, &str)]) -> Result<(Vec<String>, V
         .clone()
         .resolve("own", &known(), &catalogue, Some(14), &current)?;
     let set = |setting: &ResolvedSetting| format!("{}={}", setting.knob, setting.value);
-    let left = |left: &LeftOut| format!("{}: {}", left.knob, left.because);
+    let left = |left: &SkippedSetting| format!("{}: {}", left.knob, left.because);
     Ok((
         resolved.settings.iter().map(set).collect(),
-        resolved.left_out.iter().map(left).collect(),
+        resolved.skipped.iter().map(left).collect(),
     ))
 }
 
@@ -234,7 +234,7 @@ fn nothing_is_set_on_a_host_that_is_elsewhere() {
         .unwrap();
     assert_eq!(resolved.to_apply().len(), 1);
     assert_eq!(
-        resolved.left_out[0].because,
+        resolved.skipped[0].because,
         "fact host.facts is missing because the server is reached over a network"
     );
 }

@@ -178,7 +178,7 @@ fn written(case: &Case) -> String {
             let now = setting.now.as_deref().unwrap_or("?");
             let _ = writeln!(text, "  {} = {} (now {now})", setting.knob, setting.value);
         }
-        for left in &resolved.left_out {
+        for left in &resolved.skipped {
             let _ = writeln!(text, "  not {}: {}", left.knob, left.because);
         }
     }

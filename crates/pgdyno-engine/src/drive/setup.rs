@@ -4,7 +4,7 @@ use super::{Drive, Limits, first_second_ns};
 use crate::actor::Outline;
 use crate::books::{Books, Times};
 use crate::client::Client;
-use crate::collect::Told;
+use crate::collect::ThreadSecond;
 use crate::part::{Counts, Part};
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
@@ -27,7 +27,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) halt: &'a AtomicBool,
     /// The second with whose end the load has settled; 0: not yet.
     pub(crate) settled_s: &'a AtomicU32,
-    pub(crate) sender: &'a Sender<Told>,
+    pub(crate) sender: &'a Sender<ThreadSecond>,
     pub(crate) thread: u32,
 }
 

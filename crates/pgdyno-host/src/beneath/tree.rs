@@ -69,7 +69,7 @@ impl Directory {
         }
         let mut bytes = 0_u64;
         for (name, kind) in self.entries()? {
-            if but.iter().any(|left_out| name == **left_out) {
+            if but.iter().any(|excluded| name == **excluded) {
                 continue;
             }
             let own = match kind {

@@ -1,7 +1,7 @@
 //! CPUs by mode from /proc/stat (proc(5)), and the load averages.
 
 use super::files::{Buffer, Kept};
-use super::step::{Before, Last, Named, WENT_BACK, lost, same, tell_gone};
+use super::step::{Before, Last, Named, WENT_BACK, lost, report_gone, same};
 use super::{Key, Reading, growth};
 use crate::access::{HostAccess, HostError};
 use std::time::Instant;
@@ -224,7 +224,7 @@ fn fill_cpus(before: &[Cpu], now: &[Cpu], reading: &mut Reading) {
     for metric in METRICS.iter().skip(columns) {
         reading.gap(metric, "this kernel's /proc/stat has no such column");
     }
-    tell_gone(before, now, "/proc/stat", reading);
+    report_gone(before, now, "/proc/stat", reading);
 }
 
 /// The three averages of /proc/loadavg.

@@ -5,7 +5,7 @@
 //! growth of field 11 (time weighted by requests in flight) by the interval, util that of field 10 by the interval.
 
 use super::files::{Buffer, Kept};
-use super::step::{Before, Last, Named, WENT_BACK, growths, same, tell_gone};
+use super::step::{Before, Last, Named, WENT_BACK, growths, report_gone, same};
 use super::{Key, Reading};
 use crate::access::HostAccess;
 use std::collections::BTreeSet;
@@ -156,7 +156,7 @@ fn fill(before: Option<Before<'_, Vec<Disk>>>, now: &[Disk], reading: &mut Readi
     if count < FIELDS {
         reading.gap("disk.flushes_per_s", "this kernel does not count flushes (5.5)");
     }
-    tell_gone(state, now, SOURCE, reading);
+    report_gone(state, now, SOURCE, reading);
 }
 
 impl Disk {

@@ -11,7 +11,7 @@ use super::network::Network;
 use super::numa::Numa;
 use super::pressure::Pressure;
 use super::processes::ProcessClasses;
-use super::step::Told;
+use super::step::ReportedGaps;
 use super::vmstat::Vmstat;
 use crate::access::HostAccess;
 use std::time::Instant;
@@ -43,7 +43,7 @@ pub struct HostSeries {
     group: Option<Group>,
     processes: Option<ProcessClasses>,
     /// By source, in the order of the readings of a tick.
-    told: Vec<Told>,
+    told: Vec<ReportedGaps>,
 }
 
 impl HostSeries {
@@ -91,7 +91,7 @@ impl HostSeries {
         readings.push(self.energy.read(host, buffer, now()));
         readings.extend(self.numa.read(host, buffer, now()));
         self.told
-            .resize_with(self.told.len().max(readings.len()), Told::default);
+            .resize_with(self.told.len().max(readings.len()), ReportedGaps::default);
         for (told, reading) in self.told.iter_mut().zip(&mut readings) {
             told.filter(reading);
         }

@@ -1,7 +1,7 @@
 //! Network interfaces from /proc/net/dev, and TCP's own counters from /proc/net/snmp and /proc/net/netstat.
 
 use super::files::{Buffer, Kept};
-use super::step::{Before, Last, Named, WENT_BACK, growths, lost, same, tell_gone};
+use super::step::{Before, Last, Named, WENT_BACK, growths, lost, report_gone, same};
 use super::{Key, Reading, growth};
 use crate::access::{HostAccess, HostError};
 use std::time::Instant;
@@ -170,7 +170,7 @@ fn fill_dev(before: Option<Before<'_, Vec<Interface>>>, now: &[Interface], readi
             None => reading.gap(&format!("/proc/net/dev {}", interface.name), WENT_BACK),
         }
     }
-    tell_gone(state, now, "/proc/net/dev", reading);
+    report_gone(state, now, "/proc/net/dev", reading);
 }
 
 /// Names and numbers of a protocol: a line of names, then one of numbers, both with the protocol before them.

@@ -96,7 +96,7 @@ pub(super) fn same<'a, T: Named>(all: &'a [T], place: usize, name: &str) -> Opti
 }
 
 /// Tells of each thing that was there before and is no more.
-pub(super) fn tell_gone<T: Named>(before: &[T], now: &[T], source: &str, reading: &mut Reading) {
+pub(super) fn report_gone<T: Named>(before: &[T], now: &[T], source: &str, reading: &mut Reading) {
     for (place, one) in before.iter().enumerate() {
         if same(now, place, one.name()).is_none() {
             reading.gap(&format!("{source} {}", one.name()), "it is no longer listed");
@@ -106,9 +106,9 @@ pub(super) fn tell_gone<T: Named>(before: &[T], now: &[T], source: &str, reading
 
 /// Reasons that a source gave at its last reading: each is told once, until it changes or has ceased in between.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeMap<String, String>);
+pub(super) struct ReportedGaps(BTreeMap<String, String>);
 
-impl Told {
+impl ReportedGaps {
     /// Takes out of the reading what was told before.
     pub(super) fn filter(&mut self, reading: &mut Reading) {
         let now: BTreeMap<String, String> = reading
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_reason_is_told_once_until_it_changes_or_ceases() {
-        let mut told = Told::default();
+        let mut told = ReportedGaps::default();
         let mut tell = |reason: Option<&str>| {
             let mut reading = Reading::new(Instant::now(), None);
             if let Some(reason) = reason {

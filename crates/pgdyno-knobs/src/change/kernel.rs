@@ -4,7 +4,7 @@ use super::{Changer, Phase, Touched};
 use crate::address::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::applied::ApplyError;
 use crate::catalogue::{AUTO, Gives, Kind, Knob, Setting};
-use crate::reader::{Means, is_same};
+use crate::reader::{Mechanism, is_same};
 use crate::undo::{Form, KernelFile, SavedState, UndoUnit, read_value, shown_unlike};
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::{Control, SandboxError};
@@ -83,7 +83,7 @@ impl Changer<'_> {
             if !is_kernel_files(knob.kind) || !phases.contains(&phase) {
                 continue;
             }
-            let Means::Files(files) = self.reader().means(&setting.knob)? else {
+            let Mechanism::Files(files) = self.reader().mechanism(&setting.knob)? else {
                 continue;
             };
             for (address, unit) in files {

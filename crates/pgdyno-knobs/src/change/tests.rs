@@ -141,7 +141,7 @@ fn a_value_of_someone_else_is_refused_and_kept() {
         assert!(matches!(refused, Err(ApplyError::Foreign { .. })), "{refused:?}");
         assert_eq!(machine.now(), "33");
     }
-    let lines = changer.put_back(&machine.restorer(&catalogue)).unwrap();
+    let lines = changer.restore(&machine.restorer(&catalogue)).unwrap();
     assert_eq!(
         (lines[0].outcome, machine.now()),
         (Outcome::Left, "33".to_owned())
@@ -166,7 +166,7 @@ fn a_journal_is_kept_until_all_is_restored() {
     machine.writes(Writes::Fail);
     let path = changer.journal.path().to_owned();
     let restorer = machine.restorer(&catalogue);
-    let lines = changer.put_back(&restorer).unwrap();
+    let lines = changer.restore(&restorer).unwrap();
     assert_eq!((lines[0].outcome, path.exists()), (Outcome::Failed, true));
     machine.writes(Writes::Work);
     let (journal, _) = Journal::reopen(&machine.journals, &path).unwrap().unwrap();

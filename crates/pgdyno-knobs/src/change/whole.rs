@@ -4,7 +4,7 @@
 use super::{Changer, Held, Phase, Touched};
 use crate::applied::ApplyError;
 use crate::catalogue::Setting;
-use crate::reader::{Means, is_same_state, wanted};
+use crate::reader::{Mechanism, is_same_state, wanted};
 use crate::undo::{SavedState, UndoUnit, UndoUnitError, shown};
 use std::fs::File;
 
@@ -19,7 +19,7 @@ impl Changer<'_> {
     pub(super) fn whole_changes(&self, settings: &[Setting]) -> Result<Vec<WholeChange>, ApplyError> {
         let mut changes = Vec::new();
         for setting in settings {
-            if let Means::Whole(unit) = self.reader().means(&setting.knob)? {
+            if let Mechanism::Whole(unit) = self.reader().mechanism(&setting.knob)? {
                 changes.push(WholeChange {
                     setting: setting.clone(),
                     unit,

@@ -139,7 +139,7 @@ impl Journals {
     }
 
     /// Damaged files that were kept aside when what they prove was restored.
-    pub fn set_aside(&self) -> Result<Vec<PathBuf>, JournalError> {
+    pub fn damaged(&self) -> Result<Vec<PathBuf>, JournalError> {
         let mut all = files_in(&self.directory, DAMAGED)?;
         all.extend(files_in(&self.registry, DAMAGED)?);
         Ok(all)
@@ -231,7 +231,14 @@ impl Found {
         Ok(files
             .into_iter()
             .flatten()
-            .any(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))))
+            .any(|file| match file.try_lock_shared() {
+                Ok(()) => {
+                    // Not until it is closed, for a child of another thread may have it open as well.
+                    let _ = file.unlock();
+                    false
+                }
+                Err(error) => matches!(error, TryLockError::WouldBlock),
+            }))
     }
 
     pub(super) fn content(&self, path: &Path) -> Result<Content, JournalError> {
@@ -314,7 +321,7 @@ fn files_in(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, JournalError
 }
 
 /// A free name beside a damaged file, under which it is kept.
-pub(super) fn name_aside(path: &Path) -> PathBuf {
+pub(super) fn damaged_name(path: &Path) -> PathBuf {
     let mut number = 0_u32;
     loop {
         let mut name = path.as_os_str().to_owned();

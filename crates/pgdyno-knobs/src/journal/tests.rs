@@ -2,7 +2,7 @@ use super::*;
 use crate::catalogue::{Catalogue, Setting};
 use crate::change::{Changer, Restart};
 use crate::consent::Agreed;
-use crate::restore::{DAMAGED_JOURNAL, Outcome, PutBack, Restorer};
+use crate::restore::{DAMAGED_JOURNAL, Outcome, Restored, Restorer};
 use pgdyno_host::{HostAccess, LocalHost};
 use proptest::prelude::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -98,7 +98,7 @@ impl Machine {
     }
 
     /// Restores all there is; what was restored, and what was wrong.
-    fn restore(&self) -> (Vec<PutBack>, Vec<String>) {
+    fn restore(&self) -> (Vec<Restored>, Vec<String>) {
         let restorer = Restorer {
             host: &self.host,
             catalogue: self.catalogue,
@@ -455,7 +455,7 @@ fn journal_cut_by_whole_lines_without_its_copy_is_named() {
         for number in 8 - cut..8 {
             assert!(wrong[0].contains(&format!("entry {number} is lost")), "{wrong:?}");
         }
-        let aside = machine.journals.set_aside().unwrap();
+        let aside = machine.journals.damaged().unwrap();
         assert_eq!(aside.len(), 1, "{cut}: the file is kept");
     }
 }

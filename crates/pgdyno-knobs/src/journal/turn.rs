@@ -3,9 +3,9 @@
 use super::registry::Journals;
 use super::scope::{Part, Scope};
 use super::{JournalError, LOOK_AGAIN, io_error};
-use pgdyno_host::Directory;
+use pgdyno_host::{Directory, LockedFile};
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
+use std::fs::TryLockError;
 use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Patience<'_> {
 /// Keeps other processes of this user from changing a scope while it lives.
 #[derive(Debug)]
 pub struct ScopeLock {
-    _files: Vec<File>,
+    _files: Vec<LockedFile>,
 }
 
 impl Journals {
@@ -56,7 +56,7 @@ impl Journals {
         part: Part<'_>,
         holder: &str,
         patience: &mut Patience<'_>,
-    ) -> Result<File, JournalError> {
+    ) -> Result<LockedFile, JournalError> {
         self.make_registry()?;
         one_at_a_time(&self.registry.join(part.file_name()), part, holder, patience)
     }
@@ -67,7 +67,7 @@ fn one_at_a_time(
     part: Part<'_>,
     name: &str,
     patience: &mut Patience<'_>,
-) -> Result<File, JournalError> {
+) -> Result<LockedFile, JournalError> {
     let (registry, file_name) = Directory::above(path).map_err(io_error(path, "opened"))?;
     let mut file = match registry.create(&file_name, 0o600) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => registry.update(&file_name),
@@ -98,7 +98,7 @@ fn one_at_a_time(
         .set_len(0)
         .and_then(|()| file.seek(SeekFrom::Start(0)))
         .and_then(|_| file.write_all(OsStr::new(name).as_bytes()));
-    Ok(file)
+    Ok(LockedFile::held(file))
 }
 
 fn holder_in(registry: &Directory, name: &OsStr) -> String {
@@ -130,7 +130,11 @@ mod tests {
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
         // Held by somebody, whose words would be waited for.
-        let holder = File::options().read(true).write(true).open(&path).unwrap();
+        let holder = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
         holder.lock().unwrap();
         let words = format!("{:?}", lock().unwrap_err());
         assert!(words.contains("a FIFO"), "{words}");

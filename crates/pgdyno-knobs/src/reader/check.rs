@@ -1,6 +1,6 @@
 //! Whether a setting could be applied here at all, found without changing anything.
 
-use super::{Means, Reader, wanted};
+use super::{Mechanism, Reader, wanted};
 use crate::address::{meminfo_value, page_kb_of_pool};
 use crate::applied::ApplyError;
 use crate::catalogue::{AUTO, CatalogueError, Cost, Kind, Knob, Setting};
@@ -19,11 +19,16 @@ impl Reader<'_> {
     }
 
     /// The same of what is no parameter.
-    pub(super) fn check_means(&self, knob: &Knob, setting: &Setting, means: Means) -> Result<(), ApplyError> {
+    pub(super) fn check_mechanism(
+        &self,
+        knob: &Knob,
+        setting: &Setting,
+        means: Mechanism,
+    ) -> Result<(), ApplyError> {
         let can_restart = self.target.is_none_or(|target| target.control.can_restart());
         match means {
-            Means::Parameter => Ok(()),
-            Means::Files(files) => {
+            Mechanism::Parameter => Ok(()),
+            Mechanism::Files(files) => {
                 if knob.cost == Cost::Restart && !can_restart {
                     return Err(ControlError::NotAllowed.into());
                 }
@@ -46,7 +51,7 @@ impl Reader<'_> {
                 }
                 Ok(())
             }
-            Means::Whole(unit) => {
+            Mechanism::Whole(unit) => {
                 let before = unit.capture(self.access())?;
                 self.check_whole(&unit, setting, &before)
             }

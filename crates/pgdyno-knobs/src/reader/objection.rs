@@ -1,6 +1,6 @@
 //! Everything that keeps a setting from being applied here, each with what mends it; and whether it would restart the server.
 
-use super::{BY_OPTIONS, Means, Reader};
+use super::{BY_OPTIONS, Mechanism, Reader};
 use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::gucvalue;
@@ -62,23 +62,27 @@ impl Reader<'_> {
     fn of_target(&self, setting: &Setting) -> Vec<Objection> {
         match self.means_of(setting) {
             Err(error) => vec![error.into()],
-            Ok((knob, Means::Parameter)) => self
+            Ok((knob, Mechanism::Parameter)) => self
                 .of_parameter(knob, setting)
                 .unwrap_or_else(|error| vec![error.into()]),
             Ok((knob, means)) => {
                 let mut objections: Vec<Objection> = Vec::new();
-                if let Means::Whole(UndoUnit::Storage { table, .. }) = &means {
+                if let Mechanism::Whole(UndoUnit::Storage { table, .. }) = &means {
                     objections.extend(self.of_owner(table).unwrap_or_else(|error| Some(error.into())));
                 }
-                objections.extend(self.check_means(knob, setting, means).err().map(Objection::from));
+                objections.extend(
+                    self.check_mechanism(knob, setting, means)
+                        .err()
+                        .map(Objection::from),
+                );
                 objections
             }
         }
     }
 
-    fn means_of(&self, setting: &Setting) -> Result<(&Knob, Means), ApplyError> {
+    fn means_of(&self, setting: &Setting) -> Result<(&Knob, Mechanism), ApplyError> {
         let knob = self.catalogue.check_settable(setting)?;
-        Ok((knob, self.means(&setting.knob)?))
+        Ok((knob, self.mechanism(&setting.knob)?))
     }
 
     fn of_parameter(&self, knob: &Knob, setting: &Setting) -> Result<Vec<Objection>, ApplyError> {

@@ -1,6 +1,6 @@
 //! Where a knob is on the host of a target, for what is written for other programs.
 
-use super::{Means, Reader};
+use super::{Mechanism, Reader};
 use crate::catalogue::split;
 
 /// Where a knob is on the host of the target.
@@ -17,8 +17,8 @@ pub enum Place {
 impl Place {
     /// Where a reader finds it.
     pub fn of(reader: &Reader<'_>, setting: &str) -> Place {
-        let files = match reader.means(setting) {
-            Ok(Means::Files(files)) => files,
+        let files = match reader.mechanism(setting) {
+            Ok(Mechanism::Files(files)) => files,
             Ok(_) => return Place::Unknown,
             Err(error) => {
                 // The knob is named by whoever tells it.

@@ -76,7 +76,7 @@ mod tests {
     use crate::journal::{Content, Entry, Purpose};
     use crate::persist::{Persisted, TMPFILES_FILE};
     use crate::restore::{Outcome, Restorer};
-    use crate::status::Standing;
+    use crate::status::ChangeState;
     use crate::undo::{Form, KernelFile, SavedState, UndoUnit};
     use pgdyno_host::LocalHost;
     use std::fs;
@@ -90,7 +90,7 @@ mod tests {
         booted: (&str, &str),
         expected: (&str, &str),
         outcomes: (Outcome, Outcome),
-        standings: (Standing, Standing),
+        states: (ChangeState, ChangeState),
         force: bool,
     ) {
         let (dir, host) = machine(booted);
@@ -154,7 +154,7 @@ mod tests {
             conninfo: None,
         };
         let status = restorer.status(&content);
-        assert_eq!((status[0].standing, status[1].standing), standings);
+        assert_eq!((status[0].state, status[1].state), states);
         let lines = restorer.undo(&content);
         let outcome = |knob: &str| {
             lines
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn a_boot_has_set_what_is_put_back_and_somebody_else_what_stays() {
+        use ChangeState::{InForce, Rebooted};
         use Outcome::{Already, Restored};
-        use Standing::{InForce, Rebooted};
         let set = ("kyber", "512");
         let both = (Restored, Restored);
         check(set, set, ("none", "64"), both, (InForce, InForce), false);

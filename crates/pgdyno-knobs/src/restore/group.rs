@@ -1,6 +1,6 @@
 //! What a journal has changed of one undo unit: its state before, what was written, and which states are ours.
 
-use super::{Outcome, PutBack, UNDONE_BY_REBOOT};
+use super::{Outcome, Restored, UNDONE_BY_REBOOT};
 use crate::journal::{Content, Entry};
 use crate::reader::{DEFAULT, is_same_state};
 use crate::undo::{SavedState, UndoUnit, shown};
@@ -131,13 +131,13 @@ impl Group {
         self.names().into_iter().map(of_knob).collect()
     }
 
-    pub(crate) fn line(&self, outcome: Outcome, detail: Option<String>) -> PutBack {
+    pub(crate) fn line(&self, outcome: Outcome, detail: Option<String>) -> Restored {
         let knob = self.names().into_iter().next().unwrap_or_default();
         self.line_of(&knob, outcome, detail)
     }
 
     /// A line for each knob of the undo unit.
-    pub(super) fn lines(&self, outcome: Outcome, detail: Option<&str>) -> Vec<PutBack> {
+    pub(super) fn lines(&self, outcome: Outcome, detail: Option<&str>) -> Vec<Restored> {
         let names = self.names().into_iter().rev();
         names
             .map(|knob| self.line_of(&knob, outcome, detail.map(str::to_owned)))
@@ -145,7 +145,7 @@ impl Group {
     }
 
     /// The same where a boot has set some of its files again, and only these were written back.
-    pub(super) fn lines_of_parts(&self, before: &SavedState, target: &SavedState) -> Vec<PutBack> {
+    pub(super) fn lines_of_parts(&self, before: &SavedState, target: &SavedState) -> Vec<Restored> {
         let names = self.names().into_iter().rev();
         names
             .map(|knob| {
@@ -159,8 +159,8 @@ impl Group {
             .collect()
     }
 
-    fn line_of(&self, knob: &str, outcome: Outcome, detail: Option<String>) -> PutBack {
-        PutBack {
+    fn line_of(&self, knob: &str, outcome: Outcome, detail: Option<String>) -> Restored {
+        Restored {
             place: self.place_of(knob),
             was: if self.names().len() <= 1 && self.file_of(knob) == 0 {
                 shown(&self.first)

@@ -1,7 +1,7 @@
 //! The server of a journal: connects to it, restores its parameters, and starts or stops it as it was.
 
 use super::group::Group;
-use super::{Outcome, PutBack, Restorer, foreign_words};
+use super::{Outcome, Restored, Restorer, foreign_words};
 use crate::journal::Content;
 use crate::undo::{SavedState, ServerRef, UndoUnit, UndoUnitError, in_auto_conf};
 use pgdyno_sandbox::{Control, Sandbox, State};
@@ -89,7 +89,7 @@ impl Restorer<'_> {
         content: &Content,
         (names, data): (&[&str], Option<&Path>),
         is_wanted: bool,
-    ) -> Vec<PutBack> {
+    ) -> Vec<Restored> {
         let Some(reference) = &content.purpose.server else {
             return Vec::new();
         };
@@ -140,7 +140,7 @@ impl Restorer<'_> {
         waiting_at(conninfo, names)
     }
 
-    pub(super) fn undo_server(&self, group: &Group, server: Option<&ServerRef>) -> Vec<PutBack> {
+    pub(super) fn undo_server(&self, group: &Group, server: Option<&ServerRef>) -> Vec<Restored> {
         match (&group.unit, &group.first) {
             (UndoUnit::AutoConf { data }, SavedState::AutoConf(first)) => {
                 self.undo_auto_conf(group, data, first)
@@ -165,7 +165,7 @@ impl Restorer<'_> {
         group: &Group,
         name: &str,
         first: Option<&str>,
-    ) -> Result<PutBack, ServerError> {
+    ) -> Result<Restored, ServerError> {
         let now = in_auto_conf(server, name)?;
         if now.as_deref() == first {
             return Ok(group.line(Outcome::Already, None));
@@ -192,7 +192,7 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
 }
 
 /// Stops a sandbox; the line that tells why it could not be, if so.
-pub(super) fn stop(sandbox: &Sandbox) -> Option<PutBack> {
+pub(super) fn stop(sandbox: &Sandbox) -> Option<Restored> {
     let error = sandbox.stop().err()?;
     Some(server_line(
         &sandbox.record().name,
@@ -229,8 +229,8 @@ pub(super) fn describe(server: &ServerRef) -> String {
     }
 }
 
-pub(super) fn server_line(name: &str, action: &str, error: &str) -> PutBack {
-    PutBack {
+pub(super) fn server_line(name: &str, action: &str, error: &str) -> Restored {
+    Restored {
         knob: "server".into(),
         place: name.to_owned(),
         was: "running".into(),

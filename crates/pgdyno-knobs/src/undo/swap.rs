@@ -18,7 +18,7 @@ fn wrong(path: &str, reason: impl ToString) -> UndoUnitError {
 
 /// A file that may be swapped to. Journals of format 2 have its size alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Told")]
+#[serde(from = "SavedSwap")]
 pub struct SwapFile {
     /// Its size while it is in use; 0 for a file that is not.
     pub bytes: u64,
@@ -35,7 +35,7 @@ pub struct SwapFile {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Told {
+enum SavedSwap {
     Size(u64),
     File {
         bytes: u64,
@@ -45,11 +45,11 @@ enum Told {
     },
 }
 
-impl From<Told> for SwapFile {
-    fn from(told: Told) -> SwapFile {
+impl From<SavedSwap> for SwapFile {
+    fn from(told: SavedSwap) -> SwapFile {
         match told {
-            Told::Size(bytes) => SwapFile::of_size(bytes),
-            Told::File {
+            SavedSwap::Size(bytes) => SwapFile::of_size(bytes),
+            SavedSwap::File {
                 bytes,
                 uuid,
                 label,

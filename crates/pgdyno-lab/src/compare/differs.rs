@@ -62,9 +62,12 @@ pub(super) fn differences(a: &Side<'_>, b: &Side<'_>) -> Vec<Difference> {
             .unwrap_or_else(|| "the target".into())
     };
     note("server", variant(a), variant(b));
-    for (around_or_settings, absent) in [(around as fn(&Side<'_>) -> _, "not set"), (settings, "as it is")] {
+    for (environment_or_settings, absent) in [
+        (environment as fn(&Side<'_>) -> _, "not set"),
+        (settings, "as it is"),
+    ] {
         let (of_a, of_b): (BTreeMap<String, String>, BTreeMap<String, String>) =
-            (around_or_settings(a), around_or_settings(b));
+            (environment_or_settings(a), environment_or_settings(b));
         let mut names: Vec<&String> = of_a.keys().chain(of_b.keys()).collect();
         names.sort();
         names.dedup();
@@ -99,8 +102,8 @@ fn load(side: &Side<'_>) -> [(&'static str, String); 6] {
     ]
 }
 
-fn around(side: &Side<'_>) -> BTreeMap<String, String> {
-    side.treatment.around.iter().cloned().collect()
+fn environment(side: &Side<'_>) -> BTreeMap<String, String> {
+    side.treatment.environment.iter().cloned().collect()
 }
 
 /// What took effect, else what was asked for.

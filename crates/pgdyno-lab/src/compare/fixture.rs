@@ -61,7 +61,7 @@ pub(crate) fn experiment(id: i64, treatments: &[&str]) -> StoredExperiment {
         status: ExperimentStatus::Finished,
         started_unix_ms: 0,
         finished_unix_ms: Some(1),
-        put_back: Vec::new(),
+        restored: Vec::new(),
         trials: Vec::new(),
     }
 }

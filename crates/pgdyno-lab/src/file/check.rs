@@ -346,12 +346,16 @@ impl Check<'_> {
         if matches!(file.design, Design::Fractional | Design::Screening) {
             for (i, factor) in file.factor.iter().enumerate() {
                 let levels = factor.levels().map_or(0, |levels| levels.len());
-                self.must(levels == 2 && !factor.along, &["factor", &i.to_string()], || {
-                    format!(
-                        "design = \"{name}\" needs two levels of each factor; \"{}\" has {levels}",
-                        factor.name
-                    )
-                })?;
+                self.must(
+                    levels == 2 && !factor.condition,
+                    &["factor", &i.to_string()],
+                    || {
+                        format!(
+                            "design = \"{name}\" needs two levels of each factor; \"{}\" has {levels}",
+                            factor.name
+                        )
+                    },
+                )?;
             }
         }
         let judges = !matches!(

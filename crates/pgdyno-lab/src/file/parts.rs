@@ -25,9 +25,8 @@ pub struct ExperimentFile {
     /// When it ends before all blocks are run.
     #[serde(default)]
     pub stop: StopRule,
-    /// The figure that decides: tps, mean_ms, p50_ms, p95_ms, p99_ms, max_ms, stability_cv, server_cpu_us_per_tx,
-    /// client_cpu_us_per_tx, wal_bytes_per_tx, disk_read_bytes_per_tx, disk_write_bytes_per_tx, energy_j_per_tx, job_s,
-    /// recovery_s, or the name of a [[figure]]. Without it tps; job_s where every load is a job.
+    /// The figure that decides: a metric of trials that the load reports, e.g. tps, goodput_tps, p99_ms, nopm (the book lists all),
+    /// or the name of a [[figure]]. Without it tps; job_s where every load is a job.
     #[serde(default)]
     pub metric: String,
     /// Seed of order and load; drawn when not given.
@@ -46,7 +45,7 @@ pub struct ExperimentFile {
     pub data: DataPart,
     /// Load of every treatment that has none of its own.
     pub load: LoadPart,
-    /// What is around the server: its version, volumes, pooler, neighbour and network.
+    /// The environment of the server: its version, volumes, pooler, neighbour and network.
     #[serde(default)]
     pub server: ServerPart,
     /// A profile whose settings stand below those of `base`.
@@ -192,7 +191,7 @@ pub struct LoadPart {
     pub crash: Option<bool>,
 }
 
-/// What is around the server: its version, volumes, pooler, neighbour and network.
+/// The environment of the server: its version, volumes, pooler, neighbour and network.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerPart {
@@ -238,7 +237,7 @@ pub struct StepPart {
     /// Keys of the data that differ from `[data]`.
     #[serde(default)]
     pub data: DataPart,
-    /// Keys around the server that differ from `[server]`.
+    /// Keys of the environment that differ from `[server]`.
     #[serde(default)]
     pub server: ServerPart,
 }
@@ -252,8 +251,8 @@ pub struct FactorPart {
     /// Title in reports; the name when not given.
     pub title: Option<String>,
     /// Whether it is a condition, whose levels are not compared with one another.
-    #[serde(default)]
-    pub along: bool,
+    #[serde(default, alias = "along")]
+    pub condition: bool,
     /// What `values` are of: a knob, or a key as "load.clients", "data.scale", "server.version".
     pub of: Option<String>,
     /// Values that are levels; in place of `level`.

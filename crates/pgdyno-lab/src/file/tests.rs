@@ -240,7 +240,7 @@ of = "shared_buffers"
 values = ["1GB", "2GB"]
 [[factor]]
 name = "clients"
-along = true
+condition = true
 of = "load.clients"
 values = [1, 8]
 "#;

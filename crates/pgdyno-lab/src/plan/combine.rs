@@ -22,10 +22,10 @@ pub(super) fn treatments(
         .map(|factor| factor.levels().map_err(PlanError::from))
         .collect::<Result<_, _>>()?;
     let rows = rows(file.design, &levels)?;
-    let along: Vec<bool> = file
+    let conditions: Vec<bool> = file
         .factor
         .iter()
-        .map(|factor| factor.along || file.design == Design::Ladder)
+        .map(|factor| factor.condition || file.design == Design::Ladder)
         .collect();
     let kept: Vec<Vec<usize>> = rows
         .into_iter()
@@ -42,8 +42,8 @@ pub(super) fn treatments(
         for (i, row) in kept.iter().enumerate() {
             let reference: Vec<usize> = row
                 .iter()
-                .zip(&along)
-                .map(|(level, along)| if *along { *level } else { 0 })
+                .zip(&conditions)
+                .map(|(level, condition)| if *condition { *level } else { 0 })
                 .collect();
             treatments[i].against = kept
                 .iter()

@@ -58,7 +58,7 @@ fn one_at_a_time_stands_on_the_base() {
 #[test]
 fn what_is_left_out_is_left_out_of_later_steps_too() {
     let mut plan = plan("cumulative", &agreed()).unwrap();
-    plan.leave_out(&[(2, "not permitted".into())]);
+    plan.exclude(&[(2, "not permitted".into())]);
     assert!(!knobs(&plan, 3).contains(&"vm.swappiness=1".to_owned()));
     assert!(plan.order_of_block(1).iter().all(|&i| i != 2));
     assert_eq!(plan.trials(), 9);
@@ -257,7 +257,7 @@ fn what_has_begun_goes_on_with_the_settings_that_it_began_with() {
         restart: false,
     };
     let mut begun = Plan::new(file(), &profiles, 7, &catalogue, &agreed).unwrap();
-    begun.leave_out(&[(2, "not here".to_owned())]);
+    begun.exclude(&[(2, "not here".to_owned())]);
     let stored = crate::runner::treatment_records(&begun, &catalogue);
     let recalled = Plan::recalled(file(), 7, &stored, &catalogue, &agreed).unwrap();
     assert_eq!(recalled.treatments, begun.treatments);

@@ -2,8 +2,8 @@
 
 use super::programs::missing_programs;
 use super::room::{Need, check_room, of_own_servers};
-use super::wants::cannot_stand;
-use super::{Finding, FindingKind, PreflightReport, consents, leave_out, of_version, say_if_nothing_is_left};
+use super::wants::needs_a_sandbox;
+use super::{Finding, FindingKind, PreflightReport, consents, exclude, of_version, say_if_nothing_is_left};
 use crate::file::Reset;
 use crate::plan::{Consent, Plan, data_of};
 use pgdyno_host::{HostAccess, tree_bytes};
@@ -39,7 +39,7 @@ impl Unstarted<'_> {
         for treatment in &plan.treatments {
             let version = treatment.server.version.or(self.version);
             let wrong = version.map(|version| of_version(self.catalogue, &treatment.settings, version));
-            let unmet = cannot_stand(treatment, true).into_iter();
+            let unmet = needs_a_sandbox(treatment, true).into_iter();
             let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));
             for finding in wrong.into_iter().flatten().chain(unmet) {
                 found.add(Finding {
@@ -49,7 +49,7 @@ impl Unstarted<'_> {
             }
         }
         missing_programs(self.path.unwrap_or_default(), plan, &mut found);
-        leave_out(plan, &found);
+        exclude(plan, &found);
         say_if_nothing_is_left(plan, &mut found);
         self.room(plan, &mut found);
         found

@@ -6,7 +6,7 @@ use pgdyno_knobs::{Catalogue, Gives, Setting};
 use pgdyno_server::SessionLimits;
 
 /// What a treatment asks for that only a sandbox can have, or only this machine.
-pub(super) fn cannot_stand(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
+pub(super) fn needs_a_sandbox(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
     let data = treatment.data;
     let load = &treatment.load;
     let wants = [

@@ -1,6 +1,6 @@
 //! Data and caches of a real server: tables, databases made from templates, copies of files.
 
-use super::site::RealSite;
+use super::target::RealTarget;
 use crate::error::LabError;
 use crate::file::Prewarm;
 use crate::measure::endpoint;
@@ -14,7 +14,7 @@ use pgdyno_workload::{DataError, DataPlan, DataProgress, DataSession, Dataset, c
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-impl Data for RealSite<'_> {
+impl Data for RealTarget<'_> {
     fn present(&mut self, database: Option<&str>, dataset: Dataset) -> Result<Present, LabError> {
         match shape_of(&self.endpoint(database)?, dataset) {
             Ok(shape) => Ok(Present::Scale(shape.scale)),
@@ -24,7 +24,7 @@ impl Data for RealSite<'_> {
     }
 
     fn make_database(&mut self, name: &str) -> Result<(), LabError> {
-        make_database(&self.conninfo(None)?, self.means.stop, name)
+        make_database(&self.conninfo(None)?, self.resources.stop, name)
     }
 
     fn create(
@@ -51,11 +51,11 @@ impl Data for RealSite<'_> {
     }
 
     fn keep_template(&mut self, name: &str) -> Result<(), LabError> {
-        keep_template(&self.conninfo(None)?, self.means.stop, name)
+        keep_template(&self.conninfo(None)?, self.resources.stop, name)
     }
 
     fn renew_from_template(&mut self, name: &str) -> Result<(), LabError> {
-        renew_from_template(&self.conninfo(None)?, self.means.stop, name)
+        renew_from_template(&self.conninfo(None)?, self.resources.stop, name)
     }
 
     fn vacuum(&mut self, database: Option<&str>) -> Result<(), LabError> {
@@ -63,11 +63,11 @@ impl Data for RealSite<'_> {
             ("a vacuum before the trial", "VACUUM (ANALYZE)"),
             ("a checkpoint before the trial", "CHECKPOINT"),
         ];
-        Ok(work(&self.conninfo(database)?, self.means.stop, &statements)?)
+        Ok(work(&self.conninfo(database)?, self.resources.stop, &statements)?)
     }
 
     fn save_files(&mut self, name: &str) -> Result<bool, LabError> {
-        let place = self.means.scratch.join(name);
+        let place = self.resources.scratch.join(name);
         if is_whole_copy(&place) {
             return Ok(false);
         }
@@ -76,18 +76,18 @@ impl Data for RealSite<'_> {
     }
 
     fn restore_files(&mut self, name: &str) -> Result<(), LabError> {
-        let place = self.means.scratch.join(name);
+        let place = self.resources.scratch.join(name);
         self.while_stopped(|sandbox| sandbox.restore_copy(&place, &mut |_| {}))
     }
 }
 
-impl Caches for RealSite<'_> {
+impl Caches for RealTarget<'_> {
     fn prewarm(&mut self, treatment: &Treatment, database: Option<&str>) -> Result<(), LabError> {
         let conninfo = self.conninfo(database)?;
         match treatment.data.prewarm.unwrap_or_default() {
             Prewarm::None | Prewarm::Cold => {}
-            Prewarm::PgPrewarm => prewarm_with_extension(&conninfo, self.means.stop, self.is_sandbox())?,
-            Prewarm::Read => read_pass(&conninfo, self.means.stop)?,
+            Prewarm::PgPrewarm => prewarm_with_extension(&conninfo, self.resources.stop, self.is_sandbox())?,
+            Prewarm::Read => read_pass(&conninfo, self.resources.stop)?,
         }
         Ok(())
     }
@@ -95,13 +95,13 @@ impl Caches for RealSite<'_> {
     fn checkpoint(&mut self, database: Option<&str>) -> Result<(), LabError> {
         // On a limited disk it takes as long as it takes.
         let statements = [("a checkpoint before the load", "CHECKPOINT")];
-        Ok(work(&self.conninfo(database)?, self.means.stop, &statements)?)
+        Ok(work(&self.conninfo(database)?, self.resources.stop, &statements)?)
     }
 }
 
-impl RealSite<'_> {
+impl RealTarget<'_> {
     fn endpoint(&self, database: Option<&str>) -> Result<Endpoint, ApplyError> {
-        Ok(endpoint(&self.conninfo(database)?).stopped_by(self.means.stop))
+        Ok(endpoint(&self.conninfo(database)?).stopped_by(self.resources.stop))
     }
 
     fn while_stopped(

@@ -1,10 +1,10 @@
 //! The load of a trial on a real server, with its pooler and neighbour.
 
 use super::room::{Room, watched};
-use super::site::RealSite;
+use super::target::RealTarget;
 use crate::error::LabError;
 use crate::file::LoadPart;
-use crate::foreign::{Around, measure_program};
+use crate::foreign::{ProgramRun, measure_program};
 use crate::measure::measure;
 use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
@@ -23,7 +23,7 @@ pub(crate) const ASIDE: &str = "template1";
 /// Sessions through a pooler beside those of the load.
 const POOLER_BESIDE: u32 = 4;
 
-impl Load for RealSite<'_> {
+impl Load for RealTarget<'_> {
     fn drive(
         &mut self,
         drive: &Drive<'_>,
@@ -46,7 +46,7 @@ impl Load for RealSite<'_> {
     }
 }
 
-impl RealSite<'_> {
+impl RealTarget<'_> {
     /// `through` is the way of the load, `direct` that of the questions about the server.
     fn measure(
         &self,
@@ -57,7 +57,7 @@ impl RealSite<'_> {
         go_on: &mut dyn FnMut(&Second) -> bool,
     ) -> Result<Driven, LabError> {
         let target = self.changer.target()?;
-        let host = self.means.host;
+        let host = self.resources.host;
         let probe = Probe {
             host: target.data.is_some().then(|| Arc::clone(host)),
             disk: target.disk.clone(),
@@ -69,7 +69,7 @@ impl RealSite<'_> {
             host: &**host,
             data: target.data.as_deref(),
         };
-        let scratch = self.means.scratch.join(drive.id.to_string());
+        let scratch = self.resources.scratch.join(drive.id.to_string());
         let mut cycles = match Cycles::of(&drive.treatment.load) {
             Some(cycles) => Some((cycles, Server::connect(&direct.with_database(ASIDE))?)),
             None => None,
@@ -87,14 +87,14 @@ impl RealSite<'_> {
         let (measured, shortage) = watched(&room, stop, &halt, || match plan {
             Some(plan) => measure(through, &plan, &probe, &halt, &mut on_second),
             None => {
-                let around = Around {
+                let run = ProgramRun {
                     conninfo: through,
                     probe: &probe,
                     seed: drive.seed,
                     stop: &halt,
                     scratch: &scratch,
                 };
-                measure_program(drive.treatment, &around, &mut on_second)
+                measure_program(drive.treatment, &run, &mut on_second)
             }
         });
         Ok(Driven {
@@ -105,7 +105,7 @@ impl RealSite<'_> {
     }
 
     fn pooler(&self, treatment: &Treatment, direct: &Conninfo, id: i64) -> Result<Option<Pooler>, LabError> {
-        let Some(plan) = plan_of_pooler(treatment, self.means.pooler_directory(id)) else {
+        let Some(plan) = plan_of_pooler(treatment, self.resources.pooler_directory(id)) else {
             return Ok(None);
         };
         let Control::Sandbox(sandbox) = &self.changer.target()?.control else {

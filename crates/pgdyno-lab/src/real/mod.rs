@@ -3,25 +3,25 @@
 mod data;
 mod load;
 mod room;
-mod site;
+mod target;
 
 use crate::error::{LabError, ProviderError};
 use crate::plan::{Consent, ServerVariant};
-use crate::ports::{Clock, Purpose, Results, Server as _, Servers, Site};
+use crate::ports::{Clock, Purpose, Results, Server as _, Servers, TrialTarget};
 pub(crate) use load::ASIDE;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, StoredExperiment, TrialRecord,
+    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };
 use pgdyno_sandbox::Pooler;
 use pgdyno_server::{Lookup, pause};
 use pgdyno_store::{Store, StoreError};
-use site::RealSite;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use target::RealTarget;
 
 /// Provides the servers of an experiment: the target, and sandboxes like it that differ in version or place.
 pub trait ServerProvider {
@@ -37,7 +37,7 @@ pub trait ServerProvider {
 
 /// What the adapters work with.
 #[derive(Clone, Copy)]
-pub(crate) struct Means<'a> {
+pub(crate) struct Resources<'a> {
     pub(crate) host: &'a Arc<dyn HostAccess>,
     pub(crate) catalogue: &'a Catalogue,
     pub(crate) journals: &'a Journals,
@@ -48,7 +48,7 @@ pub(crate) struct Means<'a> {
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
-impl<'a> Means<'a> {
+impl<'a> Resources<'a> {
     fn restorer(&self) -> Restorer<'a> {
         Restorer {
             host: &**self.host,
@@ -80,7 +80,7 @@ impl<'a> Means<'a> {
 
 /// The servers that the program provides.
 pub(crate) struct RealServers<'r, 'a> {
-    pub(crate) means: Means<'a>,
+    pub(crate) resources: Resources<'a>,
     pub(crate) provider: &'r mut dyn ServerProvider,
 }
 
@@ -94,26 +94,26 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
         &mut self,
         variant: &ServerVariant,
         purpose: &Purpose<'_>,
-    ) -> Result<Box<dyn Site + 'a>, LabError> {
+    ) -> Result<Box<dyn TrialTarget + 'a>, LabError> {
         let what = match variant.is_target() {
             true => "the target".to_owned(),
             false => format!("the server for \"{}\"", variant.label()),
         };
         let target = self.provider.target(variant).map_err(trouble(what))?;
-        let changer = self.means.changer(target, purpose)?;
-        let mut site = RealSite {
-            means: self.means,
+        let changer = self.resources.changer(target, purpose)?;
+        let mut made = RealTarget {
+            resources: self.resources,
             changer,
         };
-        if !site.is_sandbox() && !purpose.commands.is_empty() && self.means.consent.data {
-            let watched = site.changer.watch_objects(purpose.commands.to_vec());
+        if !made.is_sandbox() && !purpose.commands.is_empty() && self.resources.consent.data {
+            let watched = made.changer.watch_objects(purpose.commands.to_vec());
             if let Err(error) = watched {
                 // Its journal would be found as that of a killed experiment.
-                let _ = site.changer.put_back(&self.means.restorer());
+                let _ = made.changer.restore(&self.resources.restorer());
                 return Err(error.into());
             }
         }
-        Ok(Box::new(site))
+        Ok(Box::new(made))
     }
 
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
@@ -121,13 +121,13 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
     }
 
     fn end_left_behind(&mut self, id: i64) -> Result<(), LabError> {
-        Pooler::end_left_behind(&self.means.pooler_directory(id))?;
+        Pooler::end_left_behind(&self.resources.pooler_directory(id))?;
         Ok(())
     }
 
     fn end(&mut self, id: i64) -> Result<(), LabError> {
         let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));
-        if let Ok(scratch) = Directory::open(self.means.scratch) {
+        if let Ok(scratch) = Directory::open(self.resources.scratch) {
             for (name, _) in scratch.entries().unwrap_or_default() {
                 if name.to_str().is_some_and(own) {
                     // What cannot be removed is in nobody's way.
@@ -162,8 +162,8 @@ impl Results for Store {
         Store::set_status(self, id, status)
     }
 
-    fn set_put_back(&mut self, id: i64, lines: &[PutBackRecord]) -> Result<(), StoreError> {
-        Store::set_put_back(self, id, lines)
+    fn set_restored(&mut self, id: i64, lines: &[RestoredRecord]) -> Result<(), StoreError> {
+        Store::set_restored(self, id, lines)
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Event, Runner, Running};
 use crate::error::LabError;
 use crate::file::Reset;
 use crate::plan::{DataKey, Plan, ServerVariant, Treatment, data_of, listed};
-use crate::ports::{Present, Site};
+use crate::ports::{Present, TrialTarget};
 use pgdyno_workload::DataPlan;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -17,20 +17,20 @@ impl Runner<'_, '_> {
     pub(super) fn ensure_data(
         &mut self,
         plan: &Plan,
-        site: &mut dyn Site,
+        target: &mut dyn TrialTarget,
         data: DataKey,
     ) -> Result<bool, LabError> {
         let database = plan.database_of(data);
-        let is_sandbox = site.is_sandbox();
+        let is_sandbox = target.is_sandbox();
         if let Some(name) = &database {
             if !is_sandbox {
                 return Err(LabError::SandboxOnly(
                     "data of several kinds, or from a template,",
                 ));
             }
-            site.make_database(name)?;
+            target.make_database(name)?;
         }
-        let is_made = match site.present(database.as_deref(), data.dataset)? {
+        let is_made = match target.present(database.as_deref(), data.dataset)? {
             // How full its pages were made is unknown of data that exists.
             Present::Scale(scale)
                 if scale == data.scale && (database.is_some() || data.fillfactor.is_none()) =>
@@ -50,25 +50,25 @@ impl Runner<'_, '_> {
                 });
             }
             Present::Missing | Present::Scale(_) => {
-                self.create(site, database.as_deref(), &data.plan(), !is_sandbox)?;
+                self.create(target, database.as_deref(), &data.plan(), !is_sandbox)?;
                 true
             }
         };
         if let Some(name) = database.filter(|_| plan.uses_template()) {
-            site.keep_template(&name)?;
+            target.keep_template(&name)?;
         }
         Ok(is_made)
     }
 
     fn create(
         &mut self,
-        site: &mut dyn Site,
+        target: &mut dyn TrialTarget,
         database: Option<&str>,
         plan: &DataPlan,
         is_marked: bool,
     ) -> Result<(), LabError> {
         let (stop, on_event) = (self.stop, &mut *self.on_event);
-        site.create(database, plan, is_marked, &mut |progress| {
+        target.create(database, plan, is_marked, &mut |progress| {
             on_event(Event::Data(progress));
             !stop.load(Ordering::Relaxed)
         })
@@ -79,12 +79,12 @@ impl Runner<'_, '_> {
     pub(super) fn ensure_data_here(
         &mut self,
         plan: &Plan,
-        site: &mut dyn Site,
+        target: &mut dyn TrialTarget,
         here: &ServerVariant,
     ) -> Result<Untouched, LabError> {
         let mut made = Untouched::new();
         for data in plan.data(|treatment| treatment.variant() == *here) {
-            if self.ensure_data(plan, site, data)? {
+            if self.ensure_data(plan, target, data)? {
                 made.insert((here.clone(), data.name()));
             }
         }
@@ -108,11 +108,11 @@ impl Running<'_, '_, '_> {
         let mut is_saved_now = false;
         if !self.whole.contains(&key) {
             if !is_untouched {
-                is_untouched = self.runner.ensure_data(self.plan, &mut *at.site, data)?;
+                is_untouched = self.runner.ensure_data(self.plan, &mut *at.target, data)?;
             }
             // Before any load runs on it, whatever the treatments that come first want.
             if self.plan.copies_files(&at.variant, data) {
-                is_saved_now = at.site.save_files(&files)?;
+                is_saved_now = at.target.save_files(&files)?;
             }
             // Only what was made to its end: the next trial tries again.
             self.whole.insert(key.clone());
@@ -122,18 +122,18 @@ impl Running<'_, '_, '_> {
         match treatment.data.reset.unwrap_or_default() {
             Reset::None => Ok(()),
             Reset::Recreate if is_untouched => Ok(()),
-            Reset::Recreate => self.runner.create(&mut *at.site, database, &data.plan(), false),
+            Reset::Recreate => self.runner.create(&mut *at.target, database, &data.plan(), false),
             Reset::Template => match database {
-                Some(name) => at.site.renew_from_template(name),
+                Some(name) => at.target.renew_from_template(name),
                 None => Ok(()),
             },
-            Reset::Vacuum => at.site.vacuum(database),
+            Reset::Vacuum => at.target.vacuum(database),
             Reset::Copy if is_saved_now => Ok(()),
             Reset::Copy => {
                 // Other data is as it was when these files were saved, or missing.
                 self.whole.retain(|other| other.0 != key.0 || *other == key);
                 self.untouched.retain(|other| other.0 != key.0);
-                at.site.restore_files(&files)
+                at.target.restore_files(&files)
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{Design, ExperimentFile, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, ServerVariant, Treatment, threads_of, workload_record};
-use crate::ports::Site;
+use crate::ports::TrialTarget;
 use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
 use pgdyno_record::{
@@ -38,12 +38,12 @@ impl Runner<'_, '_> {
     pub(super) fn prepare(
         &mut self,
         plan: &mut Plan,
-        site: &mut dyn Site,
+        target: &mut dyn TrialTarget,
         stored: Stored<'_>,
     ) -> Result<(i64, Looks, Untouched), LabError> {
-        self.preflight(plan, site)?;
-        let made = self.ensure_data_here(plan, site, &first_variant(plan))?;
-        let mut facts = site.facts()?;
+        self.preflight(plan, target)?;
+        let made = self.ensure_data_here(plan, target, &first_variant(plan))?;
+        let mut facts = target.facts()?;
         facts.push(FactRecord {
             group: "load".to_owned(),
             name: "pgdyno.version".to_owned(),
@@ -55,8 +55,8 @@ impl Runner<'_, '_> {
         Ok((self.results.begin(&record)?, Looks::new(&record), made))
     }
 
-    fn preflight(&mut self, plan: &mut Plan, site: &mut dyn Site) -> Result<(), LabError> {
-        let found = site.preflight(plan)?;
+    fn preflight(&mut self, plan: &mut Plan, target: &mut dyn TrialTarget) -> Result<(), LabError> {
+        let found = target.preflight(plan)?;
         if found.is_fatal() {
             return Err(LabError::Findings(found.findings));
         }
@@ -69,9 +69,13 @@ impl Runner<'_, '_> {
     }
 
     /// Before an experiment is resumed: all that a run asks, and no treatment that it has tested may have become impossible.
-    pub(super) fn is_possible_still(&self, plan: &Plan, site: &mut dyn Site) -> Result<(), LabError> {
+    pub(super) fn is_possible_still(
+        &self,
+        plan: &Plan,
+        target: &mut dyn TrialTarget,
+    ) -> Result<(), LabError> {
         let mut asked = plan.clone();
-        let found = site.preflight(&mut asked)?;
+        let found = target.preflight(&mut asked)?;
         let treatments = asked.treatments.iter().zip(&plan.treatments);
         let lost: Vec<&str> = treatments
             .filter(|(now, before)| now.why_not.is_some() && before.why_not.is_none())
@@ -151,12 +155,12 @@ pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<Treat
         against: treatment.against.map(|i| plan.treatments[i].name.clone()),
         workload: (treatment.load != plan.file.load || treatment.data != plan.file.data)
             .then(|| workload_record(&treatment.load, &treatment.data)),
-        around: around(treatment),
+        environment: environment(treatment),
     });
     treatments.collect()
 }
 
-fn around(treatment: &Treatment) -> Vec<(String, String)> {
+fn environment(treatment: &Treatment) -> Vec<(String, String)> {
     let (data, server) = (&treatment.data, &treatment.server);
     let text = |value: &Option<String>| value.clone();
     let word = |value: Option<&str>| value.map(str::to_owned);
@@ -187,11 +191,11 @@ fn around(treatment: &Treatment) -> Vec<(String, String)> {
 }
 
 fn factor_records(file: &ExperimentFile) -> Vec<FactorRecord> {
-    let along = file.design == Design::Ladder;
+    let is_ladder = file.design == Design::Ladder;
     let factors = file.factor.iter().map(|factor| FactorRecord {
         name: factor.name.clone(),
         title: factor.title.clone().unwrap_or_else(|| factor.name.clone()),
-        along: factor.along || along,
+        condition: factor.condition || is_ladder,
         levels: factor
             .levels()
             .unwrap_or_default()

@@ -38,14 +38,14 @@ impl Running<'_, '_, '_> {
         self.go_to(&variant)?;
         record.server_variant = (!variant.is_target()).then(|| variant.label());
         // It may have died in the trial before, and data is brought by asking it.
-        self.site()?.ensure_running()?;
+        self.target()?.ensure_running()?;
         self.bring_data(treatment)?;
         self.apply(treatment, record)?;
         let database = data_of(treatment).and_then(|data| self.plan.database_of(data));
         let database = database.as_deref();
-        let site = self.site()?;
-        site.prewarm(treatment, database)?;
-        site.checkpoint(database)?;
+        let target = self.target()?;
+        target.prewarm(treatment, database)?;
+        target.checkpoint(database)?;
         let seed = seed_of_trial(self.plan.seed, record.block, record.position);
         self.drive(treatment, database, seed)
     }
@@ -60,7 +60,7 @@ impl Running<'_, '_, '_> {
         let settings = treatment.settings.iter();
         let agreed = settings.map(|setting| catalogue.agree(setting, accepted));
         let agreed = agreed.collect::<Result<Vec<_>, _>>()?;
-        let applied = self.site()?.apply(&agreed, restart)?;
+        let applied = self.target()?.apply(&agreed, restart)?;
         record.effective = applied
             .iter()
             .map(|a| (a.setting.knob.clone(), a.effective.clone()))
@@ -91,7 +91,7 @@ impl Running<'_, '_, '_> {
             return Err(LabError::NoServer);
         };
         let (stop, on_event) = (self.runner.stop, &mut *self.runner.on_event);
-        let driven = at.site.drive(&drive, stop, &mut |second: &Second| {
+        let driven = at.target.drive(&drive, stop, &mut |second: &Second| {
             on_event(Event::Second(second));
             guarded = guarded.take().or_else(|| guard.second(&second.figures()));
             guarded.is_none()
@@ -142,7 +142,7 @@ impl Running<'_, '_, '_> {
             return (record, measurement.series);
         }
         if treatment.load.crash == Some(true) && record.reason.is_none() {
-            match self.site().and_then(|site| site.crash()) {
+            match self.target().and_then(|target| target.crash()) {
                 Ok(recovery_s) => {
                     record.figures.insert("recovery_s".to_owned(), recovery_s);
                 }
@@ -160,7 +160,9 @@ impl Running<'_, '_, '_> {
         figures
             .filter_map(|figure| {
                 let sql = figure.sql.as_ref()?;
-                let asked = self.site().and_then(|site| site.figure(database.as_deref(), sql));
+                let asked = self
+                    .target()
+                    .and_then(|target| target.figure(database.as_deref(), sql));
                 Some((figure.name.clone(), asked))
             })
             .collect()

@@ -93,7 +93,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
             statements: Vec::new(),
             connections: None,
             notes: Vec::new(),
-            notes_left_out: 0,
+            notes_skipped: 0,
             commits_per_session: 0,
             commits_per_transaction_max: 1,
             commits_within: None,

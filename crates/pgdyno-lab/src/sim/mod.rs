@@ -10,7 +10,7 @@ mod files;
 mod load;
 mod ports;
 mod promises;
-mod site;
+mod target;
 mod tests;
 mod world;
 

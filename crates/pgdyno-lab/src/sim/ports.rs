@@ -3,15 +3,15 @@
 use super::World;
 use super::course::Course;
 use super::load::empty_second;
-use super::site::SimSite;
+use super::target::SimTarget;
 use super::world::{Begun, Journal};
 use crate::error::LabError;
 use crate::plan::ServerVariant;
-use crate::ports::{Clock, Purpose, Results, Servers, Site};
+use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use pgdyno_engine::Second;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, PutBackRecord, SeriesRecord, StoredExperiment, TrialRecord,
+    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };
 use pgdyno_store::{Place, StoreError};
 use std::cell::{RefCell, RefMut};
@@ -108,7 +108,7 @@ impl Results for Shared {
             status: ExperimentStatus::Running,
             started_unix_ms: 0,
             finished_unix_ms: None,
-            put_back: Vec::new(),
+            restored: Vec::new(),
             trials: Vec::new(),
         });
         world.step();
@@ -179,14 +179,18 @@ impl Results for Shared {
         Ok(())
     }
 
-    fn set_put_back(&mut self, id: i64, lines: &[PutBackRecord]) -> Result<(), StoreError> {
-        self.store()?.stored[index(id)].put_back = lines.to_vec();
+    fn set_restored(&mut self, id: i64, lines: &[RestoredRecord]) -> Result<(), StoreError> {
+        self.store()?.stored[index(id)].restored = lines.to_vec();
         Ok(())
     }
 }
 
 impl Servers<'static> for Shared {
-    fn go_to(&mut self, variant: &ServerVariant, purpose: &Purpose<'_>) -> Result<Box<dyn Site>, LabError> {
+    fn go_to(
+        &mut self,
+        variant: &ServerVariant,
+        purpose: &Purpose<'_>,
+    ) -> Result<Box<dyn TrialTarget>, LabError> {
         let mut world = self.step();
         if let Some(other) = world.at.take() {
             world.broken.push(format!("\"{}\" was not left", other.label()));
@@ -220,7 +224,7 @@ impl Servers<'static> for Shared {
         let journal = world.journals.len() - 1;
         world.step();
         world.at = Some(variant.clone());
-        Ok(Box::new(SimSite {
+        Ok(Box::new(SimTarget {
             shared: self.clone(),
             variant: variant.clone(),
             journal,

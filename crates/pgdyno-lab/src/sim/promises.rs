@@ -6,8 +6,8 @@ use crate::file::StopRule;
 use crate::plan::Plan;
 use crate::trial::seed_of_trial;
 use pgdyno_engine::duration;
-use pgdyno_knobs::{Outcome, PutBack};
-use pgdyno_record::{ExperimentStatus, PutBackRecord, StoredExperiment, TrialRecord};
+use pgdyno_knobs::{Outcome, Restored};
+use pgdyno_record::{ExperimentStatus, RestoredRecord, StoredExperiment, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an experiment may end before all its blocks are run.
@@ -65,7 +65,7 @@ pub(super) fn after_all(
 }
 
 /// What was restored is stored: the last outcome of each setting, and all that is not as before.
-pub(super) fn put_back(world: &World, stored: &[PutBackRecord]) -> Vec<String> {
+pub(super) fn restored(world: &World, stored: &[RestoredRecord]) -> Vec<String> {
     let name = |outcome| match outcome {
         Outcome::Restored => "restored",
         Outcome::Already => "already",
@@ -74,7 +74,7 @@ pub(super) fn put_back(world: &World, stored: &[PutBackRecord]) -> Vec<String> {
     };
     let mut expected = BTreeSet::new();
     for (i, line) in world.told.iter().enumerate() {
-        let is_same = |other: &PutBack| other.knob == line.knob && other.place == line.place;
+        let is_same = |other: &Restored| other.knob == line.knob && other.place == line.place;
         if matches!(line.outcome, Outcome::Failed | Outcome::Left) || !world.told[i + 1..].iter().any(is_same)
         {
             expected.insert((line.knob.as_str(), line.place.as_str(), name(line.outcome)));

@@ -1,7 +1,7 @@
 use super::World;
 use super::files::Case;
 use super::ports::Shared;
-use super::promises::{Early, after_a_process, after_all, put_back};
+use super::promises::{Early, after_a_process, after_all, restored};
 use super::world::{Killed, Panicked, drawn};
 use crate::error::LabError;
 use crate::file::{ExperimentFile, clock};
@@ -145,8 +145,8 @@ fn after(world: &World, end: &End) -> Vec<String> {
                 status == Some(summary.status),
                 format!("{:?} is stored as {status:?}", summary.status),
             );
-            let stored = &world.stored[0].put_back;
-            broken.extend(put_back(world, stored));
+            let stored = &world.stored[0].restored;
+            broken.extend(restored(world, stored));
         }
         End::Done(Err(error)) => {
             let text = error.to_string();

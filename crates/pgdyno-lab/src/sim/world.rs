@@ -4,7 +4,7 @@ use super::course::Course;
 use crate::error::{LabError, ProviderError};
 use crate::file::RestartPolicy;
 use crate::plan::ServerVariant;
-use pgdyno_knobs::{Outcome, PutBack};
+use pgdyno_knobs::{Outcome, Restored};
 use pgdyno_record::{ErrorClass, StoredExperiment};
 use pgdyno_workload::Dataset;
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,7 +204,7 @@ pub(super) struct World {
     /// Whether something could not be restored.
     pub(super) is_unrestored: bool,
     /// What the process was told about restoring.
-    pub(super) told: Vec<PutBack>,
+    pub(super) told: Vec<Restored>,
     /// Calls of ports so far, over all processes.
     pub(super) steps: u64,
     /// The process is killed at this step.
@@ -431,7 +431,7 @@ impl World {
     }
 
     /// Restores one line; a value that is not ours is left alone.
-    pub(super) fn restore_line(&mut self, line: &Line) -> PutBack {
+    pub(super) fn restore_line(&mut self, line: &Line) -> Restored {
         let now = self.settings(&line.owner).get(&line.knob).cloned();
         let outcome = if now == line.before {
             Outcome::Already
@@ -515,9 +515,9 @@ impl Line {
         matches!(&self.owner, Owner::Server(variant) if !variant.is_target())
     }
 
-    pub(super) fn told(&self, outcome: Outcome) -> PutBack {
+    pub(super) fn told(&self, outcome: Outcome) -> Restored {
         let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "(default)".to_owned());
-        PutBack {
+        Restored {
             knob: self.knob.clone(),
             // As of real ones: the same file of two servers has one name.
             place: match self.owner {

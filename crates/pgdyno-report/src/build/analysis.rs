@@ -1,7 +1,7 @@
 //! What all parts of a report share: which trials count, what is held against what, and what may be said of it. The
 //! deciding is the store's [`Judge`]; here it is asked.
 
-use crate::model::{Decision, Interval, LeftOut};
+use crate::model::{Decision, Excluded, Interval};
 use pgdyno_judge::{Judge, Judged, Observations};
 use pgdyno_record::MetricWords;
 use pgdyno_record::{ExperimentRecord, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
@@ -59,8 +59,8 @@ impl<'a> Analysis<'a> {
     }
 
     /// Whether a finished trial, by its place, is left out of every mean and effect.
-    pub(super) fn is_left_out(&self, place: usize) -> bool {
-        self.judged.left_out.iter().any(|(left, _)| *left == place)
+    pub(super) fn is_excluded(&self, place: usize) -> bool {
+        self.judged.excluded.iter().any(|(left, _)| *left == place)
     }
 
     /// Trials of a treatment that count.
@@ -70,7 +70,7 @@ impl<'a> Analysis<'a> {
             .filter(|(place, (_, trial))| {
                 trial.treatment == treatment
                     && trial.status == TrialStatus::Finished
-                    && !self.is_left_out(*place)
+                    && !self.is_excluded(*place)
             })
             .map(|(_, (_, trial))| trial)
             .collect()
@@ -111,7 +111,7 @@ impl<'a> Analysis<'a> {
         let trials = self.stored.trials.iter().enumerate();
         trials
             .filter(|(place, (_, trial))| {
-                trial.status == TrialStatus::Finished && judged.left_out.iter().all(|(left, _)| left != place)
+                trial.status == TrialStatus::Finished && judged.excluded.iter().all(|(left, _)| left != place)
             })
             .filter_map(|(_, (_, trial))| {
                 Some(Observation {
@@ -126,9 +126,9 @@ impl<'a> Analysis<'a> {
     pub(super) fn decision(&self) -> Decision {
         let record = self.record();
         let metric = MetricWords::of(&record.metric);
-        let excluded = self.judged.left_out.iter().map(|(place, deviations)| {
+        let excluded = self.judged.excluded.iter().map(|(place, deviations)| {
             let (id, trial) = &self.stored.trials[*place];
-            LeftOut {
+            Excluded {
                 trial: *id,
                 block: trial.block,
                 treatment: trial.treatment.clone(),
@@ -231,7 +231,7 @@ impl<'a> Analysis<'a> {
         }
         let against = match record.design.as_str() {
             "cumulative" => "Each treatment is compared with the one before it and with the reference",
-            _ if record.factors.iter().any(|factor| factor.along) => {
+            _ if record.factors.iter().any(|factor| factor.condition) => {
                 "Each treatment is compared with the reference under the same conditions"
             }
             _ => "Each treatment is compared with the reference",

@@ -28,10 +28,10 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
     };
     // Along a curve the first level may be the best; a first step is what the others are held against.
     let compares_none = analysis.against.iter().all(Option::is_none);
-    let along = compares_none && (!record.factors.is_empty() || record.design == DESIGN_OF_LOADS);
+    let is_curve = compares_none && (!record.factors.is_empty() || record.design == DESIGN_OF_LOADS);
     let measured: Vec<usize> = (0..treatments.len())
         .filter(|&i| treatments[i].trials_finished > 0)
-        .filter(|&i| along || analysis.against[i].is_some())
+        .filter(|&i| is_curve || analysis.against[i].is_some())
         .collect();
     let paid: Vec<usize> = measured
         .iter()
@@ -344,7 +344,7 @@ fn in_words(curve: &Curve) -> Option<String> {
         number(peak.tps.mean)
     );
     Some(match &curve.zone {
-        Some(zone) => format!("{top}; the happy zone is {}", zone_in_words(zone)),
+        Some(zone) => format!("{top}; the happy zone is {}", zone_sentence(zone)),
         None => top,
     })
 }
@@ -358,7 +358,7 @@ fn counted(n: f64, what: &str) -> String {
 }
 
 /// Client counts in words: "16 to 32 clients".
-pub(crate) fn zone_in_words(zone: &Zone) -> String {
+pub(crate) fn zone_sentence(zone: &Zone) -> String {
     let range = match zone.lowest == zone.highest {
         true => counted(f64::from(zone.lowest), "clients"),
         false => format!("{} to {} clients", zone.lowest, zone.highest),

@@ -2,7 +2,7 @@
 
 use super::analysis::{Analysis, STEP};
 use super::levels::level_of;
-use crate::model::{FactorEffect, Study, StudyClaim};
+use crate::model::{ClaimOutcome, FactorEffect, Study, StudyClaim};
 use crate::words::percent;
 use pgdyno_record::{ClaimRecord, StudyRecord, TreatmentRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
@@ -58,7 +58,7 @@ pub(super) fn study(analysis: &Analysis<'_>, claims: &[StudyClaim]) -> Option<St
 }
 
 fn summary(source: &str, claims: &[StudyClaim]) -> Option<String> {
-    let count = |outcome: &str| claims.iter().filter(|claim| claim.outcome == outcome).count();
+    let count = |outcome: ClaimOutcome| claims.iter().filter(|claim| claim.outcome == outcome).count();
     let are = |n: usize| if n == 1 { "is" } else { "are" };
     let of = match claims.len() {
         0 => return None,
@@ -66,13 +66,16 @@ fn summary(source: &str, claims: &[StudyClaim]) -> Option<String> {
         n => format!("Of {n} findings"),
     };
     let mut parts = Vec::new();
-    let (agrees, disagrees) = (count("agrees"), count("disagrees"));
+    let (agrees, disagrees) = (count(ClaimOutcome::Agrees), count(ClaimOutcome::Disagrees));
     if agrees > 0 || disagrees > 0 {
         parts.push(format!(
             "this host agrees with {agrees}, disagrees with {disagrees}"
         ));
     }
-    for (outcome, word) in [("undecided", "not decided"), ("not-tested", "not tested")] {
+    for (outcome, word) in [
+        (ClaimOutcome::Undecided, "not decided"),
+        (ClaimOutcome::NotTested, "not tested"),
+    ] {
         let n = count(outcome);
         if n > 0 {
             parts.push(format!("{n} {} {word}", are(n)));
@@ -167,9 +170,9 @@ fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Op
         .iter()
         .filter(|factor| claim.of.contains_key(&factor.name))
         .collect();
-    let only_conditions = about.iter().all(|factor| factor.along);
+    let only_conditions = about.iter().all(|factor| factor.condition);
     if claim.against.is_empty() {
-        for factor in about.iter().filter(|factor| only_conditions || !factor.along) {
+        for factor in about.iter().filter(|factor| only_conditions || !factor.condition) {
             levels.insert(&factor.name, factor.levels.first()?);
         }
     }
@@ -270,7 +273,7 @@ fn told(
 ) -> StudyClaim {
     let record = analysis.record();
     let outcome = match &effect {
-        Err(_) => "not-tested",
+        Err(_) => ClaimOutcome::NotTested,
         Ok(effect) => outcome(&claim.found, effect.map(|e| e.verdict)),
     };
     let found = match (claim.ratio, claim.found.as_str()) {
@@ -291,8 +294,10 @@ fn told(
             percent(effect.ratio_low),
             percent(effect.ratio_high),
             match outcome {
-                "undecided" => "not decided",
-                other => other,
+                ClaimOutcome::Agrees => "agrees",
+                ClaimOutcome::Disagrees => "disagrees",
+                ClaimOutcome::Undecided => "not decided",
+                ClaimOutcome::NotTested => "not tested",
             }
         ),
     };
@@ -316,12 +321,16 @@ fn told(
 }
 
 /// A finding that is contradicted by what is decided here is disagreed with; what is not decided neither way.
-fn outcome(found: &str, verdict: Option<Verdict>) -> &'static str {
+fn outcome(found: &str, verdict: Option<Verdict>) -> ClaimOutcome {
     let here = match verdict {
-        None | Some(Verdict::Undecided) => return "undecided",
+        None | Some(Verdict::Undecided) => return ClaimOutcome::Undecided,
         Some(Verdict::Better) => "better",
         Some(Verdict::Worse) => "worse",
         Some(Verdict::Same) => "same",
     };
-    if here == found { "agrees" } else { "disagrees" }
+    if here == found {
+        ClaimOutcome::Agrees
+    } else {
+        ClaimOutcome::Disagrees
+    }
 }

@@ -5,7 +5,7 @@ use super::levels::{groups, level_of};
 use crate::model::{Bounded, Curve, CurvePoint, Interval, UslCurve, Zone};
 use pgdyno_record::{ExperimentRecord, FactorRecord};
 use pgdyno_stats::{
-    Edge, Estimate, HappyZone, LoadPoint, NoKnee, OpenEstimate, UslFit, UslPoint, fit_usl, happy_zone,
+    Estimate, HappyZone, LoadPoint, NoKnee, OpenEstimate, UslFit, UslPoint, fit_usl, happy_zone,
     mean_interval,
 };
 
@@ -20,8 +20,8 @@ enum Axis {
 /// A curve for each factor with numbers along it and each combination of the others.
 pub(super) fn curves(analysis: &Analysis<'_>) -> Vec<Curve> {
     let record = analysis.record();
-    let along = record.factors.iter().filter(|factor| factor.along);
-    along
+    let conditions = record.factors.iter().filter(|factor| factor.condition);
+    conditions
         .filter_map(|factor| Some((factor, axis(record, factor)?)))
         .flat_map(|(factor, axis)| curves_of(analysis, factor, axis))
         .collect()
@@ -183,8 +183,8 @@ fn zone(steps: &[Step], confidence: f64) -> Option<Zone> {
         },
         knee: found.knee.ok(),
         why_no_knee: found.knee.err().as_ref().map(NoKnee::to_string),
-        lower_edge: edge(found.lower_edge),
-        upper_edge: edge(found.upper_edge),
+        lower_edge: found.lower_edge,
+        upper_edge: found.upper_edge,
         past_knee: found.past_knee,
     })
 }
@@ -196,12 +196,4 @@ fn zone(steps: &[Step], confidence: f64) -> Option<Zone> {
 )]
 fn clients(x: f64) -> u32 {
     x as u32
-}
-
-fn edge(edge: Edge) -> &'static str {
-    match edge {
-        Edge::Throughput => "throughput",
-        Edge::Knee => "knee",
-        Edge::Unmeasured => "unmeasured",
-    }
 }

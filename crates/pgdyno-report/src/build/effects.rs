@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Main effects, then interactions of two factors; of fractions main effects alone. Empty for other designs.
 pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     let record = analysis.record();
-    let factors: Vec<&FactorRecord> = record.factors.iter().filter(|factor| !factor.along).collect();
+    let factors: Vec<&FactorRecord> = record.factors.iter().filter(|factor| !factor.condition).collect();
     match record.design.as_str() {
         _ if factors.is_empty() => Vec::new(),
         // Of a single factor the comparisons say all there is.
@@ -28,7 +28,7 @@ fn by_combination(
     factors: &[&FactorRecord],
 ) -> Option<(Vec<Vec<usize>>, Vec<Observation>)> {
     let record = analysis.record();
-    let along: Vec<&FactorRecord> = record.factors.iter().filter(|factor| factor.along).collect();
+    let of_conditions: Vec<&FactorRecord> = record.factors.iter().filter(|factor| factor.condition).collect();
     let mut combinations: Vec<Vec<usize>> = Vec::new();
     let mut conditions: BTreeMap<(usize, Vec<usize>), usize> = BTreeMap::new();
     let mut places = Vec::with_capacity(record.treatments.len());
@@ -39,7 +39,7 @@ fn by_combination(
             combinations.push(levels);
             combinations.len() - 1
         });
-        places.push((place, numbers(treatment, &along)?));
+        places.push((place, numbers(treatment, &of_conditions)?));
     }
     let mut observations = analysis.observations(&record.metric, &analysis.judged);
     for observation in &mut observations {
@@ -72,7 +72,7 @@ fn factorial(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Option<Vec<F
 }
 
 fn told(factors: &[&FactorRecord], found: Vec<FactorialEffect>) -> Vec<FactorEffect> {
-    let is_told = |level: Level| !factors[level.factor].along;
+    let is_told = |level: Level| !factors[level.factor].condition;
     found
         .into_iter()
         .filter(|one| is_told(one.first) && one.second.is_none_or(is_told))

@@ -26,7 +26,7 @@ fn treatment(name: &str, why_not: Option<&str>) -> TreatmentRecord {
         levels: Vec::new(),
         against: None,
         workload: None,
-        around: Vec::new(),
+        environment: Vec::new(),
     }
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn stored(design: &str, blocks: u32) -> StoredExperiment {
         status: ExperimentStatus::Finished,
         started_unix_ms: 0,
         finished_unix_ms: Some(1),
-        put_back: Vec::new(),
+        restored: Vec::new(),
         trials,
     }
 }
@@ -164,7 +164,7 @@ fn one_whose_process_died_is_not_said_to_run() {
         let mut stored = stored("cumulative", 3);
         stored.status = status;
         let mut report = build(&stored, "test", 0);
-        report.tell_life(life);
+        report.set_life(life);
         assert_eq!(report.experiment.status, expected);
         let text = crate::markdown(&report);
         assert_eq!(
@@ -208,7 +208,7 @@ fn the_json_has_the_names_that_the_page_expects() {
         "/treatments/1/settings/0/changed",
         "/trials/0/cross_check",
         "/trials/0/series/t_s",
-        "/put_back",
+        "/restored",
     ] {
         assert!(json.pointer(path).is_some(), "{path}");
     }

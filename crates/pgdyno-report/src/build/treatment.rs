@@ -57,7 +57,7 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
         settings: settings_of(record, &trials),
         trials_finished: finished,
         trials_failed: trials.len() - finished,
-        trials_left_out: finished - counted.len(),
+        trials_excluded: finished - counted.len(),
         levels: levels_of(record),
         against: match analysis.against[number] {
             Some(i) => Some(analysis.record().treatments[i].name.clone()),
@@ -65,7 +65,7 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
             None => record.against.clone(),
         },
         workload: record.workload.as_ref().map(workload_of),
-        around: record.around.clone(),
+        environment: record.environment.clone(),
         tps: interval("tps"),
         metric: interval(&analysis.record().metric),
         percentiles,
@@ -201,7 +201,7 @@ fn latency_heat(trials: &[&TrialRecord], treatments: usize) -> Option<Heat> {
     Some(heat)
 }
 
-pub(super) fn trial_of(id: i64, trial: &TrialRecord, left_out: bool) -> Trial {
+pub(super) fn trial_of(id: i64, trial: &TrialRecord, excluded: bool) -> Trial {
     Trial {
         id,
         block: trial.block,
@@ -222,7 +222,7 @@ pub(super) fn trial_of(id: i64, trial: &TrialRecord, left_out: bool) -> Trial {
         cross_check: trial.cross_check,
         disturbances: trial.disturbances.clone(),
         disturbed: trial.disturbed,
-        left_out,
+        excluded,
         server_variant: trial.server_variant.clone(),
         unsettled_s: trial.unsettled_s,
         figures: figures_of(&[trial]),

@@ -89,7 +89,7 @@ pub struct Details {
     /// Metrics that have columns in them.
     pub scope: Scope,
     /// Trials without details, because the file would be too large.
-    pub left_out: usize,
+    pub skipped: usize,
 }
 
 /// The packed document of a trial.
@@ -148,7 +148,7 @@ pub fn pack<E>(
             let details = Details {
                 points_max: (points_max < usize::MAX).then_some(points_max),
                 scope,
-                left_out: 0,
+                skipped: 0,
             };
             return Ok((details, packed));
         }
@@ -156,7 +156,7 @@ pub fn pack<E>(
     let details = Details {
         points_max: None,
         scope: Scope::Main,
-        left_out: ids.len(),
+        skipped: ids.len(),
     };
     Ok((details, Vec::new()))
 }

@@ -289,7 +289,7 @@ fn trials_are_packed_and_thinned_where_they_are_too_many() {
         };
         let (details, packed) = pack(&stored, &report, &|_| true, &mut read).unwrap();
         assert_eq!(
-            (details.points_max, details.scope, details.left_out),
+            (details.points_max, details.scope, details.skipped),
             (expected.0, expected.1, 0)
         );
         let of_stored = stored.trials.iter().map(|(id, _)| *id);

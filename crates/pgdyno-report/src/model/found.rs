@@ -1,7 +1,7 @@
 //! What a report holds of experiments with factors: tables, findings of a study, effects of factors, curves.
 
 use super::Interval;
-use pgdyno_stats::Effect;
+use pgdyno_stats::{Edge, Effect};
 use serde::Serialize;
 
 /// A level of a factor, both by name.
@@ -107,14 +107,25 @@ pub struct StudyClaim {
     pub study_ratio: Option<f64>,
     /// Effect in this experiment; `None` where it was not tested or there is no interval.
     pub effect: Option<Effect>,
-    /// Whether the effect agrees with the finding: "agrees", "disagrees", "undecided" or "not-tested".
-    #[cfg_attr(
-        feature = "typescript",
-        ts(type = "\"agrees\" | \"disagrees\" | \"undecided\" | \"not-tested\"")
-    )]
-    pub outcome: &'static str,
+    /// Whether the effect agrees with the finding.
+    pub outcome: ClaimOutcome,
     /// Finding and effect in a sentence without a full stop.
     pub sentence: String,
+}
+
+/// Whether this host agrees with a study's finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimOutcome {
+    /// The effect is decided as the study found it.
+    Agrees,
+    /// The effect is decided otherwise.
+    Disagrees,
+    /// The effect is not decided.
+    Undecided,
+    /// No trials compare what the finding is about.
+    NotTested,
 }
 
 /// What a level of a factor is worth, or two levels together.
@@ -222,15 +233,10 @@ pub struct Zone {
     pub knee: Option<u32>,
     /// Why there is no knee.
     pub why_no_knee: Option<String>,
-    /// What ends the zone below: "throughput" or "unmeasured".
-    #[cfg_attr(feature = "typescript", ts(type = "\"throughput\" | \"unmeasured\""))]
-    pub lower_edge: &'static str,
-    /// What ends the zone above: "throughput", "knee" or "unmeasured".
-    #[cfg_attr(
-        feature = "typescript",
-        ts(type = "\"throughput\" | \"knee\" | \"unmeasured\"")
-    )]
-    pub upper_edge: &'static str,
+    /// What ends the zone below: never the knee.
+    pub lower_edge: Edge,
+    /// What ends the zone above.
+    pub upper_edge: Edge,
     /// 95 % of the peak is reached only past the knee.
     pub past_knee: bool,
 }

@@ -38,7 +38,7 @@ fn report() -> Report {
         status: ExperimentStatus::Finished,
         started_unix_ms: 1,
         finished_unix_ms: Some(2),
-        put_back: Vec::new(),
+        restored: Vec::new(),
         trials: vec![
             (7, trial(1, "reference", "finished", Some(1000.25))),
             (8, trial(1, "a, b", "failed", None)),

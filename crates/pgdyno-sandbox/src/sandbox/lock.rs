@@ -2,7 +2,7 @@
 
 use super::record::check_name;
 use super::{SMALL_BYTES_MAX, SandboxError};
-use pgdyno_host::{Directory, USUAL_MODE, make_directory};
+use pgdyno_host::{Directory, LockedFile, USUAL_MODE, make_directory};
 use pgdyno_server::pause;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,7 +14,7 @@ const LOCKS: &str = ".locks";
 /// A lock that is held until this is dropped, or the process is killed.
 #[derive(Debug)]
 pub struct Guard {
-    _file: File,
+    _file: LockedFile,
 }
 
 /// Takes the lock of the sandbox `name` below `root`. If another command holds it, waits up to `patience`; `on_wait`
@@ -66,7 +66,8 @@ pub fn lock(
         .and_then(|()| file.seek(SeekFrom::Start(0)))
         .and_then(|_| file.write_all(holder.as_bytes()))
         .map_err(SandboxError::io(&path, "written"))?;
-    Ok(Guard { _file: file })
+    let _file = LockedFile::held(file);
+    Ok(Guard { _file })
 }
 
 fn directory_of_locks(root: &Path) -> io::Result<Directory> {

@@ -47,9 +47,9 @@ pub(super) struct Circumstances {
 
 /// Reasons that hold on are told once.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeMap<String, String>);
+pub(super) struct ReportedGaps(BTreeMap<String, String>);
 
-impl Told {
+impl ReportedGaps {
     /// Tells it, unless it was the last word about this source.
     pub(super) fn once(&mut self, out: &mut Reading, source: &str, reason: &str) {
         self.once_of(source, out, source, reason);
@@ -102,7 +102,7 @@ pub(super) struct Part<'a> {
 
 impl Part<'_> {
     /// Adds its values and gaps.
-    pub(super) fn add_to(&self, out: &mut Reading, told: &mut Told) {
+    pub(super) fn add_to(&self, out: &mut Reading, told: &mut ReportedGaps) {
         if self.is_hidden(out, told) {
             return;
         }
@@ -133,7 +133,7 @@ impl Part<'_> {
     }
 
     /// No rows, or a number in none of them: said once, and again when it was there meanwhile.
-    fn tell_absent(&self, out: &mut Reading, told: &mut Told) {
+    fn tell_absent(&self, out: &mut Reading, told: &mut ReportedGaps) {
         let lines = &self.now.lines;
         if lines.is_empty() {
             return told.once(out, self.group.source, self.group.empty_words);
@@ -153,7 +153,7 @@ impl Part<'_> {
     }
 
     /// Rows that this role may not see make every number of the group wrong: there are none then.
-    fn is_hidden(&self, out: &mut Reading, told: &mut Told) -> bool {
+    fn is_hidden(&self, out: &mut Reading, told: &mut ReportedGaps) -> bool {
         for (at, column) in self.columns.iter().enumerate() {
             if column.kind != Kind::Hidden {
                 continue;
@@ -181,7 +181,7 @@ impl Part<'_> {
         interval_s: Option<f64>,
         known: &BTreeMap<&str, &Line>,
         out: &mut Reading,
-        told: &mut Told,
+        told: &mut ReportedGaps,
     ) {
         let before = known.get(line.key.as_str()).copied();
         let was_reset = before.is_some_and(|before| before.reset != line.reset);
@@ -225,7 +225,7 @@ impl Part<'_> {
         interval_s: Option<f64>,
         known: &BTreeMap<&str, &Line>,
         out: &mut Reading,
-        told: &mut Told,
+        told: &mut ReportedGaps,
     ) {
         const ALL: &str = "all";
         let reset = self.now.lines.iter().find(|line| {
@@ -272,7 +272,7 @@ impl Part<'_> {
         label: &str,
         growth: f64,
         out: &mut Reading,
-        told: &mut Told,
+        told: &mut ReportedGaps,
     ) -> bool {
         let missing = match (column.kind, self.group.needs_counts) {
             (Kind::Timed, _) if !self.is_timed(label) => self.timing(label),
@@ -310,11 +310,11 @@ impl Part<'_> {
 
 /// What is not seen, and what would show it.
 pub(super) fn hidden_reason(what: &str, grant: &str, user: &str) -> String {
-    format!("{what} of other roles are hidden; {}", grant_words(grant, user))
+    format!("{what} of other roles are hidden; {}", grant_hint(grant, user))
 }
 
 /// The statement that gives a right.
-pub(super) fn grant_words(grant: &str, user: &str) -> String {
+pub(super) fn grant_hint(grant: &str, user: &str) -> String {
     format!("GRANT {grant} TO \"{}\"", user.replace('"', "\"\""))
 }
 
@@ -374,7 +374,7 @@ mod tests {
             now: &now,
             circumstances,
         };
-        part.add_to(&mut out, &mut Told::default());
+        part.add_to(&mut out, &mut ReportedGaps::default());
         out
     }
 

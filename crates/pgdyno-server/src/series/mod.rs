@@ -22,7 +22,7 @@ use crate::error::ServerError;
 use crate::version::Version;
 use crate::wire::{LinkError, Row};
 use group::{Column, Group, Kind, Pace};
-use ledger::{Circumstances, Line, Part, Taken, Told, grant_words};
+use ledger::{Circumstances, Line, Part, ReportedGaps, Taken, grant_hint};
 use link::{Answer, Link, Question};
 pub use link::{NAME, OwnCommits};
 use pgdyno_host::series::Reading;
@@ -78,7 +78,7 @@ pub struct ServerSeries {
     tick: Round,
     seldom: Round,
     totals: Option<Place>,
-    told: Told,
+    told: ReportedGaps,
     is_version_told: bool,
     statements: Statements,
 }
@@ -97,7 +97,7 @@ impl ServerSeries {
             tick: Round::default(),
             seldom: Round::default(),
             totals: None,
-            told: Told::default(),
+            told: ReportedGaps::default(),
             is_version_told: false,
             statements: Statements::default(),
         };
@@ -166,7 +166,7 @@ impl ServerSeries {
     fn find_totals(&mut self) -> Option<String> {
         let place = match Place::find(&mut self.link) {
             Ok(place) => place,
-            // Told with the reading.
+            // ReportedGaps with the reading.
             Err(StatementsMissing::Failed(_)) => return None,
             Err(missing) => return Some(missing.to_string()),
         };
@@ -333,7 +333,7 @@ impl ServerSeries {
                     true => {
                         asked.from = turn + AGAIN_AFTER;
                         let reason = match error.is_refusal() {
-                            true => format!("{error}; {}", grant_words(asked.group.grant, &user)),
+                            true => format!("{error}; {}", grant_hint(asked.group.grant, &user)),
                             false => error.to_string(),
                         };
                         told.once(out, source, &reason);

@@ -131,7 +131,7 @@ pub(super) fn missing(error: LinkError, user: &str) -> StatementsMissing {
 }
 
 fn grant(user: &str) -> String {
-    super::ledger::grant_words("pg_read_all_stats", user)
+    super::ledger::grant_hint("pg_read_all_stats", user)
 }
 
 /// What is counted of each statement, in the order of [`row_of`].

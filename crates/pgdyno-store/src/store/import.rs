@@ -4,7 +4,7 @@ use super::columns::Unpacking;
 use super::database::hold_no_zero;
 use super::labels::{INSERT_NOTE, INSERT_TAG};
 use super::{INSERT_TRIAL, Reader, Store, StoreError, Value, broken, identity, labels};
-use pgdyno_record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord};
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, RestoredRecord, TrialRecord};
 
 /// What became of one experiment of the other store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Store {
 
     fn insert_theirs(&self, other: &Reader, theirs: &Theirs, identity: &str) -> Result<i64, StoreError> {
         let what = format!("experiment {}", theirs.id);
-        other.decode::<Vec<PutBackRecord>>(&what, &theirs.put_back)?;
+        other.decode::<Vec<RestoredRecord>>(&what, &theirs.put_back)?;
         let id = self.database().insert(
             "INSERT INTO experiment (name, status, started_unix_ms, finished_unix_ms, record, put_back, identity) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id",

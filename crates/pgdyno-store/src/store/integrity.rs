@@ -4,7 +4,7 @@ use super::columns::{TIMES, Unpacking};
 use super::database::{Database, Row};
 use super::{Reader, StoreError, labels};
 use pgdyno_record::HeatRecord;
-use pgdyno_record::{ExperimentRecord, ExperimentStatus, PutBackRecord, TrialRecord, TrialStatus};
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, RestoredRecord, TrialRecord, TrialStatus};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,7 +122,7 @@ impl Look<'_> {
         let what = format!("experiment {id}");
         self.found.experiments += 1;
         self.decoded::<ExperimentStatus>(&what, "status", &row.text(2)?);
-        self.decoded::<Vec<PutBackRecord>>(&what, "list of what was restored", &row.text(4)?);
+        self.decoded::<Vec<RestoredRecord>>(&what, "list of what was restored", &row.text(4)?);
         let record: Option<ExperimentRecord> = self.decoded(&what, "record", &row.text(3)?);
         let Some(record) = record else { return Ok(()) };
         if record.name != name {

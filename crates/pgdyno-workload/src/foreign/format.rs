@@ -127,13 +127,14 @@ impl ForeignFormat {
             _ => return false,
         };
         // Which percentile a line has may be in the line.
-        let reports =
-            |pattern: &Pattern| pattern.has_latency(stat) || is_percentile && pattern.has_latency(Stat::Told);
+        let reports = |pattern: &Pattern| {
+            pattern.has_latency(stat) || is_percentile && pattern.has_latency(Stat::Percentile)
+        };
         self.last.iter().any(reports)
     }
 
     /// Whether it tells its throughput while it runs.
-    pub fn tells_seconds(&self) -> bool {
+    pub fn has_seconds(&self) -> bool {
         !self.second.is_empty()
     }
 }

@@ -72,7 +72,7 @@ pub struct ForeignFigures {
     /// Second by second, warm-up included.
     pub seconds: Vec<ForeignSecond>,
     /// Seconds beyond what is kept, which are in no figure.
-    pub seconds_left_out: u64,
+    pub seconds_skipped: u64,
     /// The time of which `tps` is.
     pub measured_s: f64,
     /// The line that says why the run is no measurement.
@@ -101,7 +101,7 @@ pub struct ForeignOutput<'a> {
     cutters: [LineCutter; 2],
     last_lines: LastLines,
     seconds: Vec<ForeignSecond>,
-    seconds_left_out: u64,
+    seconds_skipped: u64,
     /// The end of the last second.
     told_s: f64,
     finals: Finals,
@@ -124,7 +124,7 @@ impl<'a> ForeignOutput<'a> {
             cutters: Default::default(),
             last_lines: LastLines::without(secret),
             seconds: Vec::new(),
-            seconds_left_out: 0,
+            seconds_skipped: 0,
             told_s: 0.0,
             finals: Finals::default(),
             broken: None,
@@ -194,7 +194,7 @@ impl<'a> ForeignOutput<'a> {
         on_second(&second);
         match self.seconds.len() < SECONDS_MAX {
             true => self.seconds.push(second),
-            false => self.seconds_left_out += 1,
+            false => self.seconds_skipped += 1,
         }
     }
 
@@ -227,7 +227,7 @@ impl<'a> ForeignOutput<'a> {
             latency: finals.latency,
             latency_includes_warmup: includes_warmup,
             seconds: self.seconds,
-            seconds_left_out: self.seconds_left_out,
+            seconds_skipped: self.seconds_skipped,
             measured_s,
             broken: self.broken,
             last_lines: self.last_lines.into_vec(),
@@ -266,10 +266,10 @@ impl ForeignLatency {
                 (Stat::P50, _) => &mut self.p50_ms,
                 (Stat::P95, _) => &mut self.p95_ms,
                 (Stat::P99, _) => &mut self.p99_ms,
-                (Stat::Told, Some(50.0)) => &mut self.p50_ms,
-                (Stat::Told, Some(95.0)) => &mut self.p95_ms,
-                (Stat::Told, Some(99.0)) => &mut self.p99_ms,
-                (Stat::Told, _) => continue,
+                (Stat::Percentile, Some(50.0)) => &mut self.p50_ms,
+                (Stat::Percentile, Some(95.0)) => &mut self.p95_ms,
+                (Stat::Percentile, Some(99.0)) => &mut self.p99_ms,
+                (Stat::Percentile, _) => continue,
             };
             *place = Some(value * to_ms);
         }

@@ -28,7 +28,7 @@ pub(super) enum Field {
     Failed,
     /// Failed transactions per second.
     FailedPerS,
-    /// The percentile that [`Stat::Told`] is of: 95.
+    /// The percentile that [`Stat::Percentile`] is of: 95.
     Percent,
     /// A response time; its number is multiplied by this to be milliseconds.
     Latency(Stat, f64),
@@ -43,7 +43,7 @@ pub(super) enum Stat {
     P99,
     Max,
     /// The percentile that the group `percent` names.
-    Told,
+    Percentile,
 }
 
 /// Names of groups, for a message.
@@ -70,7 +70,7 @@ impl Field {
                     "p95" => Stat::P95,
                     "p99" => Stat::P99,
                     "max" => Stat::Max,
-                    "percentile" => Stat::Told,
+                    "percentile" => Stat::Percentile,
                     _ => return None,
                 };
                 let to_ms = match unit {
@@ -115,7 +115,7 @@ impl Pattern {
         let has = |wanted: Field| fields.iter().any(|&(_, field)| field == wanted);
         let told = fields
             .iter()
-            .any(|(_, field)| matches!(field, Field::Latency(Stat::Told, _)));
+            .any(|(_, field)| matches!(field, Field::Latency(Stat::Percentile, _)));
         if told != has(Field::Percent) {
             return Err("its groups percentile and percent belong together".into());
         }

@@ -7,35 +7,36 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
-    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With --host-only the first setting.
+    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With --host-only there is no
+    /// target: this is the first setting.
     pub(crate) target: String,
-    /// Profiles by name or file, and settings, as work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128,
-    /// table.fillfactor@accounts=90; a later one of a knob takes the place of an earlier one.
+    /// Profiles by name or file, and settings, e.g. work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128,
+    /// table.fillfactor@accounts=90. Of several values of a knob the last one wins.
     #[arg(value_name = "PROFILE|KNOB=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// This host alone: no server is named.
+    /// This host only; do not connect to a server.
     #[arg(long)]
     pub(crate) host_only: bool,
-    /// Check all settings and rights, print all that would fail with what mends it, or what would be changed and what that costs.
-    /// Change nothing.
+    /// Check settings and privileges. Print each problem with its fix, or each change and whether it needs a restart. Change
+    /// nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Stay, and restore everything at the end (Ctrl-C).
+    /// Keep running, and restore everything on Ctrl-C.
     #[arg(long, conflicts_with = "revert_after")]
     pub(crate) until_exit: bool,
-    /// Restore everything after this time (10m), unless `pgdyno confirm` comes before.
+    /// Restore everything after this time, e.g. 10m, unless `pgdyno confirm` is run before.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) revert_after: Option<Duration>,
     /// Make the host's settings survive a reboot, by files in /etc/sysctl.d and /etc/tmpfiles.d.
     #[arg(long, conflicts_with_all = ["until_exit", "revert_after"])]
     pub(crate) persist: bool,
-    /// Agree that a server which pgdyno did not create is restarted.
+    /// Allow restarting a server that pgdyno did not create.
     #[arg(long, requires = "restart_command")]
     pub(crate) allow_restart: bool,
-    /// The command that restarts it.
+    /// Command that restarts the server.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) restart_command: Option<String>,
-    /// Agree that KNOB may lose committed data in a crash (may be given several times).
+    /// Allow KNOB, which may lose committed data in a crash. Repeatable.
     #[arg(long, value_name = "KNOB")]
     pub(crate) accept_durability_risk: Vec<String>,
     /// Print JSON.
@@ -53,12 +54,13 @@ impl ApplyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// sandbox:NAME or a connection string; all that was applied if nothing is given. With --host-only the first setting.
+    /// sandbox:NAME or a connection string [default: everything that was applied]. With --host-only there is no target: this is
+    /// the first setting.
     pub(crate) target: Option<String>,
-    /// Profiles and settings that are to be in force.
+    /// Profiles and settings to verify.
     #[arg(value_name = "PROFILE|KNOB=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// This host alone: no server is named.
+    /// This host only; do not connect to a server.
     #[arg(long, requires = "target")]
     pub(crate) host_only: bool,
     /// Print JSON.
@@ -83,7 +85,7 @@ pub(crate) struct StatusArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConfirmArgs {
-    /// Numbers from `pgdyno status`; all that wait if not given.
+    /// Numbers from `pgdyno status` [default: all that wait].
     #[arg(value_name = "NUMBER")]
     pub(crate) numbers: Vec<usize>,
 }
@@ -99,7 +101,7 @@ pub(crate) struct RevertArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// Numbers from `pgdyno status`; everything if not given.
+    /// Numbers from `pgdyno status` [default: everything].
     #[arg(value_name = "NUMBER")]
     pub(crate) numbers: Vec<usize>,
     /// Also overwrite what someone else has changed since.

@@ -1,5 +1,6 @@
 //! `pgdyno bench` and `pgdyno data` on the command line.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use pgdyno_engine::{CLIENTS_MAX, Engine, Protocol, Rate, Spacing, Warmup, duration};
 use pgdyno_workload::{Control, Dataset, Workload};
@@ -49,70 +50,68 @@ impl PlacementName {
 pub(crate) struct BenchArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
     pub(crate) target: String,
-    /// What a transaction does: empty, simple; on pgbench's data read, write, commit, select-only, simple-update, tpcb; on
-    /// oltp's point-select, range-select, update-index, update-non-index, read-only, read-write, insert, delete; tpcc and
-    /// tpcc-functions.
-    #[arg(long, short, default_value = "tpcb")]
+    /// Workload, which says what a transaction does (docs/reference/load.md).
+    #[arg(long, short, value_parser = workload_parser(), default_value = "tpcb")]
     pub(crate) workload: Workload,
-    /// A script of pgbench's to run in place of a workload; several are chosen by their weights (1 if none is given).
+    /// pgbench script to run instead of a workload; several are chosen by weight [default weight: 1]. Repeatable.
     #[arg(long = "script", short = 'f', value_name = "FILE[@WEIGHT]", conflicts_with_all = ["workload", "transaction"])]
     pub(crate) scripts: Vec<String>,
-    /// A variable that scripts find set.
+    /// Set a variable of the scripts. Repeatable.
     #[arg(long = "define", short = 'D', value_name = "NAME=VALUE", value_parser = variable, requires = "scripts")]
     pub(crate) variables: Vec<(String, String)>,
-    /// Let scripts run commands on this machine (\shell, \setshell).
+    /// Allow scripts to run commands on this machine (\shell, \setshell).
     #[arg(long, requires = "scripts")]
     pub(crate) allow_shell: bool,
-    /// How statements are put to the server: simple, extended or prepared.
+    /// Query protocol: simple, extended or prepared.
     #[arg(long, short = 'M', default_value = "prepared")]
     pub(crate) protocol: Protocol,
-    /// Transaction control: none, explicit, or pipelined in one round trip; the workload's usual one if not given.
+    /// Transaction control: none, explicit, or pipelined in one round trip [default: the workload's own].
     #[arg(long, value_name = "CONTROL")]
     pub(crate) transaction: Option<Control>,
-    /// Open loop: arrivals per second, as 5000, 1000/30s,2000/30s,4000 (steps) or 1000..20000/5m (a ramp).
+    /// Open loop: arrivals per second, e.g. 5000, 1000/30s,2000/30s,4000 (steps) or 1000..20000/5m (a ramp).
     #[arg(long, short = 'R', value_name = "RATE", value_parser = rate, conflicts_with = "think")]
     pub(crate) rate: Option<Rate>,
-    /// How arrivals of an open loop are spread.
+    /// Distribution of the arrivals of an open loop.
     #[arg(long, value_enum, default_value_t = Spread::Poisson, requires = "rate")]
     pub(crate) spacing: Spread,
-    /// Begin what is due in an open loop together, at most once in this time, as 1ms: less CPU, and more schedule lag.
+    /// Start all due transactions of an open loop together, at most once per interval, e.g. 1ms: less CPU, more schedule lag.
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration, requires = "rate")]
     pub(crate) batch: Duration,
-    /// Pause of a client between two transactions of a closed loop.
+    /// Think time of a client between two transactions of a closed loop, e.g. 10ms.
     #[arg(long, default_value = "0s", value_parser = duration)]
     pub(crate) think: Duration,
-    /// A new connection for each transaction, its making part of the response time; a thread per client.
+    /// Reconnect for each transaction; connecting is part of the response time. Uses a thread per client.
     #[arg(long, short = 'C', conflicts_with = "threads")]
     pub(crate) connect: bool,
-    /// Let tpcc's clients type and think, each at a warehouse of its own, as the specification has it.
+    /// Use TPC-C's keying and think times, with one home warehouse per client.
     #[arg(long, conflicts_with_all = ["rate", "think"])]
     pub(crate) paced: bool,
-    /// Count responses that take longer as late; what is within is the goodput.
+    /// Count slower responses as late, e.g. 20ms; responses within the limit are the goodput.
     #[arg(long, short = 'L', value_name = "TIME", value_parser = duration)]
     pub(crate) latency_limit: Option<Duration>,
-    /// How bytes are moved: auto, io-uring, epoll or blocking (one client per thread).
+    /// I/O method of the clients: auto, io-uring, epoll or blocking (one client per thread).
     #[arg(long, default_value = "auto")]
     pub(crate) engine: Engine,
-    /// Simulated sessions, each with a connection of its own; several numbers, as 1,2,5,10, are a ladder.
+    /// Number of clients, each with its own connection. A list, e.g. 1,2,5,10, runs one load for each.
     #[arg(long, short, default_value = "8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
     pub(crate) clients: Vec<u32>,
-    /// Threads of the load; half of the CPUs if not given.
+    /// Threads of the load [default: half of the CPUs].
     #[arg(long, short = 'j')]
     pub(crate) threads: Option<u32>,
-    /// Measured time, as 30s or 5m.
+    /// Measured time, e.g. 30s or 5m.
     #[arg(long, short, default_value = "10s", value_parser = duration)]
     pub(crate) duration: Duration,
     /// Transactions of each client, instead of a time.
     #[arg(long, short = 't', value_name = "N", conflicts_with = "duration")]
     pub(crate) transactions: Option<u64>,
-    /// Tries of a transaction that fails with a serialization failure or a deadlock.
+    /// Attempts at most of a transaction that fails with a serialization failure or a deadlock.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) max_tries: u32,
-    /// Largest share of failed transactions, as 1% or 0.5%; above it the exit code is 3.
+    /// Maximum share of failed transactions, e.g. 0.5%; above it the exit code is 3.
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
     pub(crate) max_failed: f64,
-    /// Full load before measuring: a time, or auto (until the throughput has settled, a minute at most); none before a
-    /// number of transactions.
+    /// Full load before measuring: a time, or auto (until the throughput has settled, a minute at most). No warm-up with
+    /// --transactions.
     #[arg(long, default_value = "2s", value_parser = warmup)]
     pub(crate) warmup: Warmup,
     /// Which CPUs a sandbox's server and the load run on.
@@ -121,8 +120,8 @@ pub(crate) struct BenchArgs {
     /// Seed of the random keys.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Store the result as an experiment without treatments, for `list`, `show`, `compare`, `export`, `capacity` and `serve`: in STORE
-    /// (a file, or postgres://user@host/database), or in the usual store.
+    /// Store the result, for `list`, `show`, `compare`, `export`, `capacity` and `serve`, in STORE (a file, or
+    /// postgres://user@host/database) [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE", num_args = 0..=1, require_equals = true)]
     pub(crate) store: Option<Option<PathBuf>>,
     /// Print the result as JSON.
@@ -131,22 +130,29 @@ pub(crate) struct BenchArgs {
     /// Print a JSON object per second while it runs.
     #[arg(long)]
     pub(crate) stream: bool,
-    /// Print how long round trips of each statement took.
+    /// Print the latency of each statement.
     #[arg(long, short = 'r')]
     pub(crate) statements: bool,
     /// Write the response times of each second to FILE, in HdrHistogram's log format.
     #[arg(long, value_name = "FILE")]
     pub(crate) histogram: Option<PathBuf>,
-    /// No line per second, on a terminal either.
+    /// Do not print progress.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
+/// The workloads by their names, which the help lists.
+fn workload_parser() -> impl TypedValueParser<Value = Workload> {
+    PossibleValuesParser::new(Workload::ALL.map(Workload::name)).try_map(|name| name.parse::<Workload>())
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
-    /// Create the tables of a data set afresh and fill them by COPY.
+    /// Create the tables of a data set and fill them by COPY.
+    #[command(after_help = "Example: pgdyno data create sandbox:main tpcc --scale 10")]
     Create(CreateDataArgs),
-    /// Whether the data of a set is whole: the conditions that hold whatever ran on it. Exit code 3 where one does not.
+    /// Check that a data set is consistent, whatever load has run on it. Exit code 3 if not.
+    #[command(after_help = "Example: pgdyno data check sandbox:main tpcc")]
     Check {
         /// sandbox:NAME or a connection string.
         target: String,
@@ -158,6 +164,7 @@ pub(crate) enum DataCommand {
         json: bool,
     },
     /// Drop the tables of a data set.
+    #[command(after_help = "Example: pgdyno data drop sandbox:main tpcc")]
     Drop {
         /// sandbox:NAME or a connection string.
         target: String,
@@ -174,19 +181,19 @@ pub(crate) struct CreateDataArgs {
     /// pgbench, oltp (sysbench's tables) or tpcc.
     #[arg(default_value = "pgbench")]
     pub(crate) dataset: Dataset,
-    /// Units of 100,000 accounts (15 MB) or of 100,000 rows per table (23 MB); warehouses (100 MB) for tpcc.
+    /// Scale factor: pgbench 100,000 accounts (15 MB) each, oltp 100,000 rows per table (23 MB), tpcc warehouses (100 MB).
     #[arg(long, short)]
     pub(crate) scale: u32,
-    /// Tables of oltp.
+    /// Number of tables, for oltp.
     #[arg(long, default_value_t = 1)]
     pub(crate) tables: u32,
-    /// Connections that rows are sent over; as many as there are CPUs if not given.
+    /// Connections that send rows [default: the number of CPUs].
     #[arg(long, short = 'j')]
     pub(crate) threads: Option<u32>,
     /// Seed of the random values.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Replace tables that are there.
+    /// Replace existing tables.
     #[arg(long)]
     pub(crate) replace: bool,
 }
@@ -213,7 +220,7 @@ fn share(text: &str) -> Result<f64, String> {
     percent
         .filter(|percent| (0.0..=100.0).contains(percent))
         .map(|percent: f64| percent / 100.0)
-        .ok_or_else(|| "expected a share from 0% to 100%, as 1% or 0.5%".to_owned())
+        .ok_or_else(|| "expected a share from 0% to 100%, e.g. 1% or 0.5%".to_owned())
 }
 
 /// A script's variable and its value, as it is.
@@ -226,5 +233,5 @@ fn variable(text: &str) -> Result<(String, String), String> {
     text.split_once('=')
         .filter(|(name, _)| !name.is_empty() && named(name))
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .ok_or_else(|| "expected NAME=VALUE, as scale=100".to_owned())
+        .ok_or_else(|| "expected NAME=VALUE, e.g. scale=100".to_owned())
 }

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
-    /// Reference, which B is compared with: 3 (an experiment), 3:memory (its treatment), 3/12 (its trial), last, last:memory.
+    /// Reference: 3 (an experiment), 3:memory (its treatment), 3/12 (its trial), last, last:memory.
     pub(crate) a: Reference,
-    /// What is compared with A, named in the same way.
+    /// Experiment, treatment or trial that is compared with A.
     pub(crate) b: Reference,
-    /// A figure to compare, as tps, p99_ms, wal_bytes_per_tx (may be given several times).
+    /// Figure to compare, e.g. tps, p99_ms, wal_bytes_per_tx. Repeatable.
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
-    /// Fail if a figure is worse than a limit, as 'tps worse than 2%'; also better than, differs by (may be given several times).
-    /// Exit code 0 if the whole 95 % interval keeps the limit, 3 if all of it is beyond, 5 if it contains the limit.
+    /// Fail if a figure is worse than a limit, e.g. 'tps worse than 2%'; also "better than" and "differs by". Exit code 0 if the 95 %
+    /// interval is within the limit, 3 if it is entirely outside, 5 if it includes the limit. Repeatable.
     #[arg(long, value_name = "GATE")]
     pub(crate) fail_if: Vec<Gate>,
     /// Exit code 3 instead of 5 if a gate is undecided.
@@ -25,28 +25,28 @@ pub(crate) struct CompareArgs {
     /// Exit code 0 instead of 5 if a gate is undecided.
     #[arg(long, requires = "fail_if")]
     pub(crate) allow_undecided: bool,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
-    /// The store that B is in, where it is another one.
+    /// Store of B [default: the store of A].
     #[arg(long, value_name = "STORE")]
     pub(crate) store_b: Option<PathBuf>,
     /// Print JSON (docs/how-to/compare.md).
     #[arg(long, conflicts_with = "md")]
     pub(crate) json: bool,
-    /// Print Markdown, for a comment on a change.
+    /// Print Markdown, e.g. for a pull request comment.
     #[arg(long)]
     pub(crate) md: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CapacityArgs {
-    /// Number of the experiment, or last; the newest with CPUs or clients as a factor if not given.
+    /// Number of the experiment, or last [default: the newest that varies CPUs or clients].
     pub(crate) experiment: Option<Reference>,
-    /// Wanted throughput, transactions per second.
+    /// Throughput that is needed, transactions per second.
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) tps: f64,
-    /// Numbers of clients with a longer 99th percentile of response time do not count.
+    /// Ignore numbers of clients whose p99 response time is longer, e.g. 20ms.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) p99: Option<Duration>,
     /// Price of one CPU for an hour, in any currency.
@@ -55,7 +55,7 @@ pub(crate) struct CapacityArgs {
     /// Price of the whole host for an hour.
     #[arg(long, value_name = "PRICE", value_parser = positive)]
     pub(crate) price_per_host_hour: Option<f64>,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON (docs/how-to/capacity.md).
@@ -65,9 +65,9 @@ pub(crate) struct CapacityArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Number of the experiment; the newest if not given, or with last.
+    /// Number of the experiment, or last [default: the newest].
     pub(crate) experiment: Option<Reference>,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
     /// Print JSON.

@@ -6,38 +6,42 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProfileCommand {
-    /// Those that are shipped.
+    /// List the shipped profiles.
+    #[command(after_help = "Example: pgdyno profile list")]
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Its settings with their reasons, as they are written.
+    /// Show a profile's settings and the reason for each.
+    #[command(after_help = "Example: pgdyno profile show oltp")]
     Show {
-        /// Name of a shipped one, or a file (a path with / or .toml in it).
+        /// Name of a shipped profile, or a file (a path with / or .toml in it).
         profile: String,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what it would change on a target, and what it skips and why. Read-only.
+    /// Show what a profile would change on a target, and what it skips and why. Read-only.
+    #[command(after_help = "Example: pgdyno profile diff oltp sandbox:main")]
     Diff(DiffArgs),
-    /// Write it for another program, worked out for a target.
+    /// Export a profile, computed for a target, in the format of another program.
+    #[command(after_help = "Example: pgdyno profile export oltp sandbox:main --as tuned -o oltp.conf")]
     Export(ExportArgs),
 }
 
 /// A profile and whom it is for.
 #[derive(Debug, Args)]
 pub(crate) struct ForArgs {
-    /// Name of a shipped one, or a file (a path with / or .toml in it).
+    /// Name of a shipped profile, or a file (a path with / or .toml in it).
     pub(crate) profile: String,
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
     #[arg(required_unless_present = "host_only")]
     pub(crate) target: Option<String>,
-    /// This host, without a server.
+    /// This host only; do not connect to a server.
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
-    /// A fact that cannot be read, or is to be another, as available.memory_bytes=64GB (may be given several times).
+    /// Set a fact that cannot be read, or replace one, e.g. available.memory_bytes=64GB. Repeatable.
     #[arg(long, value_name = "FACT=VALUE", value_parser = super::assignment)]
     pub(crate) given: Vec<(String, String)>,
 }
@@ -84,10 +88,10 @@ impl ExportFormat {
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     pub(crate) of: ForArgs,
-    /// The format (docs/how-to/profiles.md lists what each can hold).
+    /// Format (docs/how-to/profiles.md lists what each can hold).
     #[arg(long = "as", value_enum)]
     pub(crate) format: ExportFormat,
-    /// A file, or a directory that it is written below by its usual name; standard output if not given.
+    /// File, or a directory for a file of the usual name [default: standard output].
     #[arg(long, short, value_name = "FILE|DIR")]
     pub(crate) output: Option<PathBuf>,
 }

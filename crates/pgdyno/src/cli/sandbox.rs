@@ -8,39 +8,45 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {
-    /// Make a private server and start it.
+    /// Create a private server and start it.
+    #[command(after_help = "Example: pgdyno sandbox create main --version 17 --memory 1G --cpus 1.5")]
     Create(Box<CreateArgs>),
-    /// Start one that is stopped or crashed.
+    /// Start a stopped or crashed private server.
+    #[command(after_help = "Example: pgdyno sandbox start main")]
     Start {
-        /// Its name.
+        /// Name of the server.
         name: String,
     },
-    /// Stop one.
+    /// Stop a private server.
+    #[command(after_help = "Example: pgdyno sandbox stop main")]
     Stop {
-        /// Its name.
+        /// Name of the server.
         name: String,
     },
-    /// Stop and start one.
+    /// Restart a private server.
+    #[command(after_help = "Example: pgdyno sandbox restart main")]
     Restart {
-        /// Its name.
+        /// Name of the server.
         name: String,
     },
-    /// All of them: state, version, port, size.
+    /// List private servers with state, version, port and size.
+    #[command(after_help = "Example: pgdyno sandbox list")]
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Stop one and remove it with its data.
+    /// Destroy a private server and its data.
+    #[command(after_help = "Example: pgdyno sandbox destroy main")]
     Destroy {
-        /// Its name; there is no default.
+        /// Name of the server; there is no default.
         name: String,
     },
 }
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CreateArgs {
-    /// Its name.
+    /// Name of the server.
     #[arg(default_value = "main")]
     pub(crate) name: String,
     /// Major version, 14 to 18.
@@ -52,37 +58,37 @@ pub(crate) struct CreateArgs {
     /// Data directory: new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// WAL directory, elsewhere: new or empty.
+    /// WAL directory: new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) wal: Option<PathBuf>,
-    /// A file system of its own for the data: tmpfs:2G, ext4:4G, xfs:4G or btrfs:4G (as root).
+    /// Separate file system for the data: tmpfs:2G, ext4:4G, xfs:4G or btrfs:4G (as root).
     #[arg(long, value_name = "KIND:SIZE", value_parser = FileSystemPlan::named, conflicts_with = "data")]
     pub(crate) filesystem: Option<FileSystemPlan>,
-    /// A file system of its own for the WAL.
+    /// Separate file system for the WAL.
     #[arg(long, value_name = "KIND:SIZE", value_parser = FileSystemPlan::named, conflicts_with = "wal")]
     pub(crate) wal_filesystem: Option<FileSystemPlan>,
-    /// Where images of file systems lie, if not in the sandbox's directory: on another disk, say.
+    /// Directory of the images of file systems [default: the sandbox's directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) image_directory: Option<PathBuf>,
-    /// A network of its own for the server, joined to this machine by a link with this MTU: mtu:1500, mtu:9000 (as root).
+    /// Separate network for the server, with a link of this MTU to the host: mtu:1500, mtu:9000 (as root).
     #[arg(long, value_name = "mtu:BYTES", value_parser = NetworkPlan::named)]
     pub(crate) network: Option<NetworkPlan>,
-    /// Port on 127.0.0.1, or of its own network; a free one if not given.
+    /// Port on 127.0.0.1, or in its own network [default: a free one].
     #[arg(long)]
     pub(crate) port: Option<u16>,
-    /// CPUs' worth of time, as 1.5.
+    /// CPU limit, e.g. 1.5 [default: none].
     #[arg(long, value_parser = cpus)]
     pub(crate) cpus: Option<f64>,
-    /// Memory with its page cache, as 1G.
+    /// Memory limit, page cache included, e.g. 1G [default: none].
     #[arg(long, value_parser = size_bytes)]
     pub(crate) memory: Option<u64>,
-    /// Reads per second, and as many writes.
+    /// Limit of reads per second, and of writes per second [default: none].
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) iops: Option<u64>,
-    /// Bytes per second read, and as many written, as 125M.
+    /// Limit of bytes read per second, and of bytes written per second, e.g. 125M [default: none].
     #[arg(long, value_parser = size_bytes)]
     pub(crate) bandwidth: Option<u64>,
-    /// A line for postgresql.conf, as max_connections=300 (may be given several times).
+    /// Parameter for postgresql.conf, e.g. max_connections=300. Repeatable.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) settings: Vec<(String, String)>,
 }

@@ -6,20 +6,19 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Where to listen, as 127.0.0.1:7432 or [::1]:7432; port 0 for a free one. 127.0.0.1:7432 if not given, or a free port
-    /// where that one is taken.
+    /// Address to listen at, e.g. [::1]:7432; port 0 for a free one [default: 127.0.0.1:7432, or a free port if it is taken].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Agree to an address that other machines reach. What is sent is not encrypted (docs/how-to/serve.md).
+    /// Allow an address that other machines can reach. Traffic is not encrypted (docs/how-to/serve.md).
     #[arg(long)]
     pub(crate) beyond_loopback: bool,
-    /// Keep the token in this file, for links and programs that outlive a start; made if it is not there.
+    /// Keep the token in FILE, so that links keep working after a restart; created if it does not exist.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// A name by which browsers reach it, of this machine or of a reverse proxy (may be given several times).
+    /// Host name by which browsers reach the server, e.g. of a reverse proxy. Repeatable.
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) allow_host: Vec<String>,
-    /// File of the store of results.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "FILE")]
     pub(crate) store: Option<PathBuf>,
 }

@@ -12,19 +12,19 @@ const DAY_S: f64 = 86_400.0;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Those with this tag (may be given several times, for all of them).
+    /// Only experiments with this tag. Repeatable: with all of them.
     #[arg(long, value_name = "WORD")]
     pub(crate) tag: Vec<String>,
-    /// Those with this in their name.
+    /// Only experiments whose name contains PART.
     #[arg(long, value_name = "PART")]
     pub(crate) name: Option<String>,
-    /// Those that are running, killed, finished or interrupted.
+    /// Only experiments that are running, killed, finished or interrupted.
     #[arg(long, value_parser = life)]
     pub(crate) status: Option<Life>,
-    /// Those begun on this day or later, as 2026-11-01; or at this instant, as 2026-11-01T08:00:00Z.
+    /// Only experiments that began on this day or later, e.g. 2026-11-01, or 2026-11-01T08:00:00Z.
     #[arg(long, value_name = "DAY", value_parser = since)]
     pub(crate) since: Option<u64>,
-    /// Those with this in their question, name, target or a note.
+    /// Only experiments whose question, name, target or notes contain TEXT.
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
     #[command(flatten)]
@@ -35,25 +35,27 @@ pub(crate) struct ListArgs {
 pub(crate) struct TagArgs {
     /// Number of the experiment.
     pub(crate) id: i64,
-    /// What to do; without it the tags are shown.
+    /// Add or remove tags [default: show them].
     #[command(subcommand)]
     pub(crate) does: Option<TagDoes>,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE", global = true)]
     pub(crate) store: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TagDoes {
-    /// Add tags: words of letters, digits, dots, dashes and underscores, 40 characters at most.
+    /// Add tags: letters, digits, dots, dashes and underscores, 40 characters at most.
+    #[command(after_help = "Example: pgdyno tag 3 add nightly")]
     Add {
-        /// The words.
+        /// The tags.
         #[arg(required = true)]
         words: Vec<String>,
     },
     /// Remove tags.
+    #[command(after_help = "Example: pgdyno tag 3 remove nightly")]
     Remove {
-        /// The words.
+        /// The tags.
         #[arg(required = true)]
         words: Vec<String>,
     },
@@ -63,12 +65,12 @@ pub(crate) enum TagDoes {
 pub(crate) struct NoteArgs {
     /// Number of the experiment.
     pub(crate) id: i64,
-    /// What to add, 10,000 characters at most; without it the notes are shown with their numbers.
+    /// Note to add, 10,000 characters at most [default: show the notes with their numbers].
     pub(crate) text: Option<String>,
     /// Remove the note of this number.
     #[arg(long, value_name = "N", conflicts_with = "text")]
     pub(crate) remove: Option<i64>,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
@@ -77,19 +79,19 @@ pub(crate) struct NoteArgs {
 #[derive(Debug, Args)]
 #[group(id = "rule", required = true, multiple = true, args = ["keep", "older_than", "status"])]
 pub(crate) struct PruneArgs {
-    /// Keep the newest N.
+    /// Keep the newest N experiments.
     #[arg(long, value_name = "N")]
     pub(crate) keep: Option<usize>,
-    /// Remove those begun longer ago, as 90d, 12w or 36h.
+    /// Remove experiments that began longer ago, e.g. 90d, 12w or 36h.
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
-    /// Remove those that are finished, interrupted or killed. One that a process runs stays.
+    /// Remove experiments that are finished, interrupted or killed. Running ones are never removed.
     #[arg(long, value_parser = life)]
     pub(crate) status: Option<Life>,
-    /// Keep those with this tag, and no others for their tags (may be given several times); without it any tag keeps.
+    /// Keep experiments with this tag [default: keep those with any tag]. Repeatable.
     #[arg(long, value_name = "WORD")]
     pub(crate) tag_kept: Vec<String>,
-    /// Say what would be removed, and remove nothing.
+    /// Print what would be removed; remove nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -98,7 +100,7 @@ pub(crate) struct PruneArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// The other store, of this schema or an older one: a file, or postgres://user@host/database; it is not changed.
+    /// Store to import from, of this schema or an older one: a file, or postgres://user@host/database. It is not changed.
     pub(crate) other: PathBuf,
     #[command(flatten)]
     pub(crate) store: super::StoreArgs,
@@ -106,7 +108,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckStoreArgs {
-    /// The store: a file, or postgres://user@host/database; the usual one if not given.
+    /// Store to verify: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     pub(crate) file: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -130,25 +132,25 @@ pub(crate) enum SaveFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct SaveArgs {
-    /// Number of the experiment; several for otava and parquet.
+    /// Number of the experiment; otava and parquet take several.
     #[arg(required_unless_present = "name")]
     pub(crate) id: Vec<i64>,
-    /// All experiments of this name in place of numbers, for otava and parquet: the nights of one experiment.
+    /// Instead of numbers, all experiments of this name, for otava and parquet.
     #[arg(long, conflicts_with = "id")]
     pub(crate) name: Option<String>,
-    /// The format (docs/reference/store.md).
+    /// Format (docs/reference/store.md).
     #[arg(long, short, value_enum)]
     pub(crate) format: SaveFormat,
-    /// The series in place of the trials, for csv and parquet.
+    /// Export the series instead of the trials, for csv and parquet.
     #[arg(long)]
     pub(crate) series: bool,
-    /// The treatment, for otava; the first one of each experiment if not given.
+    /// Treatment, for otava [default: the first one of each experiment].
     #[arg(long, value_name = "NAME")]
     pub(crate) treatment: Option<String>,
-    /// File to write; standard output if not given, or with -.
+    /// File to write, - for standard output [default: -].
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The store of results: a file, or postgres://user@host/database.
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<PathBuf>,
 }
@@ -163,7 +165,7 @@ fn age(text: &str) -> Result<Duration, String> {
     found
         .filter(|seconds| (0.0..=AGE_DAYS_MAX * DAY_S).contains(seconds))
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| "expected an age, as 90d, 12w or 36h".to_owned())
+        .ok_or_else(|| "expected an age, e.g. 90d, 12w or 36h".to_owned())
 }
 
 #[cfg(test)]

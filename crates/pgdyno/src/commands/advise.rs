@@ -109,7 +109,7 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
     }
     if let Some(file) = &args.experiment {
         let steps = experiment::write(&page, &found, file)?;
-        tell!(
+        err!(
             "{}: an experiment with {steps} steps; pgdyno run {0} proves them here",
             file.display()
         );
@@ -294,7 +294,7 @@ impl Page<'_> {
         format!(
             "{} rules found nothing to say; {} not advised, {} not judged{listed}",
             self.advised.silent,
-            self.advised.set_aside.len(),
+            self.advised.skipped.len(),
             self.advised.not_judged.len(),
         )
     }

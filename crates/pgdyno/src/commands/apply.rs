@@ -16,7 +16,7 @@ use crate::show;
 use crate::target::{self, Held};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, Changer, ConsentError, Keep, Kind, Patience, PutBack, Reader, Restart, Restorer, SYSCTL_FILE,
+    Applied, Changer, ConsentError, Keep, Kind, Patience, Reader, Restart, Restored, Restorer, SYSCTL_FILE,
     Setting, TMPFILES_FILE, Target,
 };
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     troubles.extend(consent(context, args, applied)?);
     refused(troubles)?;
     if settings.is_empty() {
-        tell!("nothing to do: all of it is so already, or cannot be applied here");
+        err!("nothing to do: all of it is so already, or cannot be applied here");
         return Ok(exit::FINE);
     }
     if args.dry_run {
@@ -57,7 +57,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
         let (target, guard) = held.parts();
         (Some(target), guard)
     });
-    let mut on_wait = |holder: &str| tell!("waiting for {holder}");
+    let mut on_wait = |holder: &str| err!("waiting for {holder}");
     let mut patience = Patience {
         limit: PATIENCE,
         on_wait: Some(&mut on_wait),
@@ -94,7 +94,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     let applied = match change(&mut changer, context, &settings, args) {
         Ok(applied) => applied,
         Err(error) => {
-            let back = put_back(context, changer)?;
+            let back = restore(context, changer)?;
             return Err(match restore::check(&back) {
                 Ok(()) => error.context("everything was restored"),
                 Err(left) => error.context(left.to_string()),
@@ -102,8 +102,8 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
         }
     };
     if stop.load(Ordering::Relaxed) {
-        let back = put_back(context, changer)?;
-        tell_page!("{}", show::put_back(&back));
+        let back = restore(context, changer)?;
+        err_page!("{}", show::restored(&back));
         restore::check(&back)?;
         fail!("stopped before the end; everything was restored");
     }
@@ -111,10 +111,10 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     let code = if took { exit::FINE } else { exit::NOT_HELD };
     if args.until_exit {
         print(&applied, &name, args.json, None)?;
-        tell!("in force until this ends (Ctrl-C)");
+        err!("in force until this ends (Ctrl-C)");
         wait(&stop);
-        let back = put_back(context, changer)?;
-        tell_page!("{}", show::put_back(&back));
+        let back = restore(context, changer)?;
+        err_page!("{}", show::restored(&back));
         restore::check(&back)?;
         return Ok(code);
     }
@@ -133,7 +133,7 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
         return Err(error.context("nobody would restore it in time, so it was restored at once"));
     }
     print(&applied, &name, args.json, until)?;
-    tell!(
+    err!(
         "\n{}",
         match args.revert_after {
             Some(after) => format!(
@@ -165,18 +165,18 @@ fn change(
         ] {
             if let Some(content) = content {
                 changer.write_own_file(path, &content)?;
-                tell!("survives a reboot by {path}");
+                err!("survives a reboot by {path}");
             }
         }
         for (knob, how) in &persisted.not {
-            tell!("{knob} does not survive a reboot; for that: {how}");
+            err!("{knob} does not survive a reboot; for that: {how}");
         }
     }
     Ok(applied)
 }
 
-fn put_back(context: &Context, changer: Changer<'_>) -> Result<Vec<PutBack>> {
-    Ok(changer.put_back(&Restorer {
+fn restore(context: &Context, changer: Changer<'_>) -> Result<Vec<Restored>> {
+    Ok(changer.restore(&Restorer {
         host: &context.host,
         catalogue: &context.catalogue,
         environment: &variable,
@@ -287,7 +287,7 @@ fn dry_run(reader: &Reader<'_>, settings: &[Setting], as_json: bool) -> Result<u
         "{}",
         show::table(&["knob", "now", "would be", "costs", "risk"], &[], rows)
     );
-    tell!("\nnothing was changed");
+    err!("\nnothing was changed");
     Ok(exit::FINE)
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
     for mut plan in plans {
         plan.drive.cpus = server.placement.bound();
         if args.clients.len() > 1 {
-            tell!(
+            err!(
                 "{} client{}",
                 plan.drive.clients,
                 if plan.drive.clients == 1 { "" } else { "s" }
@@ -150,7 +150,7 @@ fn print(args: &BenchArgs, done: &[Driven], server: &words::ServerWords<'_>, id:
             put_page!("{}", show::table(&names, &right, rows.collect()));
             for Driven { plan, measurement } in done {
                 if let Some(share) = words::fails_too_often(measurement, args.max_failed) {
-                    tell!("{} clients: {share}", plan.drive.clients);
+                    err!("{} clients: {share}", plan.drive.clients);
                 }
             }
         }
@@ -190,7 +190,7 @@ fn watch(
     let show = |second: &Second| {
         let second = second.figures();
         if lines {
-            tell!("{}", words::line(&second, plan));
+            err!("{}", words::line(&second, plan));
         }
         if args.stream {
             put_page!("{}", words::second_json(&second));

@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, args: &CompareArgs) -> Result<u8> {
     }
     let is_undecided = judged.iter().any(|judged| judged.outcome == Outcome::NotDecided);
     if is_undecided && !args.strict && !args.allow_undecided {
-        output::tell_styled(&Styled::beginning(
+        output::err_styled(&Styled::beginning(
             Style::Hint,
             "hint:",
             format_args!(
@@ -171,10 +171,10 @@ fn notes(pair: &Pair) -> Vec<String> {
         if let Some(why) = row.why_no_interval {
             notes.push(format!("{}: {why}", row.metric));
         }
-        if row.left_out > 0 {
+        if row.excluded > 0 {
             notes.push(format!(
                 "{}: {} disturbed trials are excluded as outliers",
-                row.metric, row.left_out
+                row.metric, row.excluded
             ));
         }
     }

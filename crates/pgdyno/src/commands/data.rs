@@ -76,7 +76,7 @@ fn create(context: &Context, args: &CreateDataArgs) -> Result<()> {
     bar.done();
     created?;
     let all_s = begun.elapsed().as_secs_f64();
-    tell!(
+    err!(
         "{conninfo} holds data of {wanted}: {rows} rows in {rows_s:.2} s, {all_s:.2} s with keys and statistics"
     );
     Ok(())

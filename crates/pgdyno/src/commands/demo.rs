@@ -41,18 +41,18 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
     let mut store = context.store(args.store.as_deref())?;
     restore::before(context, None)?;
     if context.sandboxes().join(NAME).exists() {
-        tell!("removing the private server of an earlier demo");
+        err!("removing the private server of an earlier demo");
         sandbox::destroy(context, NAME)?;
     }
     if root {
-        tell!(
+        err!(
             "making a private PostgreSQL with the limits of a small cloud machine: 1 GB, 3,000 IOPS, 125 MB/s"
         );
     } else {
-        tell!("creating a private PostgreSQL; without root it has no limits, and kernel knobs are skipped");
+        err!("creating a private PostgreSQL; without root it has no limits, and kernel knobs are skipped");
     }
     let sandbox = sandboxes::create(context, &create_args(args, root))?;
-    tell!("PostgreSQL {} runs; creating data", sandbox.record().version);
+    err!("PostgreSQL {} runs; creating data", sandbox.record().version);
     let held = target::of_sandbox(context, NAME, "demo")?;
     let repeat = vec!["pgdyno demo".to_owned()];
     let summary = experiment::start(
@@ -73,9 +73,9 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
     let finished = matches!(ended, Ok(exit::FINE));
     if finished && !args.keep {
         sandbox::destroy(context, NAME)?;
-        tell!("the private server is removed; --keep would have kept it");
+        err!("the private server is removed; --keep would have kept it");
     } else {
-        tell!("the private server is kept: sandbox:{NAME}; `pgdyno sandbox destroy {NAME}` removes it");
+        err!("the private server is kept: sandbox:{NAME}; `pgdyno sandbox destroy {NAME}` removes it");
     }
     ended
 }

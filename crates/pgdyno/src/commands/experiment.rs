@@ -237,21 +237,21 @@ pub(crate) fn finish(
     }
     if let Some(path) = report_file {
         commands::report::write_html(store, &report, path)?;
-        tell!("report: {}", absolute(path).display());
+        err!("report: {}", absolute(path).display());
     }
     if summary.all_s > 0.0 {
         let share = summary.own_s / summary.all_s * 100.0;
-        tell!(
+        err!(
             "storing and deciding took {:.1} s of {} ({share:.2} %)",
             summary.own_s,
             show::time(summary.all_s)
         );
     }
-    if !summary.put_back.is_empty() {
-        tell_page!("\nrestored:\n{}", show::put_back(&summary.put_back));
+    if !summary.restored.is_empty() {
+        err_page!("\nrestored:\n{}", show::restored(&summary.restored));
     }
-    restore::check(&summary.put_back)?;
-    restore::check_objects(&summary.put_back)?;
+    restore::check(&summary.restored)?;
+    restore::check_objects(&summary.restored)?;
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
     if none_finished && summary.status == ExperimentStatus::Finished {
         fail!("no trial finished; the report shows why");
@@ -264,7 +264,7 @@ pub(crate) fn finish(
         } else {
             " --store ...".to_owned()
         };
-        tell!("stopped; what is finished is kept. `pgdyno resume {id}{named}` goes on");
+        err!("stopped; what is finished is kept. `pgdyno resume {id}{named}` goes on");
         return Ok(exit::FAILED);
     }
     Ok(exit::FINE)

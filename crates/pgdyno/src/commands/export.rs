@@ -66,7 +66,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
             let failed = || format!("{} could not be written", path.display());
             let file = output::private_file(path).with_context(failed)?;
             write(&mut BufWriter::new(file)).with_context(failed)?;
-            tell!("written: {}", absolute(path).display());
+            err!("written: {}", absolute(path).display());
         }
         None => {
             let mut out = BufWriter::new(UntilClosed::over(match args.format {

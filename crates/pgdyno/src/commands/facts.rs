@@ -65,7 +65,7 @@ pub(super) fn find(
         (None, Some(target)) => of_target(context, target)?,
         // Nobody was named: a host without a server is fine.
         (None, None) => of_target(context, "").unwrap_or_else(|error| {
-            tell!("the host alone is read: {error}");
+            err!("the host alone is read: {error}");
             of_host(&context.host)
         }),
     })

@@ -19,14 +19,14 @@ pub(crate) fn tag(context: &Context, args: &TagArgs) -> Result<u8> {
         Some(TagDoes::Add { words }) => {
             for word in words {
                 if !store.tag(args.id, word)? {
-                    tell!("experiment {} has the tag {word} already", args.id);
+                    err!("experiment {} has the tag {word} already", args.id);
                 }
             }
         }
         Some(TagDoes::Remove { words }) => {
             for word in words {
                 if !store.untag(args.id, word)? {
-                    tell!("experiment {} has no tag {word:?}", args.id);
+                    err!("experiment {} has no tag {word:?}", args.id);
                 }
             }
         }

@@ -25,8 +25,8 @@ pub(crate) fn run(context: &Context, args: &ListArgs) -> Result<u8> {
     }
     let path = store.place();
     match (found.is_empty(), filter == Filter::default()) {
-        (true, true) => tell!("no experiments in {path}; `pgdyno demo` makes one"),
-        (true, false) => tell!("no such experiment in {path}; `pgdyno list` shows all"),
+        (true, true) => err!("no experiments in {path}; `pgdyno demo` makes one"),
+        (true, false) => err!("no such experiment in {path}; `pgdyno list` shows all"),
         (false, _) => put_page!("{}", table(&found)),
     }
     Ok(exit::FINE)

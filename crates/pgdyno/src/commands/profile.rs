@@ -101,11 +101,11 @@ fn write(context: &Context, args: &ExportArgs) -> Result<u8> {
         Some(output) => {
             let path = path_of(output, &exported);
             save(&path, &exported.text)?;
-            tell!("{}", path.display());
+            err!("{}", path.display());
         }
     }
     if !exported.not_carried.is_empty() {
-        tell!(
+        err!(
             "this format cannot hold {} of {} settings: they are comments in it",
             exported.not_carried.len(),
             resolved.settings.len()
@@ -266,8 +266,8 @@ pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> Resu
 pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> Result<Vec<Setting>> {
     let looked = look(context, Some(target))?;
     let resolved = resolve(context, &looked, name)?;
-    for left in &resolved.left_out {
-        tell!("{name}: {} is skipped: {}", left.knob, left.because);
+    for left in &resolved.skipped {
+        err!("{name}: {} is skipped: {}", left.knob, left.because);
     }
     Ok(resolved.to_apply())
 }

@@ -8,7 +8,7 @@ use crate::failure::{InContext as _, Result, Usage};
 use crate::output;
 use crate::paths::absolute;
 use pgdyno_record::{ExperimentStatus, StoredExperiment};
-use pgdyno_report::{Report, Scope, csv, html, html_with, mark_metrics, markdown, pack};
+use pgdyno_report::{Report, Scope, html, html_with, mark_metrics, pack};
 use pgdyno_store::{Store, StoreError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) fn of_stored(
 ) -> Result<Report, StoreError> {
     let mut report = pgdyno_report::build(stored, GENERATOR, now_unix_ms());
     if stored.status == ExperimentStatus::Running {
-        report.tell_life(store.pulse(stored.id)?.life);
+        report.set_life(store.pulse(stored.id)?.life);
     }
     let trials: Vec<i64> = stored.trials.iter().map(|(trial, _)| *trial).collect();
     for (trial, series) in trials.iter().zip(store.series_named(&trials, &mark_metrics())?) {
@@ -94,9 +94,16 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> Result<u8> {
     let report = of_stored(context, &store, &stored)?;
     let text = match args.format {
         Format::Html => page(&store, &stored, report, &args.trials)?,
-        Format::Md => output::clean(&markdown(&report)).into_owned(),
-        Format::Json => serde_json::to_string_pretty(&report)? + "\n",
-        Format::Csv => csv(&report),
+        Format::Text(format) => format.render(&report)?,
+    };
+    // A page and a table are data, byte by byte; the others may be read in a terminal, also from a file.
+    let is_data = match args.format {
+        Format::Html => true,
+        Format::Text(format) => format.is_data(),
+    };
+    let text = match is_data {
+        true => text,
+        false => output::clean(&text).into_owned(),
     };
     let default = (args.format == Format::Html).then(|| PathBuf::from(format!("pgdyno-report-{id}.html")));
     match args
@@ -107,10 +114,9 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> Result<u8> {
     {
         Some(path) => {
             written(&path, &text)?;
-            tell!("report: {}", absolute(&path).display());
+            err!("report: {}", absolute(&path).display());
         }
-        // A page and a table are data, byte by byte.
-        None if matches!(args.format, Format::Html | Format::Csv) => {
+        None if is_data => {
             // Nobody may read on: `| head` has what it wants.
             let _ = output::data().write_all(text.as_bytes());
         }

@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result, Usage};
 use crate::sandboxes::lock_sandbox_in;
 use crate::{exit, show};
 use pgdyno_knobs::{
-    Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, PutBack,
+    Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, Restored,
     Restorer, ServerRef,
 };
 use pgdyno_sandbox::{Sandbox, State};
@@ -47,12 +47,12 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
     if args.json {
         put_page!("{}", serde_json::to_string_pretty(&left.lines)?);
     } else if !left.lines.is_empty() {
-        put_page!("{}", show::put_back(&left.lines));
+        put_page!("{}", show::restored(&left.lines));
     } else if left.held.is_empty() && left.covered.is_empty() && left.unreadable.is_empty() {
-        tell!("nothing to restore");
+        err!("nothing to restore");
     }
     if chosen.is_empty() {
-        tell_others(&listed);
+        show_others(&listed);
     }
     check_all(&mut left)?;
     check_objects(&left.lines)?;
@@ -63,10 +63,10 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
 }
 
 /// Names what other homes have changed, which is not restored.
-fn tell_others(listed: &[Listed]) {
+fn show_others(listed: &[Listed]) {
     for (at, other) in listed.iter().enumerate() {
         if let Some(home) = &other.home {
-            tell!(
+            err!(
                 "not restored: change {} belongs to another home, {home}: `pgdyno restore {}` restores it too",
                 at + 1,
                 at + 1
@@ -78,7 +78,7 @@ fn tell_others(listed: &[Listed]) {
 /// What became of the journals of earlier commands.
 pub(crate) struct Left {
     /// Knobs with what became of each.
-    pub(crate) lines: Vec<PutBack>,
+    pub(crate) lines: Vec<Restored>,
     /// Journals of commands that are alive.
     pub(crate) held: Vec<JournalError>,
     /// Journals that cannot be read.
@@ -152,7 +152,7 @@ pub(crate) fn left_behind(
                 continue;
             }
         };
-        let mut on_wait = |holder: &str| tell!("waiting for {holder}");
+        let mut on_wait = |holder: &str| err!("waiting for {holder}");
         let mut patience = Patience {
             limit: PATIENCE,
             on_wait: Some(&mut on_wait),
@@ -194,7 +194,7 @@ pub(crate) fn left_behind(
             mount(root, name);
         }
         if let Some(home) = &home {
-            tell!("restoring what another home has changed ({home})");
+            err!("restoring what another home has changed ({home})");
         }
         let lines = restorer.restore(journal)?;
         if lines.iter().any(|line| line.outcome == Outcome::Failed) {
@@ -213,7 +213,7 @@ fn mount(root: &Path, name: &str) {
     if sandbox.state() == State::Unmounted
         && let Err(error) = sandbox.mount()
     {
-        tell!("{error}");
+        err!("{error}");
     }
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
     let mut left = left_behind(context, false, mine, |_, content| {
         !content.stays_at(now_unix_ms())
     })?;
-    tell_left(&left.lines);
+    show_left(&left.lines);
     check_all(&mut left)?;
     // What a living command holds is another experiment's, unless it is about the very sandbox that the caller has.
     let about_mine = |error: &JournalError| match error {
@@ -251,11 +251,11 @@ pub(crate) fn before_destroying(context: &Context, name: &str) -> Result<()> {
         Some(name),
         |_, content| matches!(&content.purpose.server, Some(ServerRef::Sandbox { name: of, .. }) if of == name),
     )?;
-    tell_left(&left.lines);
+    show_left(&left.lines);
     for error in &left.unreadable {
-        tell!("not restored: {error}");
+        err!("not restored: {error}");
     }
-    let kernel: Vec<PutBack> = left
+    let kernel: Vec<Restored> = left
         .lines
         .into_iter()
         .filter(|line| {
@@ -297,7 +297,7 @@ pub(crate) fn check_unreadable(left: &mut Left) -> Result<()> {
     let mut errors = std::mem::take(&mut left.unreadable);
     let last = errors.remove(0);
     for error in errors {
-        tell!("error: {error}");
+        err!("error: {error}");
     }
     let hint = match &last {
         JournalError::NotTrusted { path, .. } => {
@@ -313,7 +313,7 @@ pub(crate) fn check_unreadable(left: &mut Left) -> Result<()> {
 }
 
 /// Whether every journal was whole.
-fn check_damaged(lines: &[PutBack]) -> Result<()> {
+fn check_damaged(lines: &[Restored]) -> Result<()> {
     let damaged: Vec<String> = lines
         .iter()
         .filter(|line| line.knob == DAMAGED_JOURNAL)
@@ -328,15 +328,15 @@ fn check_damaged(lines: &[PutBack]) -> Result<()> {
     )
 }
 
-fn tell_left(lines: &[PutBack]) {
+fn show_left(lines: &[Restored]) {
     if !lines.is_empty() {
-        tell!("an earlier command was killed, or its time is over; first what it had changed is restored:");
-        tell_page!("{}", show::put_back(lines));
+        err!("an earlier command was killed, or its time is over; first what it had changed is restored:");
+        err_page!("{}", show::restored(lines));
     }
 }
 
 /// Whether commands of experiments have left nothing on servers that pgdyno did not create.
-pub(crate) fn check_objects(lines: &[PutBack]) -> Result<()> {
+pub(crate) fn check_objects(lines: &[Restored]) -> Result<()> {
     let left = lines
         .iter()
         .filter(|line| line.knob == LEFT_OBJECTS && line.outcome == Outcome::Left);
@@ -350,7 +350,7 @@ pub(crate) fn check_objects(lines: &[PutBack]) -> Result<()> {
 }
 
 /// Whether everything could be restored.
-pub(crate) fn check(lines: &[PutBack]) -> Result<()> {
+pub(crate) fn check(lines: &[Restored]) -> Result<()> {
     let failed: Vec<&str> = lines
         .iter()
         .filter(|line| line.outcome == Outcome::Failed)

@@ -64,8 +64,8 @@ pub(crate) fn run(context: &Context, args: &RevertArgs) -> Result<u8> {
         let mut left = restore::left_behind(context, false, None, is_due)?;
         restore::check_unreadable(&mut left)?;
         if left.held.is_empty() {
-            tell!("{}: its time was over", args.journal.display());
-            tell_page!("{}", crate::show::put_back(&left.lines));
+            err!("{}: its time was over", args.journal.display());
+            err_page!("{}", crate::show::restored(&left.lines));
             restore::check(&left.lines)?;
             restore::check_covered(&left)?;
             return Ok(exit::FINE);

@@ -22,7 +22,7 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> Result<u8> {
             let _guard = lock_sandbox(context, &name, "sandbox start")?;
             let sandbox = Sandbox::open(&root, &name)?;
             if sandbox.state() == State::Crashed {
-                tell!("the sandbox \"{name}\" had crashed; it recovers now");
+                err!("the sandbox \"{name}\" had crashed; it recovers now");
             }
             sandbox.start()?;
             put_page!("{}", how_to_connect(&sandbox));
@@ -106,7 +106,7 @@ fn list(root: &Path, as_json: bool) -> Result<()> {
         return Ok(());
     }
     if found.is_empty() {
-        tell!("no sandboxes; `pgdyno sandbox create` makes one");
+        err!("no sandboxes; `pgdyno sandbox create` makes one");
         return Ok(());
     }
     let text = |value: &serde_json::Value| match value {

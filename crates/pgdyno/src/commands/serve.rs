@@ -55,9 +55,9 @@ impl Source for Given {
     /// The link is the only place where the token is shown.
     fn begun(&self, begun: &Begun) {
         let mut listening = begun.listening;
-        tell!("serving {}; Ctrl-C ends it", self.store);
+        err!("serving {}; Ctrl-C ends it", self.store);
         if !listening.ip().is_loopback() {
-            tell!("other machines reach it, and what is sent is not encrypted (docs/how-to/serve.md)");
+            err!("other machines reach it, and what is sent is not encrypted (docs/how-to/serve.md)");
         }
         if listening.ip().is_unspecified() {
             listening.set_ip(match listening {
@@ -66,10 +66,10 @@ impl Source for Given {
             });
         }
         if let Some(error) = &begun.store_fault {
-            tell!("{error}; until that is mended the page says so");
+            err!("{error}; until that is mended the page says so");
         }
         if !begun.has_page {
-            tell!(
+            err!(
                 "this pgdyno was built without its web page: /api/ and /metrics answer, and `make build` builds it with the page \
                  (Node is needed)"
             );

@@ -37,7 +37,7 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> Result<u8> {
         false => match store.reclaim() {
             Ok(sizes) => sizes,
             Err(error) => {
-                tell!("it is removed, but its space was not released to the file system: {error}");
+                err!("it is removed, but its space was not released to the file system: {error}");
                 None
             }
         },
@@ -51,9 +51,9 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> Result<u8> {
     }
     say(&plan, args.dry_run);
     match sizes {
-        Some((before, after)) => tell!("the store had {}, it has {} now", mega(before), mega(after)),
+        Some((before, after)) => err!("the store had {}, it has {} now", mega(before), mega(after)),
         None if in_a_server && !args.dry_run && !plan.removed.is_empty() => {
-            tell!("the server's autovacuum makes the space usable again")
+            err!("the server's autovacuum makes the space usable again")
         }
         None => {}
     }
@@ -82,7 +82,7 @@ fn say(plan: &PrunePlan, dry_run: bool) {
     let trials: u64 = plan.removed.iter().map(|r| r.trials).sum();
     let bytes: u64 = plan.removed.iter().map(|r| r.bytes).sum();
     let verb = if dry_run { "would be removed" } else { "removed" };
-    tell!(
+    err!(
         "{verb}: experiments {}, trials {trials}, {}",
         plan.removed.len(),
         mega(bytes)
@@ -94,10 +94,10 @@ fn say(plan: &PrunePlan, dry_run: bool) {
             .join(", ")
     };
     if !plan.kept_by_tag.is_empty() {
-        tell!("kept for their tags: {}", numbers(&plan.kept_by_tag));
+        err!("kept for their tags: {}", numbers(&plan.kept_by_tag));
     }
     if !plan.kept_running.is_empty() {
-        tell!("kept because they run, or may: {}", numbers(&plan.kept_running));
+        err!("kept because they run, or may: {}", numbers(&plan.kept_running));
     }
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> Result<u8> {
         vec![imported.theirs.to_string(), here, imported.name.clone(), what]
     };
     match done.is_empty() {
-        true => tell!("no experiments in {name}"),
+        true => err!("no experiments in {name}"),
         false => put_page!(
             "{}",
             show::table(
@@ -191,7 +191,7 @@ pub(crate) fn check(context: &Context, args: &CheckStoreArgs) -> Result<u8> {
         for fault in &found.faults {
             put!("{fault}");
         }
-        tell!(
+        err!(
             "{}: schema {}, experiments {}, trials {}, series {} with {} points; {}",
             name,
             found.schema,

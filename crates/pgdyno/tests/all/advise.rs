@@ -325,7 +325,7 @@ fn what_an_experiment_has_shown_is_told() {
         ])
         .fine();
     let advised = said.json();
-    let words = format!("{}{}", advised["set_aside"], advised["advice"]);
+    let words = format!("{}{}", advised["skipped"], advised["advice"]);
     assert!(
         words.contains("measured here as") || words.contains("\"experiment\":1"),
         "{words}"

@@ -13,7 +13,7 @@ const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
 /// The line of a knob in what `status --json` tells.
 #[track_caller]
-fn standing(status: &Said, knob: &str) -> String {
+fn state_of(status: &Said, knob: &str) -> String {
     let journals = status.json();
     let changes: Vec<Value> = journals
         .as_array()
@@ -22,7 +22,7 @@ fn standing(status: &Said, knob: &str) -> String {
         .flat_map(|journal| journal["changes"].as_array().expect("changes").clone())
         .collect();
     let line = changes.iter().find(|change| change["knob"] == knob);
-    line.unwrap_or_else(|| panic!("{knob} in {changes:?}"))["standing"]
+    line.unwrap_or_else(|| panic!("{knob} in {changes:?}"))["state"]
         .as_str()
         .expect("a word")
         .to_owned()
@@ -120,7 +120,7 @@ fn what_is_applied_stays_is_told_and_comes_back() {
     home.run(&["sandbox", "start", "x"]).fine();
     assert_eq!(home.ask("x", "SHOW work_mem"), "9MB");
     let status = home.run(&["status", "--json"]).fine();
-    assert_eq!(standing(&status, "vm.swappiness"), "in-force");
+    assert_eq!(state_of(&status, "vm.swappiness"), "in-force");
     assert!(
         status.json()[0]["by"].as_str().is_some_and(|by| !by.is_empty()),
         "{}",
@@ -130,7 +130,7 @@ fn what_is_applied_stays_is_told_and_comes_back() {
     // What a colleague has set since is reported and left alone.
     fs::write(SWAPPINESS, "23").expect("written");
     assert_eq!(
-        standing(&home.run(&["status", "--json"]).fine(), "vm.swappiness"),
+        state_of(&home.run(&["status", "--json"]).fine(), "vm.swappiness"),
         "foreign"
     );
     assert_eq!(home.run(&["verify"]).code, 3);
@@ -267,7 +267,7 @@ fn of_a_stopped_server_what_is_not_known_is_said_once() {
         ("work_mem", "in-force"),
         ("server.cpu_affinity", "as-before"),
     ] {
-        assert_eq!(standing(&status, knob), expected, "{}", status.out);
+        assert_eq!(state_of(&status, knob), expected, "{}", status.out);
     }
     let said = home.run(&["status"]).fine().out;
     let reasons: Vec<&str> = said

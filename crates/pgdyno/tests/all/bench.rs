@@ -149,7 +149,7 @@ fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
     let file = home.write(
         "counts.toml",
         "name = \"counts\"\nquestion = \"Do trials count workers?\"\ndesign = \"a-a\"\nblocks = 1\n[target]\nsandbox = \"x\"\n\
-         [data]\nscale = 1\n[load]\nscript = \"SELECT count(*) FROM wide;\"\nclients = 2\nthreads = 1\nwarmup_s = 0\nmeasure_s = 1\n",
+         [data]\nscale = 1\n[load]\nscript = \"SELECT count(*) FROM wide;\"\nclients = 2\nthreads = 1\nrate = \"30\"\nwarmup_s = 0\nmeasure_s = 1\n",
     );
     let report = home
         .run(&["run", &file.to_string_lossy(), "--json"])
@@ -610,7 +610,7 @@ fn mistakes_are_told_with_what_to_do() {
     home.run(&["data", "create", "sandbox:x", "--scale", "2"])
         .fails(4, &["--replace"]);
     home.run(&["bench", "sandbox:x", "-w", "tpcx"])
-        .fails(2, &["unknown workload"]);
+        .fails(2, &["tpcx", "possible values: empty, simple"]);
     home.run(&["bench", "sandbox:x", "-w", "tpcc"])
         .fails(1, &["no data of the set tpcc", "data create TARGET tpcc"]);
     home.run(&["bench", "sandbox:x", "-w", "tpcc", "--transaction", "none"])

@@ -100,8 +100,8 @@ fn an_experiment_runs_decides_reports_and_puts_everything_back() {
         "{memory}"
     );
     // Whichever trial was the last one: what the experiment had set is told, not that it had gone back.
-    let put_back = json["put_back"].as_array().expect("lines");
-    let told: Vec<_> = put_back
+    let restored = json["restored"].as_array().expect("lines");
+    let told: Vec<_> = restored
         .iter()
         .map(|line| (line["knob"].as_str(), line["set_to"].as_str()))
         .collect();

@@ -126,12 +126,9 @@ fn knobs_of_scheduler_and_memory_go_back_to_the_byte() {
     KNOBS.step("memory holds").fine();
     let status = KNOBS.json("memory is known");
     let changes = &status[0]["changes"];
-    let standings = by_knob(changes, "standing");
-    assert_eq!(standings.len(), 15, "{changes}");
-    assert!(
-        standings.iter().all(|(_, standing)| *standing == "in-force"),
-        "{changes}"
-    );
+    let states = by_knob(changes, "state");
+    assert_eq!(states.len(), 15, "{changes}");
+    assert!(states.iter().all(|(_, state)| *state == "in-force"), "{changes}");
     // Set again by another knob's file, and still a knob of its own.
     let knob = "kernel.sched_min_granularity_ns";
     assert_eq!(
@@ -352,12 +349,9 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
     let first = boot(FOUR_NODES, "reboot", &options);
     first.step("ten settings").fine();
     let before = first.json("before the reset");
-    let standings = by_knob(&before[0]["changes"], "standing");
-    assert_eq!(standings.len(), 12, "{before}");
-    assert!(
-        standings.iter().all(|(_, standing)| *standing == "in-force"),
-        "{before}"
-    );
+    let states = by_knob(&before[0]["changes"], "state");
+    assert_eq!(states.len(), 12, "{before}");
+    assert!(states.iter().all(|(_, state)| *state == "in-force"), "{before}");
     // By files of pgdyno's own they stay beyond a reboot.
     assert_eq!(before[0]["changes"][0]["until_reboot"], false);
     let said = first.step("killed").fine();
@@ -372,15 +366,15 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
     let after = second.json("after the reset");
     let own = ["/etc/sysctl.d/90-pgdyno.conf", "/etc/tmpfiles.d/90-pgdyno.conf"];
     for (journal, count) in [(&after[0], 12), (&after[1], 2)] {
-        let standings = by_knob(&journal["changes"], "standing");
-        assert_eq!(standings.len(), count, "{after}");
-        for (knob, standing) in standings {
+        let states = by_knob(&journal["changes"], "state");
+        assert_eq!(states.len(), count, "{after}");
+        for (knob, state) in states {
             let expected = if own.contains(&knob) {
                 "in-force"
             } else {
                 "rebooted"
             };
-            assert_eq!(standing, expected, "{knob}");
+            assert_eq!(state, expected, "{knob}");
         }
     }
     assert_eq!(
@@ -403,14 +397,14 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
     let back = second.json("restore");
     assert_eq!(second.printed("reserve").trim(), "50000");
     let set_again = ["vm.", "kernel.numa", "transparent_hugepage."];
-    for (knob, standing) in by_knob(&again[0]["changes"], "standing") {
+    for (knob, state) in by_knob(&again[0]["changes"], "state") {
         let (expected, outcome) =
             if own.contains(&knob) || set_again.iter().any(|start| knob.starts_with(start)) {
                 ("in-force", "restored")
             } else {
                 ("rebooted", "already")
             };
-        assert_eq!(standing, expected, "{knob}");
+        assert_eq!(state, expected, "{knob}");
         assert_eq!(of(&back, knob, "outcome"), outcome, "{knob}");
     }
     for knob in ["vm.vfs_cache_pressure", "ksm.pages_to_scan"] {

@@ -110,7 +110,7 @@ fn a_profile_is_held_against_a_host_alone() {
         found.contains(&("max_parallel_workers".into(), "16".into())),
         "{found:?}"
     );
-    let left = diff["left_out"].as_array().expect("left out");
+    let left = diff["skipped"].as_array().expect("left out");
     let of_version = left
         .iter()
         .find(|left| left["knob"] == "wal_compression")

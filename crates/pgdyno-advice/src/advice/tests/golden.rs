@@ -83,7 +83,7 @@ fn text_of(advised: &Advised) -> String {
         );
         let _ = writeln!(text, "    {}\n    {}", advice.why, advice.effect.words());
     }
-    for aside in &advised.set_aside {
+    for aside in &advised.skipped {
         let _ = writeln!(
             text,
             "set aside: {}: {}\n    {}",

@@ -5,7 +5,7 @@ use super::class::Class;
 use super::{Process, TICKS_PER_S, uptime_ticks};
 use crate::access::{HostAccess, HostError};
 use crate::series::files::{Buffer, Kept};
-use crate::series::step::{Told, WENT_BACK, gap_of};
+use crate::series::step::{ReportedGaps, WENT_BACK, gap_of};
 use crate::series::{Key, Reading};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ pub(super) struct DiskUse {
     last: Option<(Instant, Bytes, u64)>,
     /// Last read of processes that have ended since, as far as the parent has not yet waited for them.
     ended: Bytes,
-    told: Told,
+    told: ReportedGaps,
     every: Duration,
 }
 
@@ -32,7 +32,7 @@ impl DiskUse {
             parent: Kept::new(format!("/proc/{parent}/io")),
             last: None,
             ended: [0; 2],
-            told: Told::default(),
+            told: ReportedGaps::default(),
             every: EVERY,
         }
     }

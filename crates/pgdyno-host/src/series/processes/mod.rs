@@ -10,7 +10,7 @@ mod disk;
 mod pss;
 
 use super::files::{Buffer, Kept};
-use super::step::{Told, WENT_BACK, gap_of};
+use super::step::{ReportedGaps, WENT_BACK, gap_of};
 use super::{Gap, Key, Reading};
 use crate::access::{HostAccess, HostError};
 use crate::process::{ProcessStat, TICKS_PER_S, Used};
@@ -65,7 +65,7 @@ pub(super) struct ProcessClasses {
     owed: Used,
     /// Classes that were ever seen: their count is told even when it is 0.
     classes: BTreeSet<Class>,
-    told: Told,
+    told: ReportedGaps,
     disk: DiskUse,
     shares: Shares,
 }
@@ -83,7 +83,7 @@ impl ProcessClasses {
             seen_ticks: 0,
             owed: Used::default(),
             classes: BTreeSet::new(),
-            told: Told::default(),
+            told: ReportedGaps::default(),
             disk: DiskUse::new(postmaster),
             shares: Shares::default(),
         }

@@ -5,7 +5,7 @@ use super::Process;
 use super::class::Class;
 use crate::access::{HostAccess, HostError};
 use crate::series::files::{Buffer, Kept};
-use crate::series::step::Told;
+use crate::series::step::ReportedGaps;
 use crate::series::{Key, Reading};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub(super) struct Shares {
     ns_per_page: f64,
     /// The process up to which the last pass came, in each class: the next one goes on behind it.
     reached: BTreeMap<Class, u32>,
-    told: Told,
+    told: ReportedGaps,
     budget: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for Shares {
             spent: Duration::ZERO,
             ns_per_page: FIRST_NS_PER_PAGE,
             reached: BTreeMap::new(),
-            told: Told::default(),
+            told: ReportedGaps::default(),
             budget: BUDGET,
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::catalogue::Catalogue;
 use crate::journal::{Journal, Journals, Patience};
 use crate::restore::{Outcome, Restorer};
-use crate::status::Standing;
+use crate::status::ChangeState;
 use pgdyno_host::{HostAccess, HostError, LocalHost};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -86,7 +86,7 @@ use Step::{Has, Starts, Treat};
 /// Runs the steps, holds status and restore against what the knob was before, is then, and how it stands.
 fn check(
     steps: &[Step],
-    (was, now, standing): (&str, &str, Standing),
+    (was, now, state): (&str, &str, ChangeState),
     outcome: Outcome,
     after: &[(u32, &str)],
 ) {
@@ -122,8 +122,8 @@ fn check(
     let content = changer.journal.content().unwrap();
     let lines = restorer.status(&content);
     let named = lines.iter().filter(|line| line.knob == KNOB);
-    let told = named.map(|line| (&*line.was, &*line.now, line.standing));
-    assert_eq!(told.collect::<Vec<_>>(), [(was, now, standing)]);
+    let told = named.map(|line| (&*line.was, &*line.now, line.state));
+    assert_eq!(told.collect::<Vec<_>>(), [(was, now, state)]);
     let path = changer.journal.path().to_owned();
     drop(changer);
     let (journal, _) = Journal::reopen(&journals, &path).unwrap().unwrap();
@@ -159,7 +159,7 @@ fn a_server_that_was_started_anew_and_bound_again_is_unbound() {
         Treat(Some("0")),
         Has(11, "0"),
     ];
-    let told = ("0-1", "0", Standing::InForce);
+    let told = ("0-1", "0", ChangeState::InForce);
     check(&steps, told, Outcome::Restored, &[(11, "0,1")]);
 }
 
@@ -179,7 +179,7 @@ fn a_treatment_that_does_not_name_it_takes_a_later_server_off_the_cpus_of_a_step
     ];
     check(
         &steps,
-        ("0-3", "2", Standing::InForce),
+        ("0-3", "2", ChangeState::InForce),
         Outcome::Restored,
         &[(11, "0,1,2,3")],
     );
@@ -196,7 +196,7 @@ fn a_server_that_was_started_anew_and_not_bound_is_left_alone() {
     ];
     check(
         &steps,
-        ("0-3", "1", Standing::AsBefore),
+        ("0-3", "1", ChangeState::AsBefore),
         Outcome::Already,
         &[(11, "1")],
     );
@@ -217,7 +217,7 @@ fn a_number_that_another_process_has_now_is_not_the_server_that_was_bound() {
     ];
     check(
         &steps,
-        ("0-3", "1", Standing::AsBefore),
+        ("0-3", "1", ChangeState::AsBefore),
         Outcome::Already,
         &[(10, "1")],
     );
@@ -235,7 +235,7 @@ fn what_another_has_bound_since_stays() {
     ];
     check(
         &steps,
-        ("0-3", "3", Standing::Foreign),
+        ("0-3", "3", ChangeState::Foreign),
         Outcome::Left,
         &[(11, "3")],
     );

@@ -3,7 +3,7 @@
 use super::{stored, treatment, trial};
 use crate::build;
 use crate::markdown;
-use crate::model::Report;
+use crate::model::{ClaimOutcome, Report};
 use pgdyno_record::{
     ClaimRecord, FactorRecord, StoredExperiment, StudyRecord, TableRecord, TrialStatus, WorkloadRecord,
 };
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 type Levels<'a> = &'a [(&'a str, bool, &'a [&'a str])];
 
-/// All combinations of the levels of factors (name, along, levels), three blocks, with the throughput that `tps` gives
+/// All combinations of the levels of factors (name, condition, levels), three blocks, with the throughput that `tps` gives
 /// the numbers of the levels. A factor named "clients" sets them.
 fn factorial(design: &str, factors: Levels<'_>, tps: impl Fn(&[usize]) -> f64) -> StoredExperiment {
     let mut stored = stored("one-at-a-time", 3);
@@ -21,10 +21,10 @@ fn factorial(design: &str, factors: Levels<'_>, tps: impl Fn(&[usize]) -> f64) -
     stored.record.design = design.into();
     stored.record.factors = factors
         .iter()
-        .map(|(name, along, levels)| FactorRecord {
+        .map(|(name, condition, levels)| FactorRecord {
             name: (*name).into(),
             title: format!("The {name}"),
-            along: *along,
+            condition: *condition,
             levels: levels.iter().map(|level| (*level).into()).collect(),
         })
         .collect();
@@ -49,7 +49,7 @@ fn factorial(design: &str, factors: Levels<'_>, tps: impl Fn(&[usize]) -> f64) -
         let reference: Vec<usize> = factors
             .iter()
             .zip(row)
-            .map(|((_, along, _), l)| if *along { *l } else { 0 })
+            .map(|((_, condition, _), l)| if *condition { *l } else { 0 })
             .collect();
         let compares = !matches!(design, "ladder" | "fractional" | "screening");
         let mut made = treatment(&name(row), None);
@@ -191,22 +191,25 @@ fn findings_are_held_against_the_verdicts_here() {
                 "better",
                 Some(1.12),
             ),
-            "agrees",
+            ClaimOutcome::Agrees,
         ),
         (
             claim(&[("pages", "2M"), ("scheduler", "none")], none, "same", None),
-            "disagrees",
+            ClaimOutcome::Disagrees,
         ),
         (
             claim(&[("scheduler", "bfq"), ("pages", "4k")], none, "same", None),
-            "agrees",
+            ClaimOutcome::Agrees,
         ),
         // Nothing with one kind of pages and a half more with the other: more on average.
         (
             claim(&[("scheduler", "bfq")], &[("scheduler", "none")], "worse", None),
-            "disagrees",
+            ClaimOutcome::Disagrees,
         ),
-        (claim(&[("pages", "1G")], none, "better", None), "not-tested"),
+        (
+            claim(&[("pages", "1G")], none, "better", None),
+            ClaimOutcome::NotTested,
+        ),
     ];
     stored.record.study = study(
         Vec::new(),
@@ -245,7 +248,7 @@ fn a_finding_about_a_cumulative_step_is_about_the_step() {
         ],
     );
     let report = report(&stored);
-    let told: Vec<(&str, &str)> = report
+    let told: Vec<(&str, ClaimOutcome)> = report
         .claims
         .iter()
         .map(|c| (c.against[0].as_str(), c.outcome))
@@ -253,9 +256,9 @@ fn a_finding_about_a_cumulative_step_is_about_the_step() {
     assert_eq!(
         told,
         [
-            ("a", "agrees"),
-            ("reference", "agrees"),
-            ("reference", "not-tested")
+            ("a", ClaimOutcome::Agrees),
+            ("reference", ClaimOutcome::Agrees),
+            ("reference", ClaimOutcome::NotTested)
         ]
     );
     assert!(
@@ -270,7 +273,7 @@ fn one_block_decides_no_finding() {
     let mut stored = pages_and_scheduler();
     stored.trials.retain(|(_, trial)| trial.block == 1);
     stored.record.study = study(Vec::new(), vec![claim(&[("pages", "2M")], &[], "better", None)]);
-    assert_eq!(report(&stored).claims[0].outcome, "undecided");
+    assert_eq!(report(&stored).claims[0].outcome, ClaimOutcome::Undecided);
 }
 
 #[test]
@@ -406,7 +409,7 @@ fn screening_tells_main_effects() {
     stored.record.study = study(Vec::new(), vec![claim(&[("a", "on")], &[], "better", Some(1.25))]);
     let report = report(&stored);
     assert_eq!(report.effects.len(), 2);
-    assert_eq!(report.claims[0].outcome, "agrees");
+    assert_eq!(report.claims[0].outcome, ClaimOutcome::Agrees);
     assert!(
         report
             .experiment
@@ -452,9 +455,9 @@ fn a_disturbed_and_far_trial_is_in_no_mean_and_named() {
     };
     assert_eq!((left.trial, left.disturbances.len()), (4, 1));
     assert!(left.deviations.unwrap() < -3.5);
-    assert!(report.trials[4].left_out);
+    assert!(report.trials[4].excluded);
     let treatment = &report.treatments[1];
-    assert_eq!((treatment.trials_finished, treatment.trials_left_out), (3, 1));
+    assert_eq!((treatment.trials_finished, treatment.trials_excluded), (3, 1));
     assert!(treatment.tps.as_ref().unwrap().mean > 1100.0);
     let text = markdown(&report);
     assert!(
@@ -544,7 +547,7 @@ fn the_json_of_factors_has_the_names_that_the_page_expects() {
     let json = serde_json::to_value(report(&stored)).unwrap();
     for path in [
         "/experiment/headline",
-        "/experiment/factors/0/along",
+        "/experiment/factors/0/condition",
         "/decision/metric_unit",
         "/decision/larger_is_better",
         "/decision/stop_rule",
@@ -555,9 +558,9 @@ fn the_json_of_factors_has_the_names_that_the_page_expects() {
         "/treatments/0/workload/clients",
         "/treatments/0/figures/job_s",
         "/treatments/0/metric/low",
-        "/treatments/0/trials_left_out",
+        "/treatments/0/trials_excluded",
         "/trials/0/figures/p99_ms",
-        "/trials/0/left_out",
+        "/trials/0/excluded",
         "/study/summary",
         "/claims/0/study_ratio",
         "/claims/0/effect/ratio_low",

@@ -115,7 +115,7 @@ impl<'a> Copier<'a> {
         }
         let entries = from.entries().map_err(SandboxError::io(from.path(), "read"))?;
         for (name, kind) in entries {
-            if but.iter().any(|left_out| name == **left_out) {
+            if but.iter().any(|excluded| name == **excluded) {
                 continue;
             }
             let (source, target) = (from.path().join(&name), to.path().join(&name));

@@ -18,8 +18,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 pub(super) struct RunningLock {
     store: PathBuf,
     id: i64,
-    /// Locked as long as it is open.
-    _file: File,
+    /// Locked as long as this is there.
+    file: File,
 }
 
 impl RunningLock {
@@ -35,7 +35,7 @@ impl RunningLock {
                     return Ok(Some(RunningLock {
                         store: store.to_owned(),
                         id,
-                        _file: file,
+                        file,
                     }));
                 }
                 // Removed by one that has ended since it was opened: locked, it would tell nobody.
@@ -55,6 +55,13 @@ impl RunningLock {
     }
 }
 
+impl Drop for RunningLock {
+    fn drop(&mut self) {
+        // A child that another thread forks has the file open, and with it the lock, until it executes its program.
+        let _ = self.file.unlock();
+    }
+}
+
 /// Whether a process runs this experiment; `None` where its file cannot be looked at.
 pub(in crate::store) fn look(store: &Path, id: i64) -> Option<bool> {
     let file = match beside::open(&lock_of(store, id), OFlags::RDONLY) {
@@ -63,7 +70,11 @@ pub(in crate::store) fn look(store: &Path, id: i64) -> Option<bool> {
     };
     // Shared, so that others who look meanwhile see no lock.
     match file.try_lock_shared() {
-        Ok(()) => Some(false),
+        Ok(()) => {
+            // Not until it is closed, for a child of another thread may have it open as well.
+            let _ = file.unlock();
+            Some(false)
+        }
         Err(TryLockError::WouldBlock) => Some(true),
         Err(TryLockError::Error(_)) => None,
     }

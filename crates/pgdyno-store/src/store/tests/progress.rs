@@ -20,7 +20,7 @@ fn what_is_left_goes_by_the_trials_so_far() {
     assert_eq!(left(&progress, 9_000_000), 0.0);
     // A clock that was set back.
     assert_eq!(left(&progress, 0), 140.0);
-    progress.put_back();
+    progress.restored();
     assert_eq!(progress.left_s(1_030_000), None);
 }
 

@@ -11,7 +11,7 @@ fn fixture(name: &str) -> Vec<u8> {
 }
 
 /// What a fixture must give.
-struct Told {
+struct Expected {
     name: &'static str,
     warmup_s: f64,
     seconds: usize,
@@ -23,7 +23,7 @@ struct Told {
     broken: &'static str,
 }
 
-fn check(told: &Told) {
+fn check(told: &Expected) {
     let program = told.name.split('-').next().unwrap();
     let figures = read(&format(program), &fixture(told.name), told.warmup_s);
     let name = told.name;
@@ -48,7 +48,7 @@ fn check(told: &Told) {
     assert_eq!(figures.latency_includes_warmup, told.warmup_s > 0.0, "{name}");
 }
 
-const NOTHING: Told = Told {
+const NOTHING: Expected = Expected {
     name: "",
     warmup_s: 0.0,
     seconds: 0,
@@ -62,7 +62,7 @@ const NOTHING: Told = Told {
 #[test]
 fn real_output_gives_its_figures() {
     let told = [
-        Told {
+        Expected {
             name: "pgbench",
             warmup_s: 2.0,
             seconds: 5,
@@ -73,7 +73,7 @@ fn real_output_gives_its_figures() {
             ..NOTHING
         },
         // Without a second behind the warm-up, what is told at the end counts, and says so.
-        Told {
+        Expected {
             name: "pgbench",
             warmup_s: 9.0,
             seconds: 5,
@@ -83,7 +83,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(3.877), None, None, None],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "pgbench-connect",
             seconds: 3,
             tps: Some(115.0),
@@ -92,7 +92,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(26.517), None, None, None],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "pgbench-rate",
             seconds: 2,
             tps: Some(202.0),
@@ -101,7 +101,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(7.406), None, None, None],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "pgbench-failed",
             warmup_s: 1.0,
             seconds: 3,
@@ -111,7 +111,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(3.635), None, None, None],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "pgbench-stalled",
             seconds: 5,
             tps: Some(214.42),
@@ -120,7 +120,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(9.304), None, None, None],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "pgbench-aborted",
             tps: Some(26_292.398),
             transactions: Some(5768),
@@ -129,7 +129,7 @@ fn real_output_gives_its_figures() {
             broken: "client 0 script 0 aborted",
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "pgbench-lost",
             seconds: 4,
             tps: Some(262.75),
@@ -139,13 +139,13 @@ fn real_output_gives_its_figures() {
             broken: "terminating connection",
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "pgbench-ended",
             seconds: 2,
             tps: Some(243.5),
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "sysbench",
             warmup_s: 1.0,
             seconds: 5,
@@ -155,7 +155,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(4.74), Some(13.22), None, Some(40.73)],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "sysbench-p99",
             seconds: 3,
             tps: Some(742.76),
@@ -164,7 +164,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(5.39), None, Some(24.83), Some(57.37)],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "sysbench-stalled",
             warmup_s: 2.0,
             seconds: 5,
@@ -174,19 +174,19 @@ fn real_output_gives_its_figures() {
             ms: [Some(17.91), Some(22.69), None, Some(2324.07)],
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "sysbench-lost",
             seconds: 2,
             tps: Some(241.39),
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "sysbench-ended",
             seconds: 2,
             tps: Some(153.935),
             ..NOTHING
         },
-        Told {
+        Expected {
             name: "sysbench-refused",
             broken: "password authentication failed",
             ..NOTHING

@@ -56,7 +56,7 @@ pub(super) fn all(out: &mut Styled, page: &Page<'_>, width: usize) {
 
 /// Why nothing is said under a name.
 fn silence(page: &Page<'_>, name: &str) -> String {
-    let aside = page.advised.set_aside.iter().find(|aside| aside.rule == name);
+    let aside = page.advised.skipped.iter().find(|aside| aside.rule == name);
     let not_judged = page.advised.not_judged.iter().find(|rule| rule.rule == name);
     match (aside, not_judged) {
         (Some(aside), _) => format!("{name}: not advised: {}", aside.because),

@@ -21,7 +21,7 @@ pub(super) fn of(context: &Context, store: Option<&Path>, target: &str) -> Vec<E
         }
     };
     found().unwrap_or_else(|error| {
-        tell!("results of earlier experiments are skipped: {error}");
+        err!("results of earlier experiments are skipped: {error}");
         Vec::new()
     })
 }

@@ -46,7 +46,7 @@ pub(super) fn page(page: &Page<'_>) -> String {
         &mut out,
         "Not advised, though a rule would",
         page.advised
-            .set_aside
+            .skipped
             .iter()
             .map(|aside| (aside.recommended.as_str(), aside.because.as_str())),
     );

@@ -40,7 +40,7 @@ pub(super) fn facts(context: &Context, args: &AdviseArgs) -> Result<Vec<Fact>> {
     let stop = stop_flag()?;
     let report = check(&asked, &stop, &mut |event| {
         if let Event::Remark(words) = event {
-            tell!("{words}");
+            err!("{words}");
         }
     })?;
     if report.is_stopped {

@@ -37,7 +37,7 @@ pub(super) fn page(page: &Page<'_>, width: usize) -> Styled {
     }
     if page.verbose {
         sizing(&mut out, &page.advised.sizing, width);
-        let aside = page.advised.set_aside.iter();
+        let aside = page.advised.skipped.iter();
         let aside = aside.map(|aside| (&*aside.recommended, &*aside.because));
         list(&mut out, "NOT ADVISED, THOUGH A RULE WOULD", aside, width);
         let not_judged = page.advised.not_judged.iter();

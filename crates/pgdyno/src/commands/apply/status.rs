@@ -6,7 +6,7 @@ use crate::exit;
 use crate::failure::{Failure, Result, Usage};
 use crate::show;
 use pgdyno_knobs::{
-    ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, Standing, StatusLine,
+    ChangeState, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, StatusLine,
     UndoUnitError,
 };
 use pgdyno_serve::Changed;
@@ -20,11 +20,11 @@ pub(crate) fn status(context: &Context, args: &StatusArgs) -> Result<u8> {
     if !all.is_empty() || args.json {
         show_journals(&all, args.json)?;
     } else if unreadable.is_empty() && others.is_empty() {
-        tell!("nothing is changed");
+        err!("nothing is changed");
     }
     show_others(&others, &unread);
-    for aside in context.journals().set_aside()? {
-        tell!(
+    for aside in context.journals().damaged()? {
+        err!(
             "{} is a damaged journal that was kept; remove it when it is of no more use",
             aside.display()
         );
@@ -64,7 +64,7 @@ pub(super) fn verify_kept(context: &Context, as_json: bool) -> Result<u8> {
     let holds = all
         .iter()
         .flat_map(|journal| &journal.lines)
-        .all(|line| line.standing == Standing::InForce);
+        .all(|line| line.state == ChangeState::InForce);
     Ok(if holds { exit::FINE } else { exit::NOT_HELD })
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> Result<u8> {
         if let Some((open, _)) = Journal::reopen(context.journals(), &journal.path)? {
             open.confirm()?;
             confirmed += 1;
-            tell!("{} stays until `pgdyno restore`", journal.content.purpose.purpose);
+            err!("{} stays until `pgdyno restore`", journal.content.purpose.purpose);
         }
     }
     if confirmed == 0 {
@@ -178,22 +178,22 @@ fn show_journals(all: &[Shown], as_json: bool) -> Result<()> {
             .lines
             .iter()
             .map(|line| {
-                let mut standing = match line.standing {
-                    Standing::InForce => "in force".to_owned(),
-                    Standing::AsBefore => "as before again".to_owned(),
-                    Standing::Rebooted => "undone by a reboot".to_owned(),
-                    Standing::Foreign => "changed by someone else since".to_owned(),
-                    Standing::Unknown => "not known".to_owned(),
+                let mut state = match line.state {
+                    ChangeState::InForce => "in force".to_owned(),
+                    ChangeState::AsBefore => "as before again".to_owned(),
+                    ChangeState::Rebooted => "undone by a reboot".to_owned(),
+                    ChangeState::Foreign => "changed by someone else since".to_owned(),
+                    ChangeState::Unknown => "not known".to_owned(),
                 };
-                if line.standing == Standing::InForce && line.until_reboot {
-                    standing += ", until a reboot";
+                if line.state == ChangeState::InForce && line.until_reboot {
+                    state += ", until a reboot";
                 }
                 vec![
                     line.knob.clone(),
                     line.was.clone(),
                     line.set_to.clone(),
                     line.now.clone(),
-                    standing,
+                    state,
                 ]
             })
             .collect();
@@ -224,7 +224,7 @@ fn show_others(others: &[ChangedByOther], unread: &[String]) {
             .chain(&other.server)
             .map(String::as_str)
             .collect();
-        tell!(
+        err!(
             "changed by {}'s pgdyno (process {}) since {since}: {}; `pgdyno restore` as that user restores it",
             other.user,
             other.pid,
@@ -232,7 +232,7 @@ fn show_others(others: &[ChangedByOther], unread: &[String]) {
         );
     }
     for reason in unread {
-        tell!("not known: {reason}");
+        err!("not known: {reason}");
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn verify(context: &Context, args: &VerifyArgs) -> Result<u8> {
             Ok(line) => lines.push(line),
             // As it is not applied, it is not missed.
             Err(error) if *of_profile && reader.check(setting).is_err() => {
-                tell!("{} is not verified: {error}", setting.knob);
+                err!("{} is not verified: {error}", setting.knob);
             }
             Err(error) => {
                 let what = format!("{} = {}", setting.knob, setting.value);

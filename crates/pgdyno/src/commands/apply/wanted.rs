@@ -68,8 +68,8 @@ pub(super) fn wanted(context: &Context, words: &[String], server: Option<&str>) 
 
 fn of_profile(context: &Context, looked: &Looked, name: &str) -> Result<Vec<Wanted>> {
     let resolved = profile::resolve(context, looked, name)?;
-    for left in &resolved.left_out {
-        tell!("{name}: {} is skipped: {}", left.knob, left.because);
+    for left in &resolved.skipped {
+        err!("{name}: {} is skipped: {}", left.knob, left.because);
     }
     let settings = resolved.to_apply().into_iter().zip(&resolved.settings);
     Ok(settings
@@ -95,7 +95,7 @@ pub(super) fn possible<'w>(
         match objections.first() {
             None => settings.push(setting.clone()),
             Some(objection) if *of_profile => {
-                tell!(
+                err!(
                     "{} = {} is not applied: {}",
                     setting.knob,
                     setting.value,

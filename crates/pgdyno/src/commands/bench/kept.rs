@@ -92,7 +92,7 @@ impl Kept {
         };
         self.store.set_status(self.id, status)?;
         let (id, place) = (self.id, self.store.place());
-        tell!("stored as experiment {id} in {place}: `pgdyno show {id}`, `pgdyno compare {id} ...`");
+        err!("stored as experiment {id} in {place}: `pgdyno show {id}`, `pgdyno compare {id} ...`");
         Ok(())
     }
 }

@@ -346,8 +346,8 @@ pub(super) fn print(
     for note in &load.notes {
         put!("note           {note}");
     }
-    if load.notes_left_out > 0 {
-        put!("note           ... and {} more", load.notes_left_out);
+    if load.notes_skipped > 0 {
+        put!("note           ... and {} more", load.notes_skipped);
     }
     if !load.kinds.is_empty() {
         put_page!("{}", kinds_table(measurement));

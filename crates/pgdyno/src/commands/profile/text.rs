@@ -84,9 +84,9 @@ pub(super) fn difference(resolved: &Resolved, target: &str) -> String {
         let _ = writeln!(page, "\nas the profile has it already");
         page += &show::wrapped("  ", &all.join(", "), width());
     }
-    if !resolved.left_out.is_empty() {
+    if !resolved.skipped.is_empty() {
         let _ = writeln!(page, "\nskipped");
-        for left in &resolved.left_out {
+        for left in &resolved.skipped {
             let head = format!("  {}  ", left.knob);
             page += &show::wrapped_at(&head, &left.because, 6, width());
         }

@@ -29,17 +29,17 @@ fn leave_changes(home: &Home, sandbox: &str) {
 }
 
 /// The knobs of the journals in a list, and how each stands.
-fn standing(journals: &Value) -> Vec<(String, String)> {
+fn state(journals: &Value) -> Vec<(String, String)> {
     let journals = journals.as_array().expect("journals").iter();
     let lines = journals.flat_map(|journal| journal["changes"].as_array().expect("changes"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     lines
-        .map(|line| (text(&line["knob"]), text(&line["standing"])))
+        .map(|line| (text(&line["knob"]), text(&line["state"])))
         .collect()
 }
 
-fn line(knob: &str, standing: &str) -> (String, String) {
-    (knob.to_owned(), standing.to_owned())
+fn line(knob: &str, state: &str) -> (String, String) {
+    (knob.to_owned(), state.to_owned())
 }
 
 #[test]
@@ -55,14 +55,14 @@ fn changes_of_the_machine_are_told_whichever_server_they_are_for() {
             line("vm.zone_reclaim_mode", "in-force"),
             line("work_mem", "unknown"),
         ];
-        assert_eq!(standing(&told["changed_on_host"]), all, "{told}");
+        assert_eq!(state(&told["changed_on_host"]), all, "{told}");
         assert_eq!(
             (&told["servers_asked"], &told["why_not_known"]),
             (&json!(true), &Value::Null)
         );
         let target = &told["targets"][0];
         let expected: &[_] = if sandbox == "a" { &all } else { &[] };
-        assert_eq!(standing(&target["changed"]), expected, "{told}");
+        assert_eq!(state(&target["changed"]), expected, "{told}");
         assert_eq!(
             (&target["why_not_known"], &target["is_advice_due"]),
             (&Value::Null, &json!(false))
@@ -82,7 +82,7 @@ fn changes_of_the_machine_are_told_while_an_experiment_runs() {
         line("vm.zone_reclaim_mode", "in-force"),
         line("work_mem", "unknown"),
     ];
-    assert_eq!(standing(&told["changed_on_host"]), all, "{told}");
+    assert_eq!(state(&told["changed_on_host"]), all, "{told}");
     assert_eq!(told["servers_asked"], false);
     let why = &told["changed_on_host"][0]["changes"][1]["why"];
     assert!(

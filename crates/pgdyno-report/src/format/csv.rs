@@ -66,7 +66,7 @@ pub fn otava(reports: &[Report], treatment: Option<&str>, when: impl Fn(u64) -> 
     for report in reports {
         let name = of(report);
         let counted = report.trials.iter().filter(|trial| {
-            trial.treatment == name && trial.status == TrialStatus::Finished && !trial.left_out
+            trial.treatment == name && trial.status == TrialStatus::Finished && !trial.excluded
         });
         trials.extend(counted.map(|trial| (report.experiment.id, trial)));
     }
@@ -108,7 +108,7 @@ const OWN: &[&str] = &[
     "position",
     "treatment",
     "status",
-    "left_out",
+    "excluded",
     "reason",
     "disturbances",
     "server_variant",
@@ -132,7 +132,7 @@ fn own_fields(report: &Report, trial: &Trial) -> Vec<String> {
         trial.position.to_string(),
         trial.treatment.clone(),
         format!("{:?}", trial.status).to_lowercase(),
-        trial.left_out.to_string(),
+        trial.excluded.to_string(),
         trial.reason.clone().unwrap_or_default(),
         trial.disturbances.join("; "),
         trial.server_variant.clone().unwrap_or_default(),

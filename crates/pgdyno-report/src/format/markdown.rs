@@ -29,7 +29,7 @@ pub fn markdown(report: &Report) -> String {
     settings(&mut text, report);
     excluded(&mut text, report);
     facts(&mut text, report);
-    put_back(&mut text, report);
+    restored(&mut text, report);
     repeat(&mut text, report);
     text
 }
@@ -219,8 +219,8 @@ fn trials(t: &Treatment) -> String {
     if t.trials_failed > 0 {
         text += &format!(" (+{} failed)", t.trials_failed);
     }
-    if t.trials_left_out > 0 {
-        text += &format!(" ({} excluded)", t.trials_left_out);
+    if t.trials_excluded > 0 {
+        text += &format!(" ({} excluded)", t.trials_excluded);
     }
     text
 }
@@ -257,7 +257,7 @@ fn excluded(text: &mut String, report: &Report) {
         .trials
         .iter()
         .filter(|t| {
-            t.reason.is_some() || !t.disturbances.is_empty() || t.settled == Some(false) || t.left_out
+            t.reason.is_some() || !t.disturbances.is_empty() || t.settled == Some(false) || t.excluded
         })
         .collect();
     if told.is_empty() {
@@ -268,8 +268,8 @@ fn excluded(text: &mut String, report: &Report) {
     line!(text, "|--:|---|---|---|");
     for t in told {
         let mut what: Vec<String> = t.reason.iter().cloned().collect();
-        let left_out = report.decision.excluded.iter().find(|left| left.trial == t.id);
-        what.extend(left_out.map(|left| match left.deviations {
+        let excluded = report.decision.excluded.iter().find(|left| left.trial == t.id);
+        what.extend(excluded.map(|left| match left.deviations {
             Some(deviations) => format!("excluded: {deviations:+.1} robust standard deviations off"),
             None => "excluded: its value has no ratio to others".to_owned(),
         }));
@@ -278,7 +278,7 @@ fn excluded(text: &mut String, report: &Report) {
             what.push("throughput never settled".to_owned());
         }
         let mut status = format!("{:?}", t.status).to_lowercase();
-        if t.left_out {
+        if t.excluded {
             status += ", excluded";
         }
         line!(
@@ -308,14 +308,14 @@ fn facts(text: &mut String, report: &Report) {
     line!(text);
 }
 
-fn put_back(text: &mut String, report: &Report) {
-    if report.put_back.is_empty() {
+fn restored(text: &mut String, report: &Report) {
+    if report.restored.is_empty() {
         return;
     }
     line!(text, "## Restored\n");
     line!(text, "| knob | was | set to | outcome |");
     line!(text, "|---|---|---|---|");
-    for p in &report.put_back {
+    for p in &report.restored {
         let detail = p.detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
         line!(
             text,

@@ -11,27 +11,27 @@ use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::ports::{Caches, Changes, Data, Drive, Driven, Load, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
 use pgdyno_engine::Second;
-use pgdyno_knobs::{Agreed, Applied, Outcome, PutBack, Restart, Setting};
+use pgdyno_knobs::{Agreed, Applied, Outcome, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_workload::{DataPlan, DataProgress, Dataset};
 use std::cell::RefMut;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The server of a site.
+/// The server of a target.
 macro_rules! server {
     ($self:ident, $world:ident) => {
         $world.servers.entry($self.variant.clone()).or_default()
     };
 }
 
-pub(super) struct SimSite {
+pub(super) struct SimTarget {
     pub(super) shared: Shared,
     pub(super) variant: ServerVariant,
     pub(super) journal: usize,
 }
 
-impl SimSite {
+impl SimTarget {
     fn owner(&self, knob: &str) -> Owner {
         let is_of_host = self
             .shared
@@ -80,7 +80,7 @@ fn key(database: Option<&str>) -> String {
     database.unwrap_or_default().to_owned()
 }
 
-impl Server for SimSite {
+impl Server for SimTarget {
     fn is_sandbox(&self) -> bool {
         self.shared.world.borrow().is_sandbox || !self.variant.is_target()
     }
@@ -93,7 +93,7 @@ impl Server for SimSite {
             .filter(|i| world.happens(odds, "not tested", &plan.treatments[*i].name))
             .map(|i| (i, "simulated".to_owned()))
             .collect();
-        plan.leave_out(&reasons);
+        plan.exclude(&reasons);
         let lacks_consent = !world.is_sandbox && self.variant.is_target() && !world.may_make_data;
         drop(world);
         let mut report = PreflightReport::default();
@@ -144,7 +144,7 @@ impl Server for SimSite {
     }
 }
 
-impl Changes for SimSite {
+impl Changes for SimTarget {
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
         let mut world = self.shared.step();
         if let Some(knob) = world.foreign_in(self.journal) {
@@ -203,7 +203,7 @@ impl Changes for SimSite {
         Ok(applied)
     }
 
-    fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError> {
+    fn restore(self: Box<Self>) -> Result<Vec<Restored>, LabError> {
         let mut world = self.shared.step();
         let lines = world.journals[self.journal].lines.clone();
         if let Err(error) = world.fault(|odds| odds.undoing, "restoring") {
@@ -232,7 +232,7 @@ impl Changes for SimSite {
     }
 }
 
-impl Data for SimSite {
+impl Data for SimTarget {
     fn present(&mut self, database: Option<&str>, dataset: Dataset) -> Result<Present, LabError> {
         let mut world = self.ask("looking for data")?;
         let tables = server!(self, world).tables.get(&key(database)).copied();
@@ -337,12 +337,14 @@ impl Data for SimSite {
             return Ok(false);
         }
         drop(world);
-        self.while_stopped(|site, world| {
-            let server = server!(site, world);
+        self.while_stopped(|target, world| {
+            let server = server!(target, world);
             let tables = server.tables.clone();
             server.copies.insert(name.to_owned(), None);
             world.step();
-            server!(site, world).copies.insert(name.to_owned(), Some(tables));
+            server!(target, world)
+                .copies
+                .insert(name.to_owned(), Some(tables));
         });
         Ok(true)
     }
@@ -356,12 +358,12 @@ impl Data for SimSite {
             return Ok(());
         };
         drop(world);
-        self.while_stopped(|site, world| server!(site, world).tables = tables);
+        self.while_stopped(|target, world| server!(target, world).tables = tables);
         Ok(())
     }
 }
 
-impl Caches for SimSite {
+impl Caches for SimTarget {
     fn prewarm(&mut self, _: &Treatment, database: Option<&str>) -> Result<(), LabError> {
         let mut world = self.ask("reading data")?;
         if let Some(course) = &mut world.course {
@@ -379,7 +381,7 @@ impl Caches for SimSite {
     }
 }
 
-impl SimSite {
+impl SimTarget {
     /// What must be so when a load begins.
     fn look(&self, world: &mut World, drive: &Drive<'_>) {
         let mut broken = self.steps_missing(world, drive);
@@ -512,7 +514,7 @@ impl Fate {
     }
 }
 
-impl SimSite {
+impl SimTarget {
     /// The seconds of a load; how it ended before its time, if it did.
     fn seconds(
         &self,
@@ -552,7 +554,7 @@ impl SimSite {
     }
 }
 
-impl Load for SimSite {
+impl Load for SimTarget {
     fn drive(
         &mut self,
         drive: &Drive<'_>,

@@ -1,24 +1,24 @@
 //! One real server: its changes, facts, crashes and figures.
 
-use super::Means;
+use super::Resources;
 use crate::collect::collect_facts;
 use crate::error::LabError;
 use crate::plan::Plan;
 use crate::ports::{Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
-use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, PutBack, Restart, Setting};
+use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_sandbox::Control;
 use pgdyno_server::{Conninfo, Server as Connection};
 use std::time::Instant;
 
 /// A server and the journal of its changes.
-pub(super) struct RealSite<'a> {
-    pub(super) means: Means<'a>,
+pub(super) struct RealTarget<'a> {
+    pub(super) resources: Resources<'a>,
     pub(super) changer: Changer<'a>,
 }
 
-impl RealSite<'_> {
+impl RealTarget<'_> {
     /// The target's own, or that of another database on its server.
     pub(super) fn conninfo(&self, database: Option<&str>) -> Result<Conninfo, ApplyError> {
         let conninfo = &self.changer.target()?.conninfo;
@@ -29,7 +29,7 @@ impl RealSite<'_> {
     }
 }
 
-impl Server for RealSite<'_> {
+impl Server for RealTarget<'_> {
     fn is_sandbox(&self) -> bool {
         let target = self.changer.target();
         target.is_ok_and(|target| matches!(target.control, Control::Sandbox(_)))
@@ -38,15 +38,15 @@ impl Server for RealSite<'_> {
     fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError> {
         let target = self.changer.target()?;
         let mut server = Connection::connect(&target.conninfo)?;
-        let path = (self.means.environment)("PATH");
+        let path = (self.resources.environment)("PATH");
         let preflight = Preflight {
-            host: &**self.means.host,
-            catalogue: self.means.catalogue,
+            host: &**self.resources.host,
+            catalogue: self.resources.catalogue,
             target,
-            journals: self.means.journals,
-            consent: self.means.consent,
+            journals: self.resources.journals,
+            consent: self.resources.consent,
             path: path.as_deref(),
-            scratch: self.means.scratch,
+            scratch: self.resources.scratch,
             rehearses: false,
         };
         Ok(preflight.check(plan, &mut server)?)
@@ -62,7 +62,7 @@ impl Server for RealSite<'_> {
             Control::Sandbox(sandbox) => Some(&**sandbox),
             _ => None,
         };
-        let host = target.data.is_some().then_some(&**self.means.host);
+        let host = target.data.is_some().then_some(&**self.resources.host);
         let mut server = Connection::connect(&target.conninfo)?;
         Ok(collect_facts(host, &mut server, sandbox)?.facts)
     }
@@ -89,13 +89,13 @@ impl Server for RealSite<'_> {
     }
 }
 
-impl Changes for RealSite<'_> {
+impl Changes for RealTarget<'_> {
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
         Ok(self.changer.apply(settings, restart)?)
     }
 
-    fn restore(self: Box<Self>) -> Result<Vec<PutBack>, LabError> {
-        let restorer = self.means.restorer();
-        Ok(self.changer.put_back(&restorer)?)
+    fn restore(self: Box<Self>) -> Result<Vec<Restored>, LabError> {
+        let restorer = self.resources.restorer();
+        Ok(self.changer.restore(&restorer)?)
     }
 }

@@ -1,10 +1,11 @@
 //! Tables of results, findings of a study, effects of factors and curves as Markdown.
 
 use super::{cell, or_dash, title_of};
-use crate::build::zone_in_words;
+use crate::build::zone_sentence;
 use crate::metric::figure;
-use crate::model::{Bounded, Curve, Report, StudyTable, TableBlock, TableCell, UslCurve};
+use crate::model::{Bounded, ClaimOutcome, Curve, Report, StudyTable, TableBlock, TableCell, UslCurve};
 use crate::words::{effect, number, percent, verdict_word};
+use pgdyno_stats::Edge;
 use std::fmt::Write;
 
 /// A line to a string cannot fail.
@@ -45,10 +46,10 @@ pub(super) fn claims(text: &mut String, report: &Report) {
             None => claim.found.clone(),
         };
         let outcome = match claim.outcome {
-            "agrees" => "\u{2713} agrees",
-            "disagrees" => "\u{2717} disagrees",
-            "undecided" => "? not decided",
-            _ => "\u{2013} not tested",
+            ClaimOutcome::Agrees => "\u{2713} agrees",
+            ClaimOutcome::Disagrees => "\u{2717} disagrees",
+            ClaimOutcome::Undecided => "? not decided",
+            ClaimOutcome::NotTested => "\u{2013} not tested",
         };
         line!(
             text,
@@ -183,11 +184,11 @@ fn zone(curve: &Curve) -> String {
         (Some(zone), _) => {
             let end = match zone.upper_edge {
                 _ if zone.past_knee => "",
-                "knee" => "; it ends at the knee of response time",
-                "unmeasured" => "; more clients were not measured, so it may go on",
-                _ => "; beyond it throughput falls below 95 % of the peak",
+                Edge::Knee => "; it ends at the knee of response time",
+                Edge::Unmeasured => "; more clients were not measured, so it may go on",
+                Edge::Throughput => "; beyond it throughput falls below 95 % of the peak",
             };
-            format!("Happy zone: {}{end}.", zone_in_words(zone))
+            format!("Happy zone: {}{end}.", zone_sentence(zone))
         }
         (None, Some(why)) => format!("No happy zone: {}.", cell(why)),
         (None, None) => "No happy zone.".to_owned(),
