@@ -187,7 +187,10 @@ fn times(value: impl Fn(f64) -> Option<f64>, is_lower_bound: impl Fn(f64) -> boo
             Some(format!("{name} {bound}{:.3}", value(p)?))
         })
         .collect();
-    words.join("  ")
+    match words.is_empty() {
+        true => "unknown: no transaction was committed".to_owned(),
+        false => words.join("  "),
+    }
 }
 
 /// What was driven, and how; `clients` where there is one number of them.
