@@ -327,3 +327,44 @@ pub struct StoredExperiment {
     /// Trials in the order they ran, with their numbers.
     pub trials: Vec<(i64, TrialRecord)>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TrialRecord;
+    use serde_json::{Map, Value};
+
+    /// The same with a key as older stores have it.
+    fn older(record: &impl Serialize, key: &str, was: &str) -> Value {
+        let value = serde_json::to_value(record).unwrap();
+        let mut fields: Map<String, Value> = value.as_object().unwrap().clone();
+        let field = fields
+            .remove(key)
+            .unwrap_or_else(|| panic!("no {key} in {value}"));
+        fields.insert(was.to_owned(), field);
+        Value::Object(fields)
+    }
+
+    #[test]
+    fn keys_of_older_stores_are_read() {
+        let mut treatment = TreatmentRecord::new("pooled");
+        treatment.environment = vec![("server.pooler".to_owned(), "pgbouncer".to_owned())];
+        let read: TreatmentRecord =
+            serde_json::from_value(older(&treatment, "environment", "around")).unwrap();
+        assert_eq!(read, treatment);
+
+        let factor = FactorRecord {
+            name: "clients".to_owned(),
+            title: "clients".to_owned(),
+            condition: true,
+            levels: vec!["1".to_owned(), "8".to_owned()],
+        };
+        let read: FactorRecord = serde_json::from_value(older(&factor, "condition", "along")).unwrap();
+        assert_eq!(read, factor);
+
+        let mut trial = TrialRecord::begun(1, 1, "pooled");
+        trial.server_variant = Some("server 16".to_owned());
+        let read: TrialRecord = serde_json::from_value(older(&trial, "server_variant", "stand")).unwrap();
+        assert_eq!(read.server_variant, trial.server_variant);
+    }
+}

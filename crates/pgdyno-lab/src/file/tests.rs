@@ -247,7 +247,11 @@ values = [1, 8]
 
 #[test]
 fn contradictions_are_found_before_anything_is_touched() {
-    assert_eq!(parse(FACTORS).unwrap().factor.len(), 2);
+    let file = parse(FACTORS).unwrap();
+    assert_eq!(file.factor.len(), 2);
+    // The key of a condition in older files.
+    let older = parse(&FACTORS.replace("condition = true", "along = true")).unwrap();
+    assert_eq!([file.factor[1].condition, older.factor[1].condition], [true; 2]);
     let check = |from: &str, to: &str, expected: &str| {
         assert!(FACTORS.contains(from), "{from}");
         let error = parse(&FACTORS.replacen(from, to, 1)).unwrap_err().to_string();
