@@ -40,10 +40,7 @@ impl Machine {
         let mut directory = tempfile::Builder::new();
         let directory = directory.prefix(&prefix);
         // A disk's file system takes a long time for thousands of small files that come and go.
-        let directory = match Path::new(MEMORY) {
-            memory if memory.is_dir() => directory.tempdir_in(memory),
-            _ => directory.tempdir(),
-        };
+        let directory = directory.tempdir_in(MEMORY).or_else(|_| directory.tempdir());
         let directory = directory.expect("a directory for a machine");
         unpack(&archive, directory.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let name = name.to_owned();

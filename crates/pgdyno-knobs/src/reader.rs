@@ -36,7 +36,7 @@ pub struct Reader<'a> {
     pub journals: Option<&'a Journals>,
 }
 
-/// What a setting means here.
+/// How a setting is looked at and changed here.
 pub(crate) enum Mechanism {
     /// A parameter of the server.
     Parameter,

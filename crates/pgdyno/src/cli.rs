@@ -480,7 +480,7 @@ impl Format {
 fn format_parser() -> impl TypedValueParser<Value = Format> {
     let all = || iter::once(Format::Html).chain(TextFormat::ALL.map(Format::Text));
     PossibleValuesParser::new(all().map(Format::name))
-        .map(move |name| all().find(|format| format.name() == name).unwrap_or(Format::Html))
+        .try_map(move |name| all().find(|format| format.name() == name).ok_or("no such format"))
 }
 
 #[derive(Debug, Args)]

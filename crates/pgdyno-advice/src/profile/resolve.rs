@@ -274,8 +274,8 @@ pub(super) fn resolve(
     let is_set = |knob: &str| settings.iter().any(|setting| setting.knob == knob);
     // Of several settings for one knob the one that counts is shown; conditions of the others are of no interest.
     skipped.retain(|left| !(is_set(&left.knob) && matches!(left.why, Why::Condition { .. })));
-    let mut told = BTreeSet::new();
-    skipped.retain(|left| told.insert((left.knob.clone(), left.because.clone())));
+    let mut seen = BTreeSet::new();
+    skipped.retain(|left| seen.insert((left.knob.clone(), left.because.clone())));
     Ok(Resolved {
         profile: profile.name.clone(),
         title: profile.title.clone(),

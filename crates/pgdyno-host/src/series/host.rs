@@ -43,7 +43,7 @@ pub struct HostSeries {
     group: Option<Group>,
     processes: Option<ProcessClasses>,
     /// By source, in the order of the readings of a tick.
-    told: Vec<ReportedGaps>,
+    reported: Vec<ReportedGaps>,
 }
 
 impl HostSeries {
@@ -61,7 +61,7 @@ impl HostSeries {
             numa: Numa::default(),
             group: options.cgroup_of.map(Group::new),
             processes: options.postmaster.map(ProcessClasses::new),
-            told: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
@@ -90,9 +90,9 @@ impl HostSeries {
         }
         readings.push(self.energy.read(host, buffer, now()));
         readings.extend(self.numa.read(host, buffer, now()));
-        self.told
-            .resize_with(self.told.len().max(readings.len()), ReportedGaps::default);
-        for (told, reading) in self.told.iter_mut().zip(&mut readings) {
+        self.reported
+            .resize_with(self.reported.len().max(readings.len()), ReportedGaps::default);
+        for (told, reading) in self.reported.iter_mut().zip(&mut readings) {
             told.filter(reading);
         }
         // These keep their own account of what was told: they are not all there at every tick.

@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn a_reason_is_told_once_until_it_changes_or_ceases() {
-        let mut told = ReportedGaps::default();
+        let mut reported = ReportedGaps::default();
         let mut tell = |reason: Option<&str>| {
             let mut reading = Reading::new(Instant::now(), None);
             if let Some(reason) = reason {
                 reading.gap("a", reason);
             }
-            told.filter(&mut reading);
+            reported.filter(&mut reading);
             reading.gaps.len()
         };
         let told: Vec<usize> = [Some("x"), Some("x"), Some("y"), Some("y"), None, Some("y")]

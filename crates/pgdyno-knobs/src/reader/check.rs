@@ -23,10 +23,10 @@ impl Reader<'_> {
         &self,
         knob: &Knob,
         setting: &Setting,
-        means: Mechanism,
+        mechanism: Mechanism,
     ) -> Result<(), ApplyError> {
         let can_restart = self.target.is_none_or(|target| target.control.can_restart());
-        match means {
+        match mechanism {
             Mechanism::Parameter => Ok(()),
             Mechanism::Files(files) => {
                 if knob.cost == Cost::Restart && !can_restart {

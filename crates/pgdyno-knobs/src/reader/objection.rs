@@ -60,18 +60,18 @@ impl Reader<'_> {
     }
 
     fn of_target(&self, setting: &Setting) -> Vec<Objection> {
-        match self.means_of(setting) {
+        match self.mechanism_of(setting) {
             Err(error) => vec![error.into()],
             Ok((knob, Mechanism::Parameter)) => self
                 .of_parameter(knob, setting)
                 .unwrap_or_else(|error| vec![error.into()]),
-            Ok((knob, means)) => {
+            Ok((knob, mechanism)) => {
                 let mut objections: Vec<Objection> = Vec::new();
-                if let Mechanism::Whole(UndoUnit::Storage { table, .. }) = &means {
+                if let Mechanism::Whole(UndoUnit::Storage { table, .. }) = &mechanism {
                     objections.extend(self.of_owner(table).unwrap_or_else(|error| Some(error.into())));
                 }
                 objections.extend(
-                    self.check_mechanism(knob, setting, means)
+                    self.check_mechanism(knob, setting, mechanism)
                         .err()
                         .map(Objection::from),
                 );
@@ -80,7 +80,7 @@ impl Reader<'_> {
         }
     }
 
-    fn means_of(&self, setting: &Setting) -> Result<(&Knob, Mechanism), ApplyError> {
+    fn mechanism_of(&self, setting: &Setting) -> Result<(&Knob, Mechanism), ApplyError> {
         let knob = self.catalogue.check_settable(setting)?;
         Ok((knob, self.mechanism(&setting.knob)?))
     }

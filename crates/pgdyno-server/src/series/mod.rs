@@ -78,7 +78,7 @@ pub struct ServerSeries {
     tick: Round,
     seldom: Round,
     totals: Option<Place>,
-    told: ReportedGaps,
+    reported: ReportedGaps,
     is_version_told: bool,
     statements: Statements,
 }
@@ -97,7 +97,7 @@ impl ServerSeries {
             tick: Round::default(),
             seldom: Round::default(),
             totals: None,
-            told: ReportedGaps::default(),
+            reported: ReportedGaps::default(),
             is_version_told: false,
             statements: Statements::default(),
         };
@@ -135,8 +135,8 @@ impl ServerSeries {
         };
         let mut out = self.read(|series| &mut series.seldom);
         match missing {
-            Some(reason) => self.told.once(&mut out, STATEMENTS.source, &reason),
-            None => self.told.over(STATEMENTS.source),
+            Some(reason) => self.reported.once(&mut out, STATEMENTS.source, &reason),
+            None => self.reported.over(STATEMENTS.source),
         }
         out
     }
@@ -158,7 +158,7 @@ impl ServerSeries {
         (self.tick, self.seldom) = (of(true), of(false));
         self.totals = None;
         self.generation = self.link.generation();
-        self.told.clear();
+        self.reported.clear();
         self.is_version_told = false;
     }
 
@@ -289,7 +289,7 @@ impl ServerSeries {
             metrics().filter(|(metric, _)| !told.contains(metric) && !metric.starts_with("statements."))
         {
             let reason = format!("PostgreSQL {} does not report it", version.major);
-            self.told.once(out, metric, &reason);
+            self.reported.once(out, metric, &reason);
         }
     }
 
@@ -304,7 +304,7 @@ impl ServerSeries {
     ) {
         let user = self.circumstances.user.clone();
         let circumstances = self.circumstances.clone();
-        let mut told = std::mem::take(&mut self.told);
+        let mut told = std::mem::take(&mut self.reported);
         let round = round(self);
         let (turn, since) = (round.turn, round.at);
         let asked = &mut round.groups[at];
@@ -342,7 +342,7 @@ impl ServerSeries {
                 }
             }
         }
-        self.told = told;
+        self.reported = told;
     }
 }
 

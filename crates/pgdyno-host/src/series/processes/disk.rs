@@ -22,7 +22,7 @@ pub(super) struct DiskUse {
     last: Option<(Instant, Bytes, u64)>,
     /// Last read of processes that have ended since, as far as the parent has not yet waited for them.
     ended: Bytes,
-    told: ReportedGaps,
+    reported: ReportedGaps,
     every: Duration,
 }
 
@@ -32,7 +32,7 @@ impl DiskUse {
             parent: Kept::new(format!("/proc/{parent}/io")),
             last: None,
             ended: [0; 2],
-            told: ReportedGaps::default(),
+            reported: ReportedGaps::default(),
             every: EVERY,
         }
     }
@@ -87,7 +87,7 @@ impl DiskUse {
                 gap_of(&mut reading, &error);
             }
         }
-        self.told.filter(&mut reading);
+        self.reported.filter(&mut reading);
         Some(reading)
     }
 

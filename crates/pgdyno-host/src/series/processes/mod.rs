@@ -65,7 +65,7 @@ pub(super) struct ProcessClasses {
     owed: Used,
     /// Classes that were ever seen: their count is told even when it is 0.
     classes: BTreeSet<Class>,
-    told: ReportedGaps,
+    reported: ReportedGaps,
     disk: DiskUse,
     shares: Shares,
 }
@@ -83,7 +83,7 @@ impl ProcessClasses {
             seen_ticks: 0,
             owed: Used::default(),
             classes: BTreeSet::new(),
-            told: ReportedGaps::default(),
+            reported: ReportedGaps::default(),
             disk: DiskUse::new(postmaster),
             shares: Shares::default(),
         }
@@ -108,14 +108,14 @@ impl ProcessClasses {
             Ok(()) => {
                 let disk = self.disk.read(host, buffer, at, parent_disk, &mut self.known);
                 let shares = self.shares.read(host, buffer, at, &self.known);
-                self.told.filter(&mut reading);
+                self.reported.filter(&mut reading);
                 readings.push(reading);
                 readings.extend(disk.into_iter().chain(shares));
             }
             Err(gap) => {
                 self.forget();
                 reading.gaps.push(gap);
-                self.told.filter(&mut reading);
+                self.reported.filter(&mut reading);
                 readings.push(reading);
             }
         }

@@ -28,7 +28,7 @@ pub(super) struct Shares {
     ns_per_page: f64,
     /// The process up to which the last pass came, in each class: the next one goes on behind it.
     reached: BTreeMap<Class, u32>,
-    told: ReportedGaps,
+    reported: ReportedGaps,
     budget: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Default for Shares {
             spent: Duration::ZERO,
             ns_per_page: FIRST_NS_PER_PAGE,
             reached: BTreeMap::new(),
-            told: ReportedGaps::default(),
+            reported: ReportedGaps::default(),
             budget: BUDGET,
         }
     }
@@ -98,7 +98,7 @@ impl Shares {
             }
         }
         self.spent = cpu_time().saturating_sub(start);
-        self.told.filter(&mut reading);
+        self.reported.filter(&mut reading);
         Some(reading)
     }
 
