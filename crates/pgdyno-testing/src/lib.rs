@@ -14,11 +14,12 @@ use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::Value;
 use std::fmt::Debug;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// What is awaited for longer does not come. Far above what anything takes on a machine with much else to do.
@@ -248,6 +249,17 @@ impl Home {
             .expect("pgdyno runs")
     }
 
+    /// Starts the program, to wait for what it prints to standard error.
+    pub fn start(&self, arguments: &[&str]) -> Started {
+        let mut child = self.spawn(arguments);
+        let errors = BufReader::new(child.stderr.take().expect("a pipe"));
+        Started {
+            child,
+            errors,
+            printed: String::new(),
+        }
+    }
+
     /// A running sandbox with data of scale 1.
     pub fn sandbox(&self, name: &str, more: &[&str]) {
         let mut arguments = vec!["sandbox", "create", name];
@@ -376,6 +388,39 @@ fn until_within<T, E: Debug>(limit: Duration, what: &str, mut ask: impl FnMut() 
             ),
         }
         pass(Duration::from_millis(20));
+    }
+}
+
+/// A command that runs, and what it has printed to standard error so far.
+pub struct Started {
+    child: Child,
+    errors: BufReader<ChildStderr>,
+    printed: String,
+}
+
+impl Started {
+    /// Waits for a line with these words; fails when the command ends without it.
+    #[track_caller]
+    pub fn until_it_prints(&mut self, words: &str) {
+        while !self.printed.contains(words) {
+            let read = self.errors.read_line(&mut self.printed).expect("a line");
+            assert!(read > 0, "it ended without \"{words}\": {}", self.printed);
+        }
+    }
+
+    /// As by Ctrl-C.
+    pub fn interrupt(&self) {
+        tool("kill", &["-INT", &self.child.id().to_string()]);
+    }
+
+    /// Waits for its end. What it prints to standard output must fit into a pipe.
+    pub fn end(mut self) -> Said {
+        self.errors.read_to_string(&mut self.printed).expect("the rest");
+        let ended = said(self.child.wait_with_output().expect("it ends"));
+        Said {
+            err: self.printed,
+            ..ended
+        }
     }
 }
 

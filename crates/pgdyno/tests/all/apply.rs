@@ -5,7 +5,6 @@ use common::machine::{Volume, quiet_machine, whole_machine};
 use common::{Home, Said, auto_conf, disk_of, kernel, tool, until, until_is};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -218,27 +217,15 @@ fn until_exit_is_until_exit_and_a_held_file_too() {
     if Path::new("/dev/cpu_dma_latency").exists() {
         settings.push("cpu.dma_latency_us=10");
     }
-    let child = home.spawn(&settings);
-    until_is("it is applied", "17".to_owned(), || kernel(SWAPPINESS));
-    // A second one waits for the first.
-    let mut second = home.spawn(&["apply", "--host-only", "vm.swappiness=18"]);
-    let mut said = BufReader::new(second.stderr.take().expect("its standard error"));
-    let mut words = String::new();
-    while !words.contains("waiting for process") {
-        let read = said.read_line(&mut words).expect("a line");
-        assert!(read > 0, "it ended without waiting: {words}");
-    }
+    let mut first = home.start(&settings);
+    first.until_it_prints("in force until this ends");
     assert_eq!(kernel(SWAPPINESS), "17");
-    tool("kill", &["-INT", &child.id().to_string()]);
-    let output = child.wait_with_output().expect("it ends");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    said.read_to_string(&mut words).expect("the rest");
-    let second = common::said(second.wait_with_output().expect("it ends"));
-    assert_eq!(second.code, 0, "{words}");
+    let mut second = home.start(&["apply", "--host-only", "vm.swappiness=18"]);
+    second.until_it_prints("waiting for process");
+    assert_eq!(kernel(SWAPPINESS), "17");
+    first.interrupt();
+    first.end().fine();
+    second.end().fine();
     assert_eq!(kernel(SWAPPINESS), "18");
     home.run(&["restore"]).fine();
     assert_eq!(kernel(SWAPPINESS), before);

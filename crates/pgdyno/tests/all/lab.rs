@@ -6,7 +6,6 @@ use common::{Home, Said, ended, kernel, until};
 use pgdyno_store::Store;
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
 
 /// An experiment file on the sandbox x: what stands before the parts, and the parts.
 fn file(home: &Home, head: &str, parts: &str) -> String {
@@ -451,19 +450,10 @@ fn outside_of_its_hours_it_waits_with_everything_put_back() {
     };
     let window = format!("[window]\nfrom = \"{}\"\nto = \"{}\"\n", clock(2), clock(3));
     let path = file(&home, "design = \"a-a\"\nblocks = 1", &format!("{TPCB}{window}"));
-    let mut child = home.spawn(&["run", &path]);
-    let mut said = BufReader::new(child.stderr.take().expect("its standard error"));
-    let mut words = String::new();
-    while !words.contains("outside of its hours") {
-        let read = said.read_line(&mut words).expect("a line");
-        assert!(read > 0, "it ended without waiting: {words}");
-    }
-    common::tool("kill", &["-INT", &child.id().to_string()]);
-    said.read_to_string(&mut words).expect("the rest");
-    assert_eq!(child.wait().expect("its end").code(), Some(1), "{words}");
-    for wanted in ["stopped", "pgdyno resume 1"] {
-        assert!(words.contains(wanted), "{words}");
-    }
+    let mut run = home.start(&["run", &path]);
+    run.until_it_prints("outside of its hours");
+    run.interrupt();
+    run.end().fails(1, &["stopped", "pgdyno resume 1"]);
     assert_eq!(home.stored_trials(1).len(), 0);
 }
 
