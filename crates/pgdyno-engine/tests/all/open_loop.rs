@@ -229,7 +229,8 @@ fn response_times_over_time_hold_each_measured_transaction_once() {
             "{warmup_ms} ms, {measure_ms} ms"
         );
         assert!(counted > 0 && (heat.begins_s() - result.warmup_s).abs() < 1e-6);
-        assert_eq!(result.measured.after_end > 0, holds);
+        // Of a server that answers at once, one may be under way at the end too.
+        assert!(result.measured.after_end > 0 || !holds);
     };
     thread::scope(|scope| {
         scope.spawn(|| check(0, 1000, &[1.0], true));
