@@ -26,7 +26,7 @@ use pgdyno_lab::check::Step;
 use pgdyno_report::TextFormat;
 use pgdyno_watch::{INTERVAL_MAX, INTERVAL_MIN};
 use std::iter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Measures the effect of each setting of a PostgreSQL server and its host, and restores what it changed.
@@ -220,10 +220,25 @@ pub(crate) enum Command {
 
 /// Which store.
 #[derive(Debug, Args)]
-pub(crate) struct StoreArgs {
+pub(crate) struct StoreArg {
     /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    // Global for `tag add` and `tag remove`, which are below a command that has it.
+    #[arg(id = "store", long, value_name = "STORE", global = true)]
+    place: Option<PathBuf>,
+}
+
+impl StoreArg {
+    /// Its place as given; `None` for the default.
+    pub(crate) fn place(&self) -> Option<&Path> {
+        self.place.as_deref()
+    }
+}
+
+/// Which store, and how to print what is in it.
+#[derive(Debug, Args)]
+pub(crate) struct StoreArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -240,9 +255,8 @@ pub(crate) struct DemoArgs {
     /// Directory of initdb, pg_ctl and postgres, instead of fetching the latest PostgreSQL.
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
 }
 
 #[derive(Debug, Args)]
@@ -355,10 +369,8 @@ pub(crate) struct AdviseArgs {
     /// Write an experiment file that tests each advised setting separately on this target.
     #[arg(long, value_name = "FILE")]
     pub(crate) experiment: Option<PathBuf>,
-    /// Store with results of earlier experiments: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local
-    /// file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
 }
 
 #[derive(Debug, Args)]
@@ -497,9 +509,8 @@ pub(crate) struct ReportArgs {
     /// are downsampled.
     #[arg(long, value_name = "all|none|ID,...", default_value = "all", value_parser = trials_wanted)]
     pub(crate) trials: TrialsWanted,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
 }
 
 /// Trials whose details a report includes.

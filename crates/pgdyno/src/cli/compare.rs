@@ -1,5 +1,6 @@
 //! `pgdyno compare`, `capacity` and `show` on the command line.
 
+use super::StoreArg;
 use clap::Args;
 use pgdyno_engine::duration;
 use pgdyno_lab::compare::{Gate, Reference};
@@ -25,9 +26,8 @@ pub(crate) struct CompareArgs {
     /// Exit code 0 instead of 5 if a gate is undecided.
     #[arg(long, requires = "fail_if")]
     pub(crate) allow_undecided: bool,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
     /// Store of B [default: the store of A].
     #[arg(long, value_name = "STORE")]
     pub(crate) store_b: Option<PathBuf>,
@@ -55,9 +55,8 @@ pub(crate) struct CapacityArgs {
     /// Price of the whole host for an hour.
     #[arg(long, value_name = "PRICE", value_parser = positive)]
     pub(crate) price_per_host_hour: Option<f64>,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
     /// Print JSON (docs/how-to/capacity.md).
     #[arg(long)]
     pub(crate) json: bool,
@@ -67,9 +66,8 @@ pub(crate) struct CapacityArgs {
 pub(crate) struct ShowArgs {
     /// Number of the experiment, or last [default: the newest].
     pub(crate) experiment: Option<Reference>,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

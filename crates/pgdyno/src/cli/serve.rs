@@ -1,5 +1,6 @@
 //! `pgdyno serve` on the command line.
 
+use super::StoreArg;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,9 +19,8 @@ pub(crate) struct ServeArgs {
     /// Host name by which browsers reach the server, e.g. of a reverse proxy. Repeatable.
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub(crate) allow_host: Vec<String>,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "FILE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
 }
 
 /// A host's name in lower case, without a port.

@@ -1,5 +1,6 @@
 //! `pgdyno list`, `tag`, `note`, `prune`, `import`, `check-store` and `export` on the command line.
 
+use super::{StoreArg, StoreArgs};
 use clap::{Args, Subcommand, ValueEnum};
 use pgdyno_serve::asked::{life, since};
 use pgdyno_store::Life;
@@ -28,7 +29,7 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
     #[command(flatten)]
-    pub(crate) store: super::StoreArgs,
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Debug, Args)]
@@ -38,9 +39,8 @@ pub(crate) struct TagArgs {
     /// Add or remove tags [default: show them].
     #[command(subcommand)]
     pub(crate) does: Option<TagDoes>,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE", global = true)]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,9 +70,8 @@ pub(crate) struct NoteArgs {
     /// Remove the note of this number.
     #[arg(long, value_name = "N", conflicts_with = "text")]
     pub(crate) remove: Option<i64>,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
 }
 
 /// What is given holds together: `--keep 5 --status interrupted` keeps the newest five of the interrupted ones.
@@ -95,7 +94,7 @@ pub(crate) struct PruneArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) store: super::StoreArgs,
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Debug, Args)]
@@ -103,7 +102,7 @@ pub(crate) struct ImportArgs {
     /// Store to import from, of this schema or an older one: a file, or postgres://user@host/database. It is not changed.
     pub(crate) other: PathBuf,
     #[command(flatten)]
-    pub(crate) store: super::StoreArgs,
+    pub(crate) store: StoreArgs,
 }
 
 #[derive(Debug, Args)]
@@ -150,12 +149,11 @@ pub(crate) struct SaveArgs {
     /// File to write, - for standard output [default: -].
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
-    #[arg(long, value_name = "STORE")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreArg,
 }
 
-/// State of an experiment.
+/// A length of time in hours, days or weeks: `12h`, `30d`, `2w`.
 fn age(text: &str) -> Result<Duration, String> {
     let factors_s = [('h', 3600.0), ('d', DAY_S), ('w', 7.0 * DAY_S)];
     let found = factors_s.iter().find_map(|(unit, factor_s)| {

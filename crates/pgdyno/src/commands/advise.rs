@@ -70,7 +70,7 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
         facts.extend(measure::facts(context, args)?);
     }
     let evidence = match &found.target {
-        Some(name) => evidence::of(context, args.store.as_deref(), name),
+        Some(name) => evidence::of(context, args.store.place(), name),
         None => Vec::new(),
     };
     let advised = advisor.advise(&Question {

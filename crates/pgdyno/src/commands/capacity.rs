@@ -20,7 +20,7 @@ const PARTS: [f64; 4] = [0.5, 1.0, 2.0, 5.0];
 
 pub(crate) fn run(context: &Context, args: &CapacityArgs) -> Result<u8> {
     whole(args.experiment.as_ref())?;
-    let store = store(context, args.store.as_deref())?;
+    let store = store(context, args.store.place())?;
     let id = match &args.experiment {
         Some(named) => number(&store, Some(named))?,
         None => newest(context, &store)?,

@@ -15,10 +15,10 @@ use pgdyno_report::{effect, markdown_text as cell, verdict_word};
 use std::fmt::Write;
 
 pub(crate) fn run(context: &Context, args: &CompareArgs) -> Result<u8> {
-    let store_a = store(context, args.store.as_deref())?;
+    let store_a = store(context, args.store.place())?;
     let a = store_a.experiment(number(&store_a, Some(&args.a))?)?;
     // The same file under another name is the same store.
-    let place_a = context.store_place(args.store.as_deref())?;
+    let place_a = context.store_place(args.store.place())?;
     let store_b = match args.store_b.as_deref() {
         Some(named) if !context.store_place(Some(named))?.is_same(&place_a) => {
             Some(store(context, Some(named))?)

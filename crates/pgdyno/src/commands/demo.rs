@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
         Path::new("catalog/experiments/demo.toml"),
         &context.catalogue,
     )?;
-    let mut store = context.store(args.store.as_deref())?;
+    let mut store = context.store(args.store.place())?;
     restore::before(context, None)?;
     if context.sandboxes().join(NAME).exists() {
         err!("removing the private server of an earlier demo");

@@ -33,8 +33,8 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
         return dry_run(context, file, &consent, args);
     }
     check_report(context, args.report.as_deref())?;
-    dry::kept::check_rights(context, args.store.store.as_deref())?;
-    let mut store = context.store(args.store.store.as_deref())?;
+    dry::kept::check_rights(context, args.store.store.place())?;
+    let mut store = context.store(args.store.store.place())?;
     let command = format!("run {}", args.file.display());
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
@@ -86,8 +86,8 @@ fn check_report(context: &Context, path: Option<&Path>) -> Result<()> {
 
 pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
     check_report(context, args.report.as_deref())?;
-    dry::kept::check_rights(context, args.store.store.as_deref())?;
-    let mut store = context.store(args.store.store.as_deref())?;
+    dry::kept::check_rights(context, args.store.store.place())?;
+    let mut store = context.store(args.store.store.place())?;
     let id = match args.id {
         Some(id) => id,
         None => store

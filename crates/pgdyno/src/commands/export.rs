@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
     if is_parquet && args.output.is_none() && output::data_is_seen() {
         return Err(usage("Parquet is no text: name a file with -o"));
     }
-    let store = stored::store(context, args.store.as_deref())?;
+    let store = stored::store(context, args.store.place())?;
     let ids = numbers(&store, args)?;
     let reports: Vec<Report> = ids
         .iter()

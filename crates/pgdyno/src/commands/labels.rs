@@ -9,7 +9,7 @@ use crate::show::instant;
 use pgdyno_store::Store;
 
 pub(crate) fn tag(context: &Context, args: &TagArgs) -> Result<u8> {
-    let mut store = store(context, args.store.as_deref())?;
+    let mut store = store(context, args.store.place())?;
     match &args.does {
         None => {
             for word in store.tags(args.id)? {
@@ -35,7 +35,7 @@ pub(crate) fn tag(context: &Context, args: &TagArgs) -> Result<u8> {
 }
 
 pub(crate) fn note(context: &Context, args: &NoteArgs) -> Result<u8> {
-    let mut store = store(context, args.store.as_deref())?;
+    let mut store = store(context, args.store.place())?;
     match (&args.text, args.remove) {
         (Some(text), _) => {
             store.note(args.id, text)?;

@@ -9,7 +9,7 @@ use pgdyno_store::{Filter, Listed};
 use serde_json::json;
 
 pub(crate) fn run(context: &Context, args: &ListArgs) -> Result<u8> {
-    let store = context.store(args.store.store.as_deref())?;
+    let store = context.store(args.store.store.place())?;
     let filter = Filter {
         tags: args.tag.clone(),
         name: args.name.clone(),

@@ -108,7 +108,7 @@ pub(crate) fn run(context: &Context, args: &ServeArgs) -> Result<u8> {
     let _ = rustix::process::setpriority_process(None, NICE);
     let source = Given {
         context: context.clone(),
-        store: context.store_place(args.store.as_deref())?,
+        store: context.store_place(args.store.place())?,
         token_file: args.token_file.clone(),
     };
     pgdyno_serve::run(Options {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 pub(crate) fn run(context: &Context, args: &ShowArgs) -> Result<u8> {
     whole(args.experiment.as_ref())?;
-    let store = store(context, args.store.as_deref())?;
+    let store = store(context, args.store.place())?;
     let id = number(&store, args.experiment.as_ref())?;
     let stored = store.experiment(id)?;
     let report = report::build(context, &store, id)?;

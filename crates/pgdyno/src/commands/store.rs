@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const IMPORT_PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn prune(context: &Context, args: &PruneArgs) -> Result<u8> {
-    let mut store = store(context, args.store.store.as_deref())?;
+    let mut store = store(context, args.store.store.place())?;
     let in_a_server = store.place().file().is_none();
     let age_ms = args
         .older_than
@@ -120,7 +120,7 @@ fn mega(bytes: u64) -> String {
 }
 
 pub(crate) fn import(context: &Context, args: &ImportArgs) -> Result<u8> {
-    let mut store = context.store(args.store.store.as_deref())?;
+    let mut store = context.store(args.store.store.place())?;
     let other = context.store_place(Some(&args.other))?;
     let name = other.to_string();
     let done = store.import(&other.reader(IMPORT_PATIENCE)?)?;

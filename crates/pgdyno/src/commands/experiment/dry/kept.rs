@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Adds what keeps results from being kept.
 pub(super) fn look(context: &Context, args: &RunArgs, found: &mut PreflightReport) -> Result<()> {
-    let place = context.store_place(args.store.store.as_deref())?;
+    let place = context.store_place(args.store.store.place())?;
     if let Some(why) = args.report.as_deref().and_then(|path| no_report(context, path)) {
         let mend = "--report FILE (in a directory that is there, and that you may write)";
         found
