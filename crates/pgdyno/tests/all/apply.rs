@@ -169,7 +169,7 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
     let _machine = whole_machine();
     let home = Home::new();
     let before = kernel(SWAPPINESS);
-    let timed = ["apply", "--host-only", "vm.swappiness=17", "--revert-after", "2s"];
+    let timed = ["apply", "--host-only", "vm.swappiness=17", "--revert-after", "6s"];
     home.run(&timed).fine();
     assert_eq!(kernel(SWAPPINESS), "17");
     until_is("it is restored", before.clone(), || kernel(SWAPPINESS));

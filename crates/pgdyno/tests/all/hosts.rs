@@ -193,7 +193,7 @@ fn a_lost_connection_is_made_anew_to_the_same_server() {
         servers.ports(&["p", "s"])
     );
     let load = home.spawn(&[
-        "bench", &target, "-w", "simple", "-c", "4", "-d", "8s", "--warmup", "0s",
+        "bench", &target, "-w", "simple", "-c", "4", "-d", "14s", "--warmup", "0s",
     ]);
     let of_load = |name: &str| {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";

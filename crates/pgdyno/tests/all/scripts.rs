@@ -283,10 +283,8 @@ fn several_scripts_are_mixed_and_their_books_kept_apart() {
         &write,
         "-c",
         "4",
-        "-d",
-        "2s",
-        "--warmup",
-        "0s",
+        "-t",
+        "300",
         "--json",
     ];
     let result = home.run(&arguments).fine().json();

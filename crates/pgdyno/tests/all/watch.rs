@@ -105,6 +105,9 @@ impl Screen {
     }
 }
 
+/// Written to the terminal when the program has ended.
+const LAST: &[u8] = b"<end>";
+
 /// The program in a terminal of its own.
 struct Watch {
     pid: Pid,
@@ -194,7 +197,11 @@ impl Watch {
     fn ends(&mut self) -> Option<i32> {
         let status = self.ended.recv_timeout(PATIENCE).expect("an end in time");
         self.over = true;
-        while self.take(Duration::from_millis(100)) {}
+        // All that it wrote comes before what is written now.
+        self.terminal.write_all(LAST).expect("a terminal");
+        while !self.all.ends_with(LAST) {
+            assert!(self.take(PATIENCE), "not all that was written came");
+        }
         status.code()
     }
 
