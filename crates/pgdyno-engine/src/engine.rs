@@ -125,6 +125,33 @@ pub struct LoadResult {
 }
 
 impl LoadResult {
+    /// Of a load that has done nothing.
+    pub fn empty() -> LoadResult {
+        LoadResult {
+            measured: Books::new(false),
+            untold: Books::new(false),
+            whole: Counts::default(),
+            kinds: Vec::new(),
+            statements: Vec::new(),
+            connections: None,
+            notes: Vec::new(),
+            notes_skipped: 0,
+            commits_per_session: 0,
+            commits_per_transaction_max: 1,
+            commits_within: None,
+            measured_s: 0.0,
+            warmup_s: 0.0,
+            in_flight_at_end: 0,
+            sessions: 0,
+            client_cpu_us: 0.0,
+            seconds: Vec::new(),
+            lost: None,
+            first_errors: Vec::new(),
+            stopped_early: false,
+            engine: String::new(),
+        }
+    }
+
     /// Committed transactions per second of the measured time.
     #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
     pub fn tps(&self) -> f64 {

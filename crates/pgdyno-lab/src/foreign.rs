@@ -310,7 +310,7 @@ fn load_result(result: &ForeignResult, plan: &ForeignPlan) -> LoadResult {
         client_cpu_us: result.client_cpu_us as f64 * share.min(1.0),
         stopped_early: result.stopped_early,
         engine: plan.format.name.clone(),
-        ..nothing()
+        ..LoadResult::empty()
     }
 }
 
@@ -322,32 +322,6 @@ fn job_result(result: &JobResult) -> LoadResult {
         sessions: 1,
         stopped_early: result.stopped_early,
         engine: JOB.to_owned(),
-        ..nothing()
-    }
-}
-
-fn nothing() -> LoadResult {
-    LoadResult {
-        measured: Books::new(false),
-        untold: Books::new(false),
-        whole: Counts::default(),
-        kinds: Vec::new(),
-        statements: Vec::new(),
-        connections: None,
-        notes: Vec::new(),
-        notes_skipped: 0,
-        commits_per_session: 0,
-        commits_per_transaction_max: 1,
-        commits_within: None,
-        measured_s: 0.0,
-        warmup_s: 0.0,
-        in_flight_at_end: 0,
-        sessions: 0,
-        client_cpu_us: 0.0,
-        seconds: Vec::new(),
-        lost: None,
-        first_errors: Vec::new(),
-        stopped_early: false,
-        engine: String::new(),
+        ..LoadResult::empty()
     }
 }

@@ -2,7 +2,7 @@
 
 use pgdyno_engine::Second;
 use pgdyno_record::{GapRecord, StatementRecord};
-use pgdyno_server::{Server, ServerError, StatementGrowth, StatementLook};
+use pgdyno_server::{Server, ServerError, StatementLook};
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -72,7 +72,7 @@ impl MeasuredStatements {
             None => Ok(Vec::new()),
         });
         match grown {
-            Ok(grown) => (grown.into_iter().map(record).collect(), None),
+            Ok(grown) => (grown, None),
             Err(reason) => {
                 let gap = GapRecord {
                     at_ms: 0,
@@ -165,19 +165,6 @@ fn in_time(took: Duration) -> Result<(), String> {
             took.as_secs_f64()
         )),
         false => Ok(()),
-    }
-}
-
-fn record(grown: StatementGrowth) -> StatementRecord {
-    StatementRecord {
-        query_id: grown.query_id,
-        text: grown.text,
-        calls: grown.calls,
-        total_ms: grown.total_ms,
-        rows: grown.rows,
-        blocks_hit: grown.blocks_hit,
-        blocks_read: grown.blocks_read,
-        wal_bytes: grown.wal_bytes,
     }
 }
 

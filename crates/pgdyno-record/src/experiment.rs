@@ -21,8 +21,9 @@ pub enum ExperimentStatus {
     Interrupted,
 }
 
-/// The load of an experiment.
+/// Workload, data and clients of a load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "Workload"))]
 pub struct WorkloadRecord {
     /// Name of the workload: "tpcb".
     pub name: String,

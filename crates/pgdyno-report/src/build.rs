@@ -17,7 +17,7 @@ use analysis::Analysis;
 pub(crate) use answer::zone_sentence;
 use pgdyno_record::{ExperimentStatus, StoredExperiment};
 use pgdyno_store::Life;
-use treatment::{Drafts, treatment_of, trial_of, workload_of};
+use treatment::{Drafts, treatment_of, trial_of};
 
 /// Makes the report of an experiment; `generated_unix_ms` is now, `generator` the program's name and version.
 pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64) -> Report {
@@ -116,7 +116,7 @@ fn experiment(analysis: &Analysis<'_>, drafts: &Drafts, answer: String) -> Exper
                 levels: factor.levels.clone(),
             })
             .collect(),
-        workload: workload_of(&record.workload),
+        workload: record.workload.clone(),
         file: record.file.clone(),
         repeat: record.repeat.clone(),
     }

@@ -11,7 +11,7 @@ use crate::heat::Heat;
 use crate::marks::Mark;
 use pgdyno_record::{
     CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, RestoredRecord, TransactionCounts,
-    TrialStatus,
+    TrialStatus, WorkloadRecord,
 };
 use pgdyno_stats::Effect;
 use serde::Serialize;
@@ -90,7 +90,7 @@ pub struct Treatment {
     pub against: Option<String>,
     /// Its load, where it is not the experiment's.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
-    pub workload: Option<Workload>,
+    pub workload: Option<WorkloadRecord>,
     /// What else it has of its own, as ("server.pooler", "pgbouncer").
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub environment: Vec<(String, String)>,
@@ -275,24 +275,6 @@ pub struct Decision {
     pub power: f64,
 }
 
-/// Workload, data and clients of a load.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
-pub struct Workload {
-    /// Name of the workload: "tpcb".
-    pub name: String,
-    /// Scale of its data: units of 100,000 rows, or warehouses.
-    pub scale: u32,
-    /// Number of connections that send transactions.
-    pub clients: u32,
-    /// Number of threads that drive the clients.
-    pub threads: u32,
-    /// Time at the start of the load that is in no figure.
-    pub warmup_s: f64,
-    /// Time after the warm-up that all figures are of.
-    pub measure_s: f64,
-}
-
 /// Something that an experiment varies in levels.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
@@ -353,7 +335,7 @@ pub struct Experiment {
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub factors: Vec<Factor>,
     /// Load of every treatment that has none of its own.
-    pub workload: Workload,
+    pub workload: WorkloadRecord,
     /// Text of the experiment file; empty where there is none.
     pub file: String,
     /// Shell commands that repeat the experiment, in order.

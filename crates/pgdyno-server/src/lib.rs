@@ -54,7 +54,7 @@ pub use settings::{
     Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,
     other_owner, refused_by_server, reload, setting_rights, show,
 };
-pub use statements::{StatementGrowth, StatementLook};
+pub use statements::StatementLook;
 pub use storage::{StorageOption, qualified, set_storage, storage_of};
 pub use users::User;
 pub use version::{VERSION_MIN, Version};

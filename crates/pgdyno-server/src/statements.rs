@@ -4,6 +4,7 @@ use crate::error::ServerError;
 use crate::facts::shown_statement;
 use crate::own::is_own;
 use crate::server::{Row, Server};
+use pgdyno_record::StatementRecord;
 use std::collections::HashMap;
 
 /// So much of a statement is read; [`shown_statement`] cuts what is left of it.
@@ -26,27 +27,6 @@ struct Counts {
     blocks_hit: u64,
     blocks_read: u64,
     wal_bytes: u64,
-}
-
-/// A statement of the connected database as it grew.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StatementGrowth {
-    /// Number of the normalised statement, as in pg_stat_activity.
-    pub query_id: i64,
-    /// On one line and cut, without constants; of a utility statement two words at most. `None` where the role may not see it.
-    pub text: Option<String>,
-    /// Number of executions.
-    pub calls: u64,
-    /// Time of all executions together.
-    pub total_ms: f64,
-    /// Rows that it returned or changed.
-    pub rows: u64,
-    /// Blocks of tables and indexes that were in shared buffers.
-    pub blocks_hit: u64,
-    /// Blocks of tables and indexes that were not in shared buffers.
-    pub blocks_read: u64,
-    /// Bytes of WAL that it wrote.
-    pub wal_bytes: u64,
 }
 
 /// Where statements stand.
@@ -107,7 +87,7 @@ impl StatementLook {
     }
 
     /// Those that took the most time since this look, but for our own, the most expensive first, with their texts; no more than `most`.
-    pub fn grown(&self, server: &mut Server, most: usize) -> Result<Vec<StatementGrowth>, ServerError> {
+    pub fn grown(&self, server: &mut Server, most: usize) -> Result<Vec<StatementRecord>, ServerError> {
         let now = counts(server, &self.source)?;
         let mut grown = growth(&self.counts, &now);
         grown.sort_by(|a, b| {
@@ -129,12 +109,12 @@ impl StatementLook {
 }
 
 /// Of those that were called since; one whose counts have become less was thrown out or reset meanwhile, and is left out.
-fn growth(before: &HashMap<i64, Counts>, now: &HashMap<i64, Counts>) -> Vec<StatementGrowth> {
+fn growth(before: &HashMap<i64, Counts>, now: &HashMap<i64, Counts>) -> Vec<StatementRecord> {
     let grown = now.iter().filter_map(|(query_id, now)| {
         let before = before.get(query_id).copied().unwrap_or_default();
         let total_ms = now.total_ms - before.total_ms;
         let calls = now.calls.checked_sub(before.calls)?;
-        (calls > 0 && total_ms >= 0.0).then_some(StatementGrowth {
+        (calls > 0 && total_ms >= 0.0).then_some(StatementRecord {
             query_id: *query_id,
             text: None,
             calls,
@@ -182,7 +162,7 @@ fn counted(row: &Row) -> Result<(i64, Counts), ServerError> {
 fn texts(
     server: &mut Server,
     source: &Source,
-    statements: &[StatementGrowth],
+    statements: &[StatementRecord],
 ) -> Result<HashMap<i64, String>, ServerError> {
     if statements.is_empty() {
         return Ok(HashMap::new());

@@ -4,7 +4,7 @@ use super::World;
 use super::world::drawn;
 use crate::measure::Measurement;
 use crate::plan::Treatment;
-use pgdyno_engine::{Books, Counts, LoadResult, Second};
+use pgdyno_engine::{Books, LoadResult, Second};
 use pgdyno_record::{CrossCheck, SeriesRecord};
 use std::collections::BTreeMap;
 
@@ -87,26 +87,11 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
     Measurement {
         load: LoadResult {
             measured,
-            untold: Books::new(false),
-            whole: Counts::default(),
-            kinds: Vec::new(),
-            statements: Vec::new(),
-            connections: None,
-            notes: Vec::new(),
-            notes_skipped: 0,
-            commits_per_session: 0,
-            commits_per_transaction_max: 1,
-            commits_within: None,
             measured_s,
             warmup_s,
-            in_flight_at_end: 0,
             sessions: 1,
-            client_cpu_us: 0.0,
-            seconds: Vec::new(),
-            lost: None,
-            first_errors: Vec::new(),
-            stopped_early: false,
             engine: "simulated".to_owned(),
+            ..LoadResult::empty()
         },
         seconds: Vec::new(),
         series: SeriesRecord::default(),

@@ -4,10 +4,8 @@ use super::analysis::Analysis;
 use super::levels::levels_of;
 use crate::distribution::together;
 use crate::heat::{self, Heat};
-use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial, Workload};
-use pgdyno_record::{
-    DistributionPoint, METRICS, Percentiles, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
-};
+use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial};
+use pgdyno_record::{DistributionPoint, METRICS, Percentiles, TreatmentRecord, TrialRecord, TrialStatus};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Stretches of the heat maps of all treatments: about 100 bytes each in JSON, 200 kB in all.
@@ -64,7 +62,7 @@ pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &Trea
             // What is not tested is judged against nothing, but it was to be.
             None => record.against.clone(),
         },
-        workload: record.workload.as_ref().map(workload_of),
+        workload: record.workload.clone(),
         environment: record.environment.clone(),
         tps: interval("tps"),
         metric: interval(&analysis.record().metric),
@@ -99,17 +97,6 @@ fn settings_of(record: &TreatmentRecord, trials: &[&TrialRecord]) -> Vec<Setting
         changed: setting.changed,
     });
     settings.collect()
-}
-
-pub(super) fn workload_of(record: &WorkloadRecord) -> Workload {
-    Workload {
-        name: record.name.clone(),
-        scale: record.scale,
-        clients: record.clients,
-        threads: record.threads,
-        warmup_s: record.warmup_s,
-        measure_s: record.measure_s,
-    }
 }
 
 /// All figures that a trial has, by name.
