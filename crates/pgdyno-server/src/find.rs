@@ -344,12 +344,12 @@ mod tests {
         let silent = listener.local_addr().unwrap().port();
         let deaf = DeafPort::new();
         let text = format!(
-            "host=127.0.0.1,127.0.0.1 port={silent},{} connect_timeout=1",
+            "host=127.0.0.1,127.0.0.1 port={silent},{} connect_timeout=5",
             deaf.number
         );
         let error = Found::find(&text, &|_| None).unwrap_err().to_string();
         assert!(
-            error.contains("no session within 1 s") && error.contains("refused"),
+            error.contains("no session within 5 s") && error.contains("refused"),
             "{error}"
         );
     }

@@ -12,7 +12,7 @@ pub use lane::Lane;
 use pgdyno_host::{HostAccess, LocalHost};
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::Value;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -410,7 +410,7 @@ impl Started {
 
     /// As by Ctrl-C.
     pub fn interrupt(&self) {
-        tool("kill", &["-INT", &self.child.id().to_string()]);
+        signal(self.child.id(), "-INT");
     }
 
     /// Waits for its end. What it prints to standard output must fit into a pipe.
@@ -471,6 +471,11 @@ pub fn tool(program: &str, arguments: &[&str]) -> String {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {error}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Sends a process a signal by its name: `-INT`.
+pub fn signal(pid: impl Display, name: &str) {
+    tool("kill", &[name, &pid.to_string()]);
 }
 
 /// The disk that holds a path, as a name in /sys/block.

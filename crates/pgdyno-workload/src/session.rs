@@ -67,12 +67,15 @@ enum Kind {
 struct Limits {
     question: Duration,
     proof_every: Duration,
+    /// For the answer of the other session that proves it.
+    proof: Duration,
     cancel: Duration,
 }
 
 const LIMITS: Limits = Limits {
     question: QUESTION_LIMIT,
     proof_every: PROOF_EVERY,
+    proof: PROOF_EVERY,
     cancel: CANCEL_LIMIT,
 };
 
@@ -288,7 +291,7 @@ impl Session {
         };
         let asked = Session::open(&self.endpoint, "pgdyno").and_then(|mut other| {
             other.limits = self.limits;
-            other.limits.question = self.limits.proof_every;
+            other.limits.question = self.limits.proof;
             other.rows(&sql)
         });
         let reason = match asked {

@@ -57,7 +57,7 @@ describe("the index", () => {
     expect(await rows.first().innerText()).toContain("Stock to tuned");
     await page.getByRole("button", { name: "Show all" }).click();
     await page.getByRole("button", { name: /^Notes/ }).click();
-    expect(page.url()).toContain("sort=-notes");
+    await expect.poll(() => page.url()).toContain("sort=-notes");
     expect(await rows.first().locator("td").last().innerText()).toBe("2");
     served().world.broken = "/api/experiments?search";
     await page.getByLabel("Search").fill("ticket");

@@ -54,7 +54,7 @@ impl FakeServer {
             .host("127.0.0.1")
             .port(self.port)
             .user("nobody")
-            .connect_timeout(Duration::from_secs(5));
+            .connect_timeout(Duration::from_secs(60));
         config.into()
     }
 }

@@ -128,7 +128,11 @@ impl ReadFile {
         let mut memory = Aligned::new(size);
         let mut times_ns = Vec::new();
         let begun = Instant::now();
-        while begun.elapsed() < length && times_ns.len() < TIMES_MAX && !is_told(stop) {
+        // Once at least: this process may be held off before the first.
+        while (times_ns.is_empty() || begun.elapsed() < length)
+            && times_ns.len() < TIMES_MAX
+            && !is_told(stop)
+        {
             let at = next();
             let before = Instant::now();
             let read = self.file.read_exact_at(memory.bytes(), at);

@@ -140,7 +140,11 @@ impl SyncFile {
         Noise(SEED).fill(block.bytes());
         let mut times_ns = Vec::new();
         let begun = Instant::now();
-        while begun.elapsed() < length && times_ns.len() < TIMES_MAX && !is_told(stop) {
+        // Once at least: this process may be held off before the first.
+        while (times_ns.is_empty() || begun.elapsed() < length)
+            && times_ns.len() < TIMES_MAX
+            && !is_told(stop)
+        {
             let before = Instant::now();
             for number in 0..u64::from(writes) {
                 let written = file.write_all_at(block.bytes(), number * BLOCK_BYTES as u64);

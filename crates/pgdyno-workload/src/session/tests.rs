@@ -16,6 +16,7 @@ use std::thread;
 const QUICK: Limits = Limits {
     question: Duration::from_millis(200),
     proof_every: Duration::from_millis(100),
+    proof: Duration::from_millis(100),
     cancel: Duration::from_millis(100),
 };
 /// For what comes, however busy this machine is.
@@ -42,6 +43,7 @@ fn open_patient(port: u16) -> Session {
     let mut session = Session::open(&endpoint(port, PATIENCE), "test").unwrap();
     session.limits = Limits {
         question: PATIENCE,
+        proof: PATIENCE,
         ..QUICK
     };
     session

@@ -2,7 +2,7 @@
 //! Needs root.
 
 use common::machine::{Volume, quiet_machine, whole_machine};
-use common::{Home, Said, auto_conf, disk_of, kernel, tool, until, until_is};
+use common::{Home, Said, auto_conf, disk_of, kernel, signal, tool, until, until_is};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -197,7 +197,7 @@ fn a_dead_mans_timer_puts_back_what_nobody_confirms() {
     home.run(&["apply", "--host-only", "vm.swappiness=17", "--revert-after", "8s"])
         .fine();
     let waiting = status();
-    tool("kill", &["-KILL", &timer_of(&waiting).expect("somebody waits")]);
+    signal(timer_of(&waiting).expect("somebody waits"), "-KILL");
     until_is("its time is over", true, || {
         SystemTime::now() > deadline(&waiting)
     });

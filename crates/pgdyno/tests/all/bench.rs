@@ -1,6 +1,6 @@
 //! Loads on a real server: books, cross-check, compatibility with pgbench, and errors that say what to do.
 
-use common::{Home, Said, pgbench, said};
+use common::{Home, Said, pgbench, said, signal};
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -351,10 +351,9 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
         "--json",
     ];
     let child = home.spawn(&arguments);
-    let postmaster = home.postmaster("x").expect("running").to_string();
+    let postmaster = home.postmaster("x").expect("running");
     home.until_driven("x");
-    let killed = Command::new("kill").args(["-9", &postmaster]).status();
-    assert!(killed.expect("kill runs").success());
+    signal(postmaster, "-KILL");
     home.run(&["sandbox", "start", "x"]).fine();
     let ended =
         said(child.wait_with_output().expect("ends")).fails(1, &["the server restarted during the load"]);

@@ -1,6 +1,6 @@
 //! `pgdyno check` against real servers: what it tells, that it leaves nothing behind, however it ends. Needs root.
 
-use common::{Home, Said, said, until, until_is};
+use common::{Home, Said, said, signal, until, until_is};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -315,15 +315,12 @@ fn a_signal_leaves_nothing_and_what_a_kill_leaves_goes_with_the_next() {
     home.run(&["sandbox", "create", "x"]).fine();
     let before = (files(&home, "x"), catalogue(&home, "x"));
     let begin = |only: &str| home.spawn(&["check", "sandbox:x", "--only", only, "--seconds", "30"]);
-    for signal in ["-INT", "-TERM", "-HUP"] {
+    for name in ["-INT", "-TERM", "-HUP"] {
         let mut child = begin("wal_sync");
         wait_for_own_file(&home, &mut child);
-        let killed = Command::new("kill")
-            .args([signal, &child.id().to_string()])
-            .status();
-        assert!(killed.expect("kill runs").success());
+        signal(child.id(), name);
         said(child.wait_with_output().expect("ends")).fails(1, &["stopped before the end"]);
-        assert_eq!(own_files(&home), [""; 0], "{signal}");
+        assert_eq!(own_files(&home), [""; 0], "{name}");
     }
     let mut child = begin("read");
     wait_for_own_file(&home, &mut child);

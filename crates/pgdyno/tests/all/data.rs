@@ -1,6 +1,6 @@
 //! The data sets on a real server: created, checked, damaged, dropped, interrupted; and what pgbench makes of them.
 
-use common::{Home, Said, pgbench, said};
+use common::{Home, Said, pgbench, said, signal};
 use postgres::{Client, NoTls};
 use std::process::{Child, Command};
 use std::thread;
@@ -451,10 +451,7 @@ fn a_stopped_creation_leaves_nothing() {
                 words.push("--replace");
             }
             let child = begun(&home, &words);
-            let stopped = Command::new("kill")
-                .args(["-TERM", &child.id().to_string()])
-                .status();
-            assert!(stopped.expect("kill runs").success());
+            signal(child.id(), "-TERM");
             said(child.wait_with_output().expect("ends"))
                 .fails(1, &["stopped", "nothing of the set is left"]);
             let left = "SELECT count(*) FROM pg_class WHERE relname ~ '^(pgbench|sbtest|warehouse|stock|order_line)'";

@@ -2,7 +2,7 @@
 
 use common::foreign::Foreign;
 use common::machine::whole_machine;
-use common::{Home, Said, ended, kernel, said, tool, until, until_is};
+use common::{Home, Said, ended, kernel, said, signal, tool, until, until_is};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -51,14 +51,6 @@ fn count(home: &Home, sql: &str) -> Option<u64> {
     let mut client = postgres::Client::connect(&config, postgres::NoTls).ok()?;
     let row = client.query_one(sql, &[]).ok()?;
     u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()
-}
-
-fn signal(child: &Child, name: &str) {
-    let status = Command::new("kill")
-        .args([name, &child.id().to_string()])
-        .status()
-        .expect("kill runs");
-    assert!(status.success());
 }
 
 #[test]
@@ -145,7 +137,7 @@ fn ctrl_c_keeps_what_is_finished_and_puts_back_and_resume_goes_on() {
             home.spawn(&["resume"])
         };
         until_loaded(&home, &mut child);
-        signal(&child, name);
+        signal(child.id(), name);
         let ended = said(child.wait_with_output().expect("ends")).fails(1, &["stopped", "pgdyno resume 1"]);
         assert!(ended.err.contains("restoring everything"), "{}", ended.err);
         assert_eq!(kernel(SWAPPINESS), swappiness);
@@ -169,14 +161,7 @@ fn dies_once(data: &str) {
     fs::write(&path, text.replace("[data]\n", &format!("[data]\n{data}\n"))).expect("written");
     let mut child = home.spawn(&["run", &path]);
     until_loaded(&home, &mut child);
-    let postmaster = home.postmaster("x").expect("running").to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-9", &postmaster])
-            .status()
-            .expect("kill runs")
-            .success()
-    );
+    signal(home.postmaster("x").expect("running"), "-KILL");
     said(child.wait_with_output().expect("ends")).fine();
     let json = home.run(&["report", "1", "--format", "json"]).fine().json();
     let trials = json["trials"].as_array().expect("trials");
@@ -643,7 +628,7 @@ fn data_on_a_server_of_others_wants_consent_and_is_dropped_however_the_run_ends(
     home.run(&["resume", "--target", &target]).fails(4, &listed);
     let mut child = home.spawn(&["resume", "--target", &target, "--allow-data"]);
     until_loaded(&mut child);
-    signal(&child, "-INT");
+    signal(child.id(), "-INT");
     said(child.wait_with_output().expect("ends")).fails(1, &["stopped"]);
     assert_eq!(foreign.objects(), before);
 

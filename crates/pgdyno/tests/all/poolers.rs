@@ -314,7 +314,7 @@ fn interrupted_run_through_a_pooler_is_resumed_through_it() {
         assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");
         home.ask("x", loaded)
     });
-    common::tool("kill", &["-INT", &child.id().to_string()]);
+    common::signal(child.id(), "-INT");
     common::said(child.wait_with_output().expect("it ends")).fails(1, &["stopped"]);
     home.run(&["resume", "--target", &target]).fine();
     let report = home.run(&["report", "--format", "json"]).fine().json();

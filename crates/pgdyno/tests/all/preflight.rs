@@ -1,7 +1,7 @@
 //! What a run and its dry run find before the first trial, on servers that pgdyno did not create.
 
 use common::foreign::Foreign;
-use common::{Home, Said, ended, said, until_is};
+use common::{Home, Said, ended, said, signal, until_is};
 use postgres::{Client, NoTls};
 use std::process::{Child, Command};
 
@@ -203,10 +203,7 @@ fn figure_that_the_server_refuses_is_found_before_the_run() {
     let mut child = home.spawn(&["run", &path, "--target", &target]);
     let loaded = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'pgdyno load' AND query LIKE 'SELECT abalance%'";
     until(&foreign, &mut child, "the load", loaded);
-    let interrupt = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(interrupt.expect("kill runs").success());
+    signal(child.id(), "-INT");
     said(child.wait_with_output().expect("ends")).fails(1, &["stopped"]);
     foreign.ask("DROP TABLE mine");
     home.run(&["resume", "--target", &target])

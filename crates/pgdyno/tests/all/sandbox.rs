@@ -1,6 +1,6 @@
 //! Private servers, for real: made, limited, crashed, half-made, fought over, destroyed.
 
-use common::{Home, kernel, said, until_is};
+use common::{Home, kernel, said, signal, until_is};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -8,11 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 fn kill_9(pid: u32) {
-    let status = Command::new("kill")
-        .args(["-9", &pid.to_string()])
-        .status()
-        .expect("kill runs");
-    assert!(status.success());
+    signal(pid, "-KILL");
     let cwd = format!("/proc/{pid}/cwd");
     until_is("the process is gone", None, || fs::read_link(&cwd).ok());
 }
@@ -373,10 +369,7 @@ fn program_that_aborts_leaves_no_core() {
     }
     let mut child = command.spawn().expect("pgdyno runs");
     let _connection = listener.accept().expect("it connects");
-    let status = Command::new("kill")
-        .args(["-ABRT", &child.id().to_string()])
-        .status();
-    assert!(status.expect("kill runs").success());
+    signal(child.id(), "-ABRT");
     let status = child.wait().expect("it ends");
     assert_eq!(status.signal(), Some(libc::SIGABRT));
     assert!(!status.core_dumped());

@@ -1,6 +1,6 @@
 //! pgbench's scripts run as they are: the same statements with the same values as pgbench itself sends.
 
-use common::{Home, pgbench, said, tool, until_is};
+use common::{Home, pgbench, said, signal, until_is};
 use std::fmt::Write as _;
 use std::process::Command;
 
@@ -441,7 +441,7 @@ fn shell_command_of_a_script_prints_nothing_raw_and_ends_with_the_load() {
         .spawn()
         .expect("runs");
     until_is("the command runs", true, || marker.exists());
-    tool("kill", &["-INT", &child.id().to_string()]);
+    signal(child.id(), "-INT");
     let ended = said(child.wait_with_output().expect("it ends"));
     assert!(!ended.err.contains("the command"), "{}", ended.err);
 }

@@ -1,7 +1,7 @@
 //! Facts of real servers: every name with a value or a reason in every version, what is to be found is found, and what
 //! a server or a role refuses is said.
 
-use common::{Home, system_program};
+use common::{Home, signal, system_program};
 use pgdyno_server::series::ServerSeries;
 use pgdyno_server::{Conninfo, Found, Server, ServerError, ServerFacts, server_facts, show};
 use postgres::{Client, NoTls};
@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 /// What stands for everything that must not be shown.
@@ -171,14 +170,6 @@ fn row<'a>(rows: &'a Value, key: &str, wanted: &str) -> Option<&'a Value> {
 
 fn names(facts: &ServerFacts) -> BTreeSet<&str> {
     facts.facts.iter().map(|f| f.name.as_str()).collect()
-}
-
-fn signal(pid: &str, name: &str) {
-    let status = Command::new("kill")
-        .args([name, pid])
-        .status()
-        .expect("kill runs");
-    assert!(status.success());
 }
 
 fn check(major: u32) {
@@ -741,10 +732,10 @@ fn a_server_that_stands_still_is_given_up() {
     let after = server.value("asking again", "SELECT 2");
     assert!(matches!(after, Err(ServerError::Broken { .. })), "{after:?}");
 
-    let postmaster = target.home.postmaster("x").expect("running").to_string();
-    signal(&postmaster, "-STOP");
+    let postmaster = target.home.postmaster("x").expect("running");
+    signal(postmaster, "-STOP");
     let outcome = Found::find(&format!("{} connect_timeout=1", target.string()), &|_| None);
-    signal(&postmaster, "-CONT");
+    signal(postmaster, "-CONT");
     let Err(error) = outcome else {
         panic!("it was reached");
     };
