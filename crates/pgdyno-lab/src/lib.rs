@@ -6,6 +6,7 @@ pub mod capacity;
 pub mod check;
 mod collect;
 pub mod compare;
+mod cross_check;
 mod decide;
 mod error;
 mod file;

@@ -1,6 +1,7 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
 use crate::beside::{Beside, host_second};
+use crate::cross_check::cross_check;
 use crate::horizon;
 use crate::pooled::{self, Sessions};
 use crate::probe::Probe;
@@ -14,8 +15,7 @@ use pgdyno_record::ErrorClass;
 use pgdyno_record::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
-    COMMITS_PER_WORKER, Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving,
-    wait_until_gone,
+    Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
 };
 use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
 use pgdyno_workload::{CommandError, ForeignError, FormatError, LoadError, LoadPlan};
@@ -114,18 +114,7 @@ const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 const STARTS_LIMIT: Duration = Duration::from_secs(1);
 /// Before this version, counts are shown as they were up to half a second ago.
 const COUNTS_AT_ONCE_SINCE: u32 = 15;
-/// Transactions of a run of autovacuum over one table, at most.
-const PER_AUTOVACUUM_RUN: u64 = 8;
-/// Transactions of background workers per second, at most: the launcher looks at each database once a naptime, and
-/// a worker that finds nothing to do still commits a few.
-const BACKGROUND_PER_S: u64 = 1;
-const BACKGROUND_LEAST: u64 = 10;
-
-/// A session's start and its preparing of statements are transactions of the server too.
-const PER_SESSION: u64 = 2;
-/// So are the questions of the look at the data before the load.
-const DATA_CHECK: u64 = 8;
-/// And those of the look at prepared statements behind a pooler.
+/// Transactions of the look at prepared statements behind a pooler.
 const PREPARED_CHECK: u64 = 6;
 
 /// Disturbances are told from these on.
@@ -511,61 +500,6 @@ fn settle(
     }
 }
 
-/// Both sides count whole transactions from the first to the last. The server's side may be larger by what was in
-/// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
-/// and its like; never smaller.
-fn cross_check(
-    before: &Counters,
-    after: &Counters,
-    load: &LoadResult,
-    elapsed_s: f64,
-    by_pooler: u64,
-    recorder: OwnCommits,
-) -> CrossCheck {
-    // Where each transaction has a session, the sessions' own transactions are as many, and known.
-    let own_sessions = load.connections.is_some();
-    let sessions = u64::from(load.sessions);
-    let client = match own_sessions {
-        true => load.whole.server_commits + sessions * load.commits_per_session,
-        false => load.whole.server_commits,
-    };
-    // Behind a pooler, the recorder's commits too are told later.
-    let (recorded, perhaps) = match by_pooler {
-        0 => (recorder.sure, recorder.unsure),
-        _ => (0, recorder.sure + recorder.unsure),
-    };
-    let counted = after
-        .committed
-        .saturating_sub(before.committed)
-        .saturating_sub(recorded);
-    // The server counts what parallel workers commit as well; how many there were is known by another of its counters.
-    let workers = after.workers_since(before);
-    let by_workers = (counted.saturating_sub(client) / COMMITS_PER_WORKER).clamp(workers.least, workers.most)
-        * COMMITS_PER_WORKER;
-    let server = counted.saturating_sub(by_workers);
-    let own = after.own_statements.saturating_sub(before.own_statements);
-    let runs = after.autovacuum_runs.saturating_sub(before.autovacuum_runs);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "seconds of a load"
-    )]
-    let background = BACKGROUND_LEAST + elapsed_s as u64 * BACKGROUND_PER_S + runs * PER_AUTOVACUUM_RUN;
-    let sessions = match own_sessions {
-        true => DATA_CHECK,
-        false => sessions * PER_SESSION + DATA_CHECK,
-    };
-    let unfinished = load.in_flight_at_end * load.commits_per_transaction_max;
-    let allowed_difference = unfinished + sessions + own + background + by_pooler + perhaps;
-    CrossCheck {
-        client,
-        server,
-        by_workers,
-        allowed_difference,
-        agrees: server >= client && server - client <= allowed_difference,
-    }
-}
-
 /// A trial of fewer transactions is not taken without a word.
 const TRANSACTIONS_MIN: u64 = 100;
 
@@ -637,40 +571,6 @@ mod tests {
     use crate::probe::Depth;
     use pgdyno_host::LocalHost;
     use std::fs;
-
-    /// A load of a thousand commits by one session that asks nothing else.
-    #[test]
-    fn counts_agree_within_what_the_server_commits_beside_the_load() {
-        let before = Counters {
-            committed: 50,
-            rolled_back: 0,
-            wal_bytes: 0,
-            checkpoints: 0,
-            autovacuum_runs: 0,
-            started: "now".to_owned(),
-            own_statements: 0,
-            starts: None,
-        };
-        let mut load = crate::sim::measurement(100.0, 0.0, 10.0).load;
-        load.whole.server_commits = 1_000;
-        let check = |committed| {
-            let after = Counters {
-                committed,
-                ..before.clone()
-            };
-            cross_check(&before, &after, &load, 10.0, 0, OwnCommits::default())
-        };
-        let allowed = check(1_050).allowed_difference;
-        assert!(allowed < 100, "{allowed}");
-        for (committed, agrees) in [
-            (1_049, false),
-            (1_050, true),
-            (1_050 + allowed, true),
-            (1_051 + allowed, false),
-        ] {
-            assert_eq!(check(committed).agrees, agrees, "{committed}");
-        }
-    }
 
     #[test]
     fn the_cpu_time_of_the_session_that_asks_is_no_part_of_the_load() {

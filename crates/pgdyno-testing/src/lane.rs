@@ -11,7 +11,14 @@ use std::thread;
 /// A test waits for its servers and loads for about two thirds of its time.
 const LANES_PER_CPU: usize = 3;
 /// Modules of the longest tests. They come first, or all would wait for them in the end.
-const LONGEST: [&str; 5] = ["guest::", "page::", "poolers::", "bench::", "advise::"];
+const LONGEST: [&str; 6] = [
+    "guest::",
+    "page::",
+    "poolers::",
+    "bench::",
+    "bench_workers::",
+    "advise::",
+];
 
 static LANES: Mutex<Lanes> = Mutex::new(Lanes {
     in_use: 0,

@@ -12,6 +12,7 @@ mod apply_refused;
 mod arrows;
 mod bench;
 mod bench_stored;
+mod bench_workers;
 mod check;
 mod circles;
 mod compare;
