@@ -112,8 +112,10 @@ const COUNTS_LIMIT: Duration = Duration::from_secs(12);
 const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 /// Starts of processes are told together with what they committed, or a moment later.
 const STARTS_LIMIT: Duration = Duration::from_secs(1);
-/// Before this version, counts are shown as they were up to half a second ago.
+/// Before this version, counts travel through a collector and are shown as they were up to half a second ago.
 const COUNTS_AT_ONCE_SINCE: u32 = 15;
+/// Statements of this session that may be counted a pause later than they were sent.
+const OWN_IN_A_PAUSE: u64 = 4;
 /// Transactions of the look at prepared statements behind a pooler.
 const PREPARED_CHECK: u64 = 6;
 
@@ -449,7 +451,7 @@ struct Before {
     dead_rows: horizon::Before,
 }
 
-/// Waits for the server's counts to be complete and holds them against the clients'.
+/// Waits for the server's counts to be complete and compares them with the clients'.
 fn settle(
     mut server: Server,
     before: &Before,
@@ -481,12 +483,18 @@ fn settle(
     let (dead_rows, before) = (&before.dead_rows, &before.counters);
     let begun = Instant::now();
     let deadline = begun + COUNTS_LIMIT;
+    let at_once = server.version().major >= COUNTS_AT_ONCE_SINCE;
+    let mut counted_before = None;
     loop {
         let after = counters(&mut server)?;
         let check = cross_check(before, &after, load, elapsed_s, by_pooler, recorder);
+        let by_others = after.committed.saturating_sub(after.own_statements);
+        let rests = counted_before.is_some_and(|earlier| by_others <= earlier + OWN_IN_A_PAUSE);
         // Commits that are too many do not become fewer, unless the starts of the workers that made them are told a moment later.
         let too_many = check.server > check.client && begun.elapsed() >= STARTS_LIMIT;
-        if check.agrees || too_many || Instant::now() >= deadline {
+        // A count of more than the load's agrees in passing while it is still being made.
+        let agrees = check.agrees && (at_once || rests || check.server == check.client);
+        if agrees || too_many || Instant::now() >= deadline {
             return Ok(Settled {
                 after,
                 check,
@@ -495,8 +503,12 @@ fn settle(
                 warnings: dead_rows.warnings(&mut server),
             });
         }
-        // Before 15 the counts travel through a collector of their own and arrive a moment later.
-        server.execute("waiting for the server's counts", "SELECT pg_sleep(0.1)")?;
+        let pause = match check.agrees {
+            true => "SELECT pg_sleep(1)",
+            false => "SELECT pg_sleep(0.1)",
+        };
+        counted_before = check.agrees.then_some(by_others);
+        server.execute("waiting for the server's counts", pause)?;
     }
 }
 

@@ -1,8 +1,9 @@
 //! What sandboxes leave mounted.
 
-use super::{Home, kernel, until_is};
+use super::{Home, kernel, until, until_is};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// What is mounted at or below a directory: (point, file system, source).
 pub fn mounts_below(directory: &Path) -> Vec<(String, String, String)> {
@@ -27,6 +28,18 @@ pub fn loops_below(directory: &Path) -> Vec<String> {
         .map(|file| file.trim().to_owned())
         .filter(|file| Path::new(file).starts_with(directory))
         .collect()
+}
+
+/// Unmounts what is mounted there. Another process that asks all file systems for their sizes keeps it busy for a moment.
+#[track_caller]
+pub fn unmount(point: &Path) {
+    until("umount", || {
+        let output = Command::new("umount").arg(point).output().expect("umount runs");
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    });
 }
 
 /// A kernel may free a loop device a moment after its mount is gone.

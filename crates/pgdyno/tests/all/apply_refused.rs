@@ -2,6 +2,7 @@
 //! machine's own kernel. Needs root.
 
 use common::machine::whole_machine;
+use common::mounts::unmount;
 use common::{Home, auto_conf, kernel, tool};
 use std::fs;
 use std::path::Path;
@@ -127,7 +128,7 @@ fn a_journal_that_cannot_be_written_stops_before_anything_is_changed() {
             .expect("it runs"),
     );
     let after = kernel(SWAPPINESS);
-    tool("umount", &[&full.to_string_lossy()]);
+    unmount(&full);
     said.fails(1, &["journal", "No space left"]);
     assert_eq!(after, before);
 }

@@ -1,10 +1,9 @@
 //! Sandboxes with file systems of their own, for real: in memory, in images, killed while they are made. Needs root.
 
 use common::machine::kills;
-use common::mounts::{loops_below, mounts_below, nothing_is_left};
+use common::mounts::{loops_below, mounts_below, nothing_is_left, unmount};
 use common::{Home, kernel, pass, until_is};
 use std::fs;
-use std::process::Command;
 use std::time::Duration;
 
 fn lies_on_its_own(kind: &str, size: &str) {
@@ -59,8 +58,7 @@ fn lies_on_its_own(kind: &str, size: &str) {
 
     // A restart of the machine unmounts it; so does this.
     home.run(&["sandbox", "stop", "x"]).fine();
-    let unmounted = Command::new("umount").arg(&point).status().expect("umount runs");
-    assert!(unmounted.success());
+    unmount(&point);
     let state = || home.run(&["sandbox", "list", "--json"]).fine().json()[0]["state"].clone();
     assert_eq!(state(), "unmounted");
     if kind == "tmpfs" {
@@ -186,8 +184,7 @@ fn what_lies_in_an_unmounted_image_is_put_back() {
     assert_ne!(conf(), before);
     home.run(&["sandbox", "stop", "x"]).fine();
     let point = home.file("state/sandboxes/x/data.mount");
-    let unmounted = Command::new("umount").arg(&point).status().expect("umount runs");
-    assert!(unmounted.success());
+    unmount(&point);
     home.run(&["restore"]).fine();
     assert_eq!(conf(), before);
 }

@@ -1,8 +1,10 @@
 //! What a run and its dry run find before the first trial, on servers that pgdyno did not create.
 
 use common::foreign::Foreign;
+use common::mounts::unmount;
 use common::{Home, Said, ended, said, signal, until_is};
 use postgres::{Client, NoTls};
+use std::path::Path;
 use std::process::{Child, Command};
 
 const SORT: &str = "[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n";
@@ -391,7 +393,7 @@ fn copies_of_files_have_room_where_they_are_kept() {
     tool("mount", &["-t", "tmpfs", "-o", "size=1M", "tmpfs", &scratch]);
     let copies = format!("[[step]]\nname = \"copied\"\ndata.reset = \"copy\"\n{SORT}");
     let found = dry_run(&home, &file(&home, TPCB, &copies), "sandbox:x", &[]);
-    tool("umount", &[&scratch]);
+    unmount(Path::new(&scratch));
     found.fails(1, &["a copy of the files", &scratch]);
 }
 
