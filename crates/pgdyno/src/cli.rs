@@ -34,7 +34,7 @@ use std::time::Duration;
 /// Exit codes: 0 success, 1 failure, 2 usage, 3 a check or gate failed, 4 refused for safety, 5 a gate is undecided.
 /// A knob is a setting of the server or the host; a treatment is a set of knob values; a trial is one measured load.
 #[derive(Debug, Parser)]
-#[command(name = "pgdyno", version, max_term_width = 110, help_template = help_template())]
+#[command(name = "pgdyno", version, max_term_width = 110, help_template = help_template(), disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -91,7 +91,8 @@ fn help_template() -> String {
     }
     format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\n\
-         `pgdyno help COMMAND` shows its options.\n\nOptions:\n{{options}}"
+         `pgdyno help COMMAND` shows its options. `pgdyno help TOPIC` explains one of targets, consent, journal,\n\
+         verdicts, stores, exit-codes, terms.\n\nOptions:\n{{options}}"
     )
 }
 
@@ -213,6 +214,9 @@ pub(crate) enum Command {
     /// List the knobs of the catalogue, or explain one: what it does, costs and risks.
     #[command(after_help = "Example: pgdyno knobs jit")]
     Knobs(KnobsArgs),
+    /// Show the options of a command, or explain a topic.
+    #[command(after_help = "Example: pgdyno help exit-codes")]
+    Help(HelpArgs),
     /// Create, list, start, stop or destroy private servers.
     #[command(subcommand, after_help = "Example: pgdyno sandbox create main --memory 1G")]
     Sandbox(SandboxCommand),
@@ -242,6 +246,13 @@ pub(crate) struct StoreArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HelpArgs {
+    /// A command, with those below it, or a topic.
+    #[arg(value_name = "COMMAND|TOPIC")]
+    pub(crate) names: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod experiment;
 mod experiments;
 mod export;
 mod facts;
+mod help;
 mod knobs;
 mod labels;
 mod list;
@@ -61,6 +62,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::Confirm(args) => apply::confirm(context, &args),
         Command::RevertLater(args) => revert::run(context, &args),
         Command::Knobs(args) => knobs::run(&args),
+        Command::Help(args) => help::run(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
         Command::Serve(args) => serve::run(context, &args),
