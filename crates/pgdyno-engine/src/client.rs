@@ -3,11 +3,11 @@
 
 use crate::actor::{Actor, Halt, Outline, Transactions, Trip, Turn};
 use crate::books::{FirstError, SqlState};
+use crate::error_text;
 use crate::message::{ROLLBACK, TERMINATE};
 use crate::random::Stream;
 use crate::scanner::{Event, Malformed, Scanner, Tag};
 use crate::tls::{Tls, sealed_bytes_max};
-use crate::words;
 use std::io;
 
 /// ReadyForQuery's status outside of a transaction block.
@@ -336,7 +336,7 @@ impl<'a> Client<'a> {
 
     /// The error at hand for people; `reason` is for one that the server gave no words for.
     pub(crate) fn first_error(&self, code: SqlState, reason: Option<&str>) -> FirstError {
-        let words = words::of_error(self.scanner.error(), code);
+        let words = error_text::of_error(self.scanner.error(), code);
         FirstError {
             sqlstate: code.as_str().to_owned(),
             message: words

@@ -563,7 +563,7 @@ impl Startup {
         let (mut sqlstate, mut message) = (SqlState::UNKNOWN.as_str().to_owned(), String::new());
         let mut fields = body.fields();
         while let Ok(Some(field)) = fields.next() {
-            let value = crate::words::brief(field.value_bytes());
+            let value = crate::error_text::brief(field.value_bytes());
             match field.type_() {
                 b'C' => sqlstate = value,
                 b'M' => message = value,

@@ -14,6 +14,7 @@ mod drive;
 mod endpoint;
 mod engine;
 mod epoll;
+mod error_text;
 mod export;
 pub mod expression;
 #[doc(hidden)]
@@ -36,7 +37,6 @@ mod schedule;
 mod tls;
 mod uring;
 pub mod value;
-mod words;
 
 pub use actor::StatementName;
 pub use books::{

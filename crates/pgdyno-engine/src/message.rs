@@ -50,7 +50,7 @@ pub enum Part {
     Variable(Variable, Type, String),
 }
 
-/// A statement with the variables that stand in it.
+/// A statement with the variables that are in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
     /// Text of the statement, piece by piece.
@@ -136,9 +136,9 @@ enum Piece {
     Int4(Variable),
     /// A variable as a parameter: its length and its text, or null.
     Parameter(Variable),
-    /// A variable within a simple query, by what stands there if it has no value.
+    /// A variable within a simple query, by what is there if it has no value.
     Text(Variable, Range<usize>),
-    /// The length of a message stands here and counts from here.
+    /// The length of a message is here and counts from here.
     Begin,
     /// The message ends here.
     End,
@@ -184,7 +184,7 @@ impl Layout {
         first..self.here()
     }
 
-    /// A simple query; values stand in its text, and a variable without one is left as it is written.
+    /// A simple query; values are in its text, and a variable without one is left as it is written.
     pub(crate) fn query(&mut self, statement: &Statement) -> Pieces {
         let first = self.here();
         self.fix(first, b"Q");
@@ -291,7 +291,7 @@ fn push_parameter(slot: &Slot, out: &mut Vec<u8>) {
     out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Writes the length of a message whose length field stands at `begin` and which ends here.
+/// Writes the length of a message whose length field is at `begin` and which ends here.
 fn put_length(out: &mut [u8], begin: usize) {
     let length = u32::try_from(out.len() - begin).unwrap_or(u32::MAX);
     out[begin..begin + 4].copy_from_slice(&length.to_be_bytes());

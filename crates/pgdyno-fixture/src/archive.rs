@@ -178,7 +178,7 @@ fn is_relative(path: &str) -> bool {
     path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// Printable ASCII but `%` and space stands for itself, `%XX` for a byte.
+/// Printable ASCII but `%` and space represents itself, `%XX` for a byte.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();

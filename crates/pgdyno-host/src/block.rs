@@ -78,7 +78,7 @@ pub(crate) struct Device {
     pub(crate) name: String,
     /// Major and minor number.
     pub(crate) number: (u32, u32),
-    /// How many devices stand above it.
+    /// How many devices are above it.
     pub(crate) depth: usize,
     /// "partition", "crypt", "lvm", "md", "loop", "nvme", "virtio", "sata" and so on; docs/reference/facts.md lists them.
     pub(crate) kind: &'static str,

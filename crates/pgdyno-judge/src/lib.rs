@@ -1,4 +1,4 @@
-//! From records to verdicts: which trials count, what is held against what, and what may be said of it. The lab asks
+//! From records to verdicts: which trials count, what is compared with what, and what may be said of it. The lab asks
 //! after each block whether to go on, the report at the end; both get the same answer from here.
 
 use pgdyno_record::{ExperimentRecord, TrialRecord, TrialStatus};
@@ -41,7 +41,7 @@ pub struct Observations {
 /// Effects and verdicts on the trials so far.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// Against the treatment that each is held against (the one before it, or the reference), by treatment.
+    /// Against the treatment that each is compared with (the one before it, or the reference), by treatment.
     pub steps: Vec<Option<Effect>>,
     /// Against the first treatment, by treatment; for factors the same as `steps`.
     pub totals: Vec<Option<Effect>>,
@@ -194,7 +194,7 @@ fn deviations(left: &Excluded) -> f64 {
     }
 }
 
-/// What each treatment is held against: what its record says; records from before there were factors say nothing, and
+/// What each treatment is compared with: what its record says; records from before there were factors say nothing, and
 /// follow their design.
 fn against(record: &ExperimentRecord) -> Vec<Option<usize>> {
     let treatments = &record.treatments;

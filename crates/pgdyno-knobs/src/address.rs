@@ -267,7 +267,7 @@ pub(crate) fn page_kb_of_pool(host: &dyn HostAccess, path: &str) -> Option<u64> 
         .filter(|&size_kb| size_kb > 0)
 }
 
-/// The number of a line of /proc/meminfo, as it stands there: kB for sizes.
+/// The number of a line of /proc/meminfo, as it is there: kB for sizes.
 pub(crate) fn meminfo_value(meminfo: &str, name: &str) -> Option<u64> {
     let line = meminfo
         .lines()

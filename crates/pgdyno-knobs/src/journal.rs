@@ -193,7 +193,7 @@ impl Written {
             .map_err(io_error(&self.path, "written"))
     }
 
-    /// A full disk may have taken a part of a line: the next one must not stand behind it.
+    /// A full disk may have taken a part of a line: the next one must not be behind it.
     fn cut(&mut self) {
         let _ = self
             .file

@@ -68,7 +68,7 @@ impl Restorer<'_> {
     }
 }
 
-/// What is not even read, or cannot be held against what was before.
+/// What is not even read, or cannot be compared with what was before.
 fn refused(group: &Group, why: &str) -> Vec<StatusLine> {
     let line = |name: String| StatusLine {
         place: group.place_of(&name),

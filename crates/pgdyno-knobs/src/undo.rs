@@ -488,7 +488,7 @@ impl UndoUnit {
         }
         let pair: Vec<_> = present.collect();
         // The kernel refuses a written 0 for the bytes form, and writing the other form zeroes it anyway. With both at
-        // zero it is the ratio that takes a 0; it stands last by name.
+        // zero it is the ratio that takes a 0; it is last by name.
         let not_zero = pair
             .iter()
             .find(|(_, value)| value.as_str() != "0")

@@ -230,7 +230,7 @@ fn of(stored: &StoredExperiment, store: Option<&str>) -> String {
     }
 }
 
-/// Holds B against A by `metrics`; without any by [`compared_metrics`] that were measured. Confidence and smallest effect are
+/// Compares B with A by `metrics`; without any by [`compared_metrics`] that were measured. Confidence and smallest effect are
 /// those of A's experiment. The intervals of one figure hold together over all pairs; each figure is a family of its own.
 pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Comparison, CompareError> {
     let sides = select::pairs(a, b)?;
@@ -394,7 +394,7 @@ fn why_none(a: &[f64], b: &[f64], basis: Basis) -> &'static str {
 /// results and stopped, the interval is one that holds under such looking.
 fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
     let mut record = a.stored.record.clone();
-    // By name each is held against what it says alone.
+    // By name each is compared with what it says alone.
     "one-at-a-time".clone_into(&mut record.design);
     for treatment in &mut record.treatments {
         treatment.levels = vec![(crate::plan::STEP.to_owned(), treatment.name.clone())];

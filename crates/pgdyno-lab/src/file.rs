@@ -1,15 +1,16 @@
 //! The experiment file: TOML in, typed and checked, or an error with file, line and what was expected.
 
 mod check;
+mod choices;
 mod levels;
 mod lines;
 mod parts;
 mod place;
 mod size;
 mod study;
-mod words;
 
 pub(crate) use check::{SEED_MAX, clock};
+pub use choices::{Design, Found, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule, Take};
 pub use levels::LevelsError;
 pub use parts::{
     BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,
@@ -19,7 +20,6 @@ pub(crate) use place::LOOPBACK;
 pub use place::Place;
 pub use size::sized;
 pub use study::{ClaimPart, FigurePart, StudyPart, TablePart};
-pub use words::{Design, Found, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule, Take};
 
 use lines::{line_at, with_nearest};
 use pgdyno_knobs::{Catalogue, Setting};

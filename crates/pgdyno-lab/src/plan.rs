@@ -38,7 +38,7 @@ pub struct Treatment {
     pub reason: Option<String>,
     /// All settings that it runs with: those of the base and of earlier steps too.
     pub settings: Vec<Setting>,
-    /// What it sets itself, against what it stands on.
+    /// What it sets itself, without what is below.
     pub step: Vec<Setting>,
     /// Why it is not tested; `None` where it is.
     pub why_not: Option<String>,
@@ -121,7 +121,7 @@ pub struct Plan {
     pub treatments: Vec<Treatment>,
     /// Seed of order and load.
     pub seed: u64,
-    /// Settings that all stand on: those of the profile, and the file's own over them.
+    /// Settings that all have: those of the profile, and the file's own over them.
     base: Vec<Setting>,
 }
 
@@ -190,7 +190,7 @@ impl Plan {
         lacking_consent(&self.treatments, catalogue, consent).unwrap_or_default()
     }
 
-    /// Settings that all treatments stand on.
+    /// Settings that all treatments have.
     pub(crate) fn base(&self) -> &[Setting] {
         &self.base
     }
@@ -205,7 +205,7 @@ impl Plan {
         self.fill();
     }
 
-    /// Settings of all treatments, and what each is held against, given what is left out.
+    /// Settings of all treatments, and what each is compared with, given what is left out.
     fn fill(&mut self) {
         if self.file.design != Design::Cumulative {
             for i in 0..self.treatments.len() {
@@ -371,7 +371,7 @@ impl Treatment {
         self
     }
 
-    /// Whether a pooler stands before its server.
+    /// Whether a pooler is before its server.
     pub(crate) fn has_pooler(&self) -> bool {
         self.server.pooler.and_then(PoolerWord::kind).is_some()
     }

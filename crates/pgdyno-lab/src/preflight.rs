@@ -241,7 +241,7 @@ impl Preflight<'_> {
             .collect();
         let here = plan.treatments.iter().filter(|t| t.server.version.is_none());
         for treatment in here {
-            // What all stand on is said of nobody, unless other versions are tested too.
+            // What all have is shown for none, unless other versions are tested too.
             let own = |finding: Finding| Finding {
                 treatments: vec![treatment.name.clone()],
                 ..finding
@@ -400,7 +400,7 @@ fn nothing_is_left(plan: &Plan) -> bool {
         true => !tested.iter().any(judged),
         false => tested.is_empty(),
     };
-    // Nor without what all is held against.
+    // Nor without what all is compared with.
     nothing || plan.treatments[0].why_not.is_some() && plan.file.factor.is_empty()
 }
 

@@ -31,7 +31,7 @@ pub(crate) fn text() -> String {
             metric.heading,
             metric.unit,
             metric.better == Better::Higher,
-            metric.source.name(),
+            metric.source.in_gaps(),
             metric.is_cost,
             metric.is_compared
         ));

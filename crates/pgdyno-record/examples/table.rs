@@ -1,7 +1,7 @@
 //! Prints the book's page of the metrics of trials.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use pgdyno_record::{Better, Given, METRICS, Source};
+use pgdyno_record::{Better, METRICS};
 
 fn main() {
     println!("# Metrics of trials\n");
@@ -14,23 +14,13 @@ fn main() {
             Better::Higher => "higher",
             Better::Lower => "lower",
         };
-        let source = match metric.source {
-            Source::Clients => "pgdyno's clients",
-            Source::Processes => "/proc",
-            Source::Clock => "pgdyno's clock",
-            Source::Wal | Source::Disks | Source::Power | Source::Perf => metric.source.name(),
-        };
-        let given = match metric.given {
-            Given::Always => "every trial",
-            Given::WhereMeasured => "where the machine measures it",
-            Given::OfJobs => "trials of a job",
-            Given::OfCrashes => "trials that end with a crash",
-            Given::OfTpcc => "trials of TPC-C",
-            Given::OfLatencyLimits => "trials whose load has a latency limit",
-        };
         println!(
-            "| `{}` | {} | {} | {better} | {source} | {given} |",
-            metric.id, metric.title, metric.unit
+            "| `{}` | {} | {} | {better} | {} | {} |",
+            metric.id,
+            metric.title,
+            metric.unit,
+            metric.source.name(),
+            metric.given.name()
         );
     }
 }

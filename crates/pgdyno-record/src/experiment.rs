@@ -70,7 +70,7 @@ pub struct TreatmentRecord {
     /// Factor and level, in the order of the file; "step" and its name for steps.
     #[serde(default)]
     pub levels: Vec<(String, String)>,
-    /// Name of the treatment that it is held against; `None` also in records from before there were factors.
+    /// Name of the treatment that it is compared with; `None` also in records from before there were factors.
     #[serde(default)]
     pub against: Option<String>,
     /// Its load, where it is not the experiment's.

@@ -48,15 +48,39 @@ pub enum Source {
     Clock,
 }
 
-impl Source {
-    /// How it is named in gaps; empty where no gap names it.
+impl Given {
+    /// The condition as it is printed: "trials of TPC-C".
     pub fn name(self) -> &'static str {
         match self {
-            Source::Clients | Source::Processes | Source::Clock => "",
+            Given::Always => "every trial",
+            Given::WhereMeasured => "where the machine measures it",
+            Given::OfJobs => "trials of a job",
+            Given::OfCrashes => "trials that end with a crash",
+            Given::OfTpcc => "trials of TPC-C",
+            Given::OfLatencyLimits => "trials whose load has a latency limit",
+        }
+    }
+}
+
+impl Source {
+    /// Its name for people, with which gaps of it begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Source::Clients => "pgdyno's clients",
+            Source::Processes => "/proc",
+            Source::Clock => "pgdyno's clock",
             Source::Wal => "pg_stat_wal",
             Source::Disks => "/proc/diskstats",
             Source::Power => "/sys/class/powercap",
             Source::Perf => "perf",
+        }
+    }
+
+    /// The name by which gaps say why a metric is missing; empty where no gap can.
+    pub fn in_gaps(self) -> &'static str {
+        match self {
+            Source::Clients | Source::Processes | Source::Clock => "",
+            Source::Wal | Source::Disks | Source::Power | Source::Perf => self.name(),
         }
     }
 }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// One metric of a trial over time. What was not read has no point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnRecord {
-    /// docs/reference/metrics.md lists them, the unit stands last; never empty.
+    /// docs/reference/metrics.md lists them, the unit is last; never empty.
     pub metric: String,
     /// Which one of several (a disk, a CPU, a class of processes); else empty.
     pub label: String,

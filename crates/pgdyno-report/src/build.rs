@@ -52,14 +52,14 @@ impl Report {
     /// What the store tells of the process that runs the experiment: one that is stored as running may have been killed.
     pub fn set_life(&mut self, life: Life) {
         let is_open = self.experiment.status == Life::Running.word();
-        // One that has ended since it was read has more trials than stand here.
+        // One that has ended since it was read has more trials than are here.
         if is_open && matches!(life, Life::Killed | Life::RunningOrKilled) {
             self.experiment.status = life.word();
         }
     }
 }
 
-/// A trial as it stands in a report of its experiment.
+/// A trial as it is in a report of its experiment.
 pub(crate) fn trial_alone(stored: &StoredExperiment, trial: i64) -> Option<Trial> {
     let place = stored.trials.iter().position(|(id, _)| *id == trial)?;
     let is_excluded = Analysis::new(stored).is_excluded(place);

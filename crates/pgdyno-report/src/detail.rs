@@ -27,7 +27,7 @@ pub fn trial(stored: &StoredExperiment, trial: i64, series: &SeriesRecord) -> Op
     document(stored, of_report, series)
 }
 
-/// The same from the trial as it stands in a report that is there already.
+/// The same from the trial as it is in a report that is there already.
 fn document(
     stored: &StoredExperiment,
     mut of_report: crate::model::Trial,

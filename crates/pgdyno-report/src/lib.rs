@@ -10,7 +10,7 @@ mod marks;
 mod metric;
 mod model;
 mod parquet;
-mod words;
+mod text;
 
 pub use build::build;
 pub use detail::{
@@ -26,4 +26,4 @@ pub use model::{
     StudyTable, TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,
 };
 pub use parquet::{ParquetFault, SeriesParquet, trials_parquet};
-pub use words::{effect, figure_heading, figure_value, verdict_word};
+pub use text::{effect, figure_heading, figure_value, verdict_word};

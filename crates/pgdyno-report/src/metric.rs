@@ -1,6 +1,6 @@
 //! Values of metrics with their units, with as many digits as are known.
 
-use crate::words::number;
+use crate::text::number;
 use pgdyno_record::MetricWords;
 
 /// A value with its unit: "12,346 TPS", "12.3 s".

@@ -363,7 +363,7 @@ pub struct Report {
     /// Tables of the study, or else the figure that decides by the first two factors.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub tables: Vec<StudyTable>,
-    /// The study that is repeated, and how its findings stand here.
+    /// The study that is repeated, and how its findings are here.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub study: Option<Study>,
     /// Outcome of each finding of the study, in the order of the file.

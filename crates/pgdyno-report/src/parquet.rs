@@ -114,7 +114,7 @@ fn finite(value: f64) -> Option<f64> {
 }
 
 /// All trials of these reports, a row each in the order they ran, with what [`crate::csv()`] has: `started` is an instant, a
-/// factor's level stands in `factor:NAME`, figures have their names. What is not known is null.
+/// factor's level is in `factor:NAME`, figures have their names. What is not known is null.
 pub fn trials_parquet<W: Write + Send>(reports: &[Report], out: W) -> Result<(), ParquetFault> {
     let table = trials_table(reports);
     let mut writer = writer(out, &table)?;

@@ -66,7 +66,7 @@ pub(crate) fn last_words(text: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// A line without what stands before its message.
+/// A line without what is before its message.
 fn plain(line: &str) -> String {
     let message = MARKS.iter().fold(line, |line, mark| {
         line.split_once(mark).map_or(line, |(_, rest)| rest.trim())

@@ -1,4 +1,4 @@
-//! Programs of the system, of which many stand where only root's path leads.
+//! Programs of the system, of which many are where only root's path leads.
 
 use std::io;
 use std::path::{Path, PathBuf};

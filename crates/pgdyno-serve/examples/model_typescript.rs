@@ -26,7 +26,7 @@ pub(crate) fn text() -> String {
     let declarations: Vec<String> = found.declarations.into_values().collect();
     format!(
         "// Generated from the types that are serialised, by `make types`: do not edit.\n\
-         // Units stand last in a name. `null` means \"not known\" or \"not applicable\", never zero. Optional fields are\n\
+         // Units are last in a name. `null` means \"not known\" or \"not applicable\", never zero. Optional fields are\n\
          // missing in files of earlier versions.\n\n{}",
         declarations.join("\n")
     )

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 /// Of an instant since 1973.
 const MS_DIGITS_MIN: usize = 12;
-/// Each experiment of the store is held against each tag.
+/// Each experiment of the store is compared with each tag.
 pub const TAGS_MAX: usize = 50;
 /// More figures than that nobody compares.
 pub const METRICS_MAX: usize = 50;

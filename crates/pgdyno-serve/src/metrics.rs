@@ -171,7 +171,7 @@ impl Seen {
         self.effects(page);
     }
 
-    /// By the figure that decides, each treatment against what it is held against.
+    /// By the figure that decides, each treatment against what it is compared with.
     fn effects(&self, page: &mut Page) {
         type Of = fn(&Effect) -> f64;
         let gauges: [(&str, &str, Of); 3] = [

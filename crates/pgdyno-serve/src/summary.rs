@@ -42,7 +42,7 @@ pub(super) struct Figures {
     pub(super) tps: Option<(f64, f64, f64)>,
     /// Means over trials, by the metric's name.
     pub(super) means: BTreeMap<String, f64>,
-    /// What it is held against, and what came out by the figure that decides.
+    /// What it is compared with, and what came out by the figure that decides.
     pub(super) against: Option<String>,
     pub(super) effect: Option<Effect>,
 }

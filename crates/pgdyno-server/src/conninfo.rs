@@ -62,7 +62,7 @@ impl Conninfo {
         Ok(Conninfo::named(text, environment)?.to_string())
     }
 
-    /// The one server that a connection string names. Nobody is asked, so whether something stands between is not known: whoever goes
+    /// The one server that a connection string names. Nobody is asked, so whether something is between is not known: whoever goes
     /// there has it from [`crate::Found`].
     pub(crate) fn named(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
         let mut each = Hosts::resolve(text, environment)?.each;
@@ -156,7 +156,7 @@ impl Conninfo {
         self.is_on_this_machine || self.is_by_socket()
     }
 
-    /// Whether something stands between, a pooler perhaps: the server was asked, and saw the connection come in by
+    /// Whether something is between, a pooler perhaps: the server was asked, and saw the connection come in by
     /// another door than the one that was knocked at.
     pub fn is_proxied(&self) -> bool {
         self.is_proxied

@@ -62,7 +62,7 @@ impl Found {
 }
 
 impl Found {
-    /// The way to a server that may be down. Where nobody answers, it is the one that the string names, and something may stand between:
+    /// The way to a server that may be down. Where nobody answers, it is the one that the string names, and something may be between:
     /// nothing is taken for granted that a pooler would not do.
     ///
     /// # Errors

@@ -119,7 +119,7 @@ fn quoted(name: &str) -> String {
     }
 }
 
-/// A value as it stands in SET and ALTER SYSTEM SET. `None` for a list that these cannot write: one without names (removing the
+/// A value as it is in SET and ALTER SYSTEM SET. `None` for a list that these cannot write: one without names (removing the
 /// setting is another thing where a file has one too), or one with wrong syntax.
 pub fn assigned(parameter: &str, value: &str) -> Option<String> {
     let Some(kind) = kind(parameter) else {

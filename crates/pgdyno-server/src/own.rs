@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// How a mark begins, whatever follows in it. What stands before the first word of a statement, pg_stat_statements drops.
+/// How a mark begins, whatever follows in it. What is before the first word of a statement, pg_stat_statements drops.
 const MARK: &str = "/* pgdyno";
 
 /// A statement with the mark behind its first word; one that begins otherwise, or has a mark, is as it was.

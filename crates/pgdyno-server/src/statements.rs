@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// A look at pg_stat_statements that later ones are held against.
+/// A look at pg_stat_statements that later ones are compared with.
 #[derive(Debug, Clone)]
 pub struct StatementLook {
     source: Source,

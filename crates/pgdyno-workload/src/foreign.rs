@@ -3,6 +3,7 @@
 //! What is known of a program is data (`catalog/formats/loads.toml`): the code knows lines, patterns and processes.
 
 mod child;
+mod command;
 mod environment;
 mod format;
 mod job;
@@ -13,12 +14,11 @@ mod run;
 mod shell;
 #[cfg(test)]
 mod tests;
-mod words;
 
 pub use child::{Exit, ForeignError};
+pub use command::{CommandError, command_words};
 pub use format::{Commits, FORMAT_BYTES_MAX, ForeignFormat, FormatError, foreign_formats};
 pub use job::{Figure, FigureFormat, JobPlan, JobResult, run_job};
 pub use output::{ForeignFigures, ForeignLatency, ForeignOutput, ForeignSecond, ForeignStream};
 pub use run::{ForeignPlan, ForeignResult, run_foreign};
 pub(crate) use shell::{LIMIT as SHELL_LIMIT, shell};
-pub use words::{CommandError, command_words};

@@ -104,7 +104,18 @@ impl Workload {
             | Workload::ReadOnly
             | Workload::ReadWrite
             | Workload::Tpcc => Control::Explicit,
-            _ => Control::None,
+            Workload::Simple
+            | Workload::Read
+            | Workload::Write
+            | Workload::Commit
+            | Workload::SelectOnly
+            | Workload::PointSelect
+            | Workload::RangeSelect
+            | Workload::UpdateIndex
+            | Workload::UpdateNonIndex
+            | Workload::Insert
+            | Workload::Delete
+            | Workload::TpccFunctions => Control::None,
         }
     }
 
@@ -232,6 +243,7 @@ impl Workload {
         let insert_history = say(
             "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP)",
         );
+        let oltp = Oltp::new(extent, table);
         match self {
             // TPC-C has terminals of its own.
             Workload::Empty | Workload::Tpcc | Workload::TpccFunctions => Vec::new(),
@@ -261,66 +273,118 @@ impl Workload {
                 say("UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid"),
                 insert_history,
             ],
-            _ => self.oltp_steps(extent, table),
+            Workload::PointSelect => oltp.point_select(),
+            Workload::RangeSelect => oltp.range("c", ""),
+            Workload::UpdateIndex => oltp.update_index(),
+            Workload::UpdateNonIndex => oltp.update_non_index(),
+            Workload::ReadOnly => oltp.reads(),
+            Workload::ReadWrite => [
+                oltp.reads(),
+                oltp.update_index(),
+                oltp.update_non_index(),
+                oltp.delete(),
+                oltp.insert_again(),
+            ]
+            .concat(),
+            Workload::Insert => oltp.insert(),
+            Workload::Delete => oltp.delete(),
+        }
+    }
+}
+
+/// sysbench's statements over one table (source: its oltp_common.lua).
+struct Oltp {
+    rows: i32,
+    table: u32,
+}
+
+impl Oltp {
+    fn new(extent: Extent, table: u32) -> Oltp {
+        let rows = i32::try_from(extent.rows.max(1)).unwrap_or(i32::MAX);
+        Oltp {
+            rows: rows.min(i32::MAX - RANGE_ROWS),
+            table,
         }
     }
 
-    /// sysbench's statements (source: its oltp_common.lua).
-    fn oltp_steps(self, extent: Extent, table: u32) -> Vec<Step> {
-        let rows = i32::try_from(extent.rows.max(1))
-            .unwrap_or(i32::MAX)
-            .min(i32::MAX - RANGE_ROWS);
-        let say = |sql: &str| Step::Say(sql.replace("sbtest", &format!("sbtest{table}")));
-        let id = || Step::Draw("id", 1, rows);
-        let k = || Step::Draw("k", 1, rows);
-        let c = || Step::Digits("c", C_GROUPS);
-        let pad = || Step::Digits("pad", PAD_GROUPS);
-        let range = |what: &str, order: &str| {
-            vec![
-                id(),
-                Step::Above("last_id", "id", RANGE_ROWS - 1),
-                say(&format!(
-                    "SELECT {what} FROM sbtest WHERE id BETWEEN :id AND :last_id{order}"
-                )),
-            ]
-        };
-        let point_select = || vec![id(), say("SELECT c FROM sbtest WHERE id = :id")];
-        let update_index = || vec![id(), say("UPDATE sbtest SET k = k + 1 WHERE id = :id")];
-        let update_non_index = || vec![c(), id(), say("UPDATE sbtest SET c = :c WHERE id = :id")];
-        let delete = || vec![id(), say("DELETE FROM sbtest WHERE id = :id")];
-        let reads = || {
-            let points = (0..POINT_SELECTS).flat_map(|_| point_select());
-            let ranges = [
-                range("c", ""),
-                range("SUM(k)", ""),
-                range("c", " ORDER BY c"),
-                range("DISTINCT c", " ORDER BY c"),
-            ];
-            points.chain(ranges.into_iter().flatten()).collect::<Vec<Step>>()
-        };
-        match self {
-            Workload::PointSelect => point_select(),
-            Workload::RangeSelect => range("c", ""),
-            Workload::UpdateIndex => update_index(),
-            Workload::UpdateNonIndex => update_non_index(),
-            Workload::ReadOnly => reads(),
-            Workload::ReadWrite => {
-                let insert = vec![
-                    k(),
-                    c(),
-                    pad(),
-                    say("INSERT INTO sbtest (id, k, c, pad) VALUES (:id, :k, :c, :pad)"),
-                ];
-                [reads(), update_index(), update_non_index(), delete(), insert].concat()
-            }
-            Workload::Insert => vec![
-                k(),
-                c(),
-                pad(),
-                say("INSERT INTO sbtest (k, c, pad) VALUES (:k, :c, :pad)"),
-            ],
-            _ => delete(),
-        }
+    fn say(&self, sql: &str) -> Step {
+        Step::Say(sql.replace("sbtest", &format!("sbtest{}", self.table)))
+    }
+
+    fn id(&self) -> Step {
+        Step::Draw("id", 1, self.rows)
+    }
+
+    fn k(&self) -> Step {
+        Step::Draw("k", 1, self.rows)
+    }
+
+    fn c() -> Step {
+        Step::Digits("c", C_GROUPS)
+    }
+
+    fn pad() -> Step {
+        Step::Digits("pad", PAD_GROUPS)
+    }
+
+    fn point_select(&self) -> Vec<Step> {
+        vec![self.id(), self.say("SELECT c FROM sbtest WHERE id = :id")]
+    }
+
+    fn range(&self, what: &str, order: &str) -> Vec<Step> {
+        vec![
+            self.id(),
+            Step::Above("last_id", "id", RANGE_ROWS - 1),
+            self.say(&format!(
+                "SELECT {what} FROM sbtest WHERE id BETWEEN :id AND :last_id{order}"
+            )),
+        ]
+    }
+
+    fn reads(&self) -> Vec<Step> {
+        let points = (0..POINT_SELECTS).flat_map(|_| self.point_select());
+        let ranges = [
+            self.range("c", ""),
+            self.range("SUM(k)", ""),
+            self.range("c", " ORDER BY c"),
+            self.range("DISTINCT c", " ORDER BY c"),
+        ];
+        points.chain(ranges.into_iter().flatten()).collect()
+    }
+
+    fn update_index(&self) -> Vec<Step> {
+        vec![self.id(), self.say("UPDATE sbtest SET k = k + 1 WHERE id = :id")]
+    }
+
+    fn update_non_index(&self) -> Vec<Step> {
+        vec![
+            Oltp::c(),
+            self.id(),
+            self.say("UPDATE sbtest SET c = :c WHERE id = :id"),
+        ]
+    }
+
+    fn delete(&self) -> Vec<Step> {
+        vec![self.id(), self.say("DELETE FROM sbtest WHERE id = :id")]
+    }
+
+    /// A row under the identifier that was deleted before.
+    fn insert_again(&self) -> Vec<Step> {
+        vec![
+            self.k(),
+            Oltp::c(),
+            Oltp::pad(),
+            self.say("INSERT INTO sbtest (id, k, c, pad) VALUES (:id, :k, :c, :pad)"),
+        ]
+    }
+
+    fn insert(&self) -> Vec<Step> {
+        vec![
+            self.k(),
+            Oltp::c(),
+            Oltp::pad(),
+            self.say("INSERT INTO sbtest (k, c, pad) VALUES (:k, :c, :pad)"),
+        ]
     }
 }
 

@@ -154,7 +154,7 @@ fn may_be_schema(name: &str) -> Result<(), Usage> {
     )))
 }
 
-/// A text as it stands in a URL.
+/// A text as it is in a URL.
 fn in_url(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let mut quoted = String::new();

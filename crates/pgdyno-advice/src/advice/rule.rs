@@ -1,4 +1,4 @@
-//! Rules as they stand in catalog/advice/*.toml.
+//! Rules as they are in catalog/advice/*.toml.
 
 use super::step::Step;
 use crate::expression::{Expression, ExpressionError, Template};

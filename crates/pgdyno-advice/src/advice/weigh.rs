@@ -166,7 +166,7 @@ fn is_small(advice: &Advice) -> bool {
         && high.is_some_and(|high| high <= GAIN_SMALL)
 }
 
-/// Why advice cannot stand beside what goes before it: the same knob, its counterpart, or one that it excludes.
+/// Why advice cannot be beside what goes before it: the same knob, its counterpart, or one that it excludes.
 fn contradicted(advice: &Advice, before: &[Advice], catalogue: &Catalogue) -> Option<String> {
     let setting = advice.setting.as_ref()?;
     let (id, instance) = split(&setting.knob);

@@ -156,7 +156,7 @@ fn extreme(all: &[Engine], order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> 
         .and_then(finite)
 }
 
-/// How a value stands in a sentence: as a person would write it.
+/// How a value is in a sentence: as a person would write it.
 pub(super) fn format(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Engine) -> Result<(), Error> {
     static TRUE: LazyLock<Engine> = LazyLock::new(|| Engine::from("true"));
     let plain = super::plain(value).map_err(|lack| match lack {

@@ -1,4 +1,4 @@
-//! What a drive is made with, and how it stands before its first step.
+//! What a drive is made with, and how it is before its first step.
 
 use super::{Drive, Limits, first_second_ns};
 use crate::actor::Outline;
@@ -39,7 +39,7 @@ impl<'a> Drive<'a> {
             outline: setup.outline,
             limits: setup.limits,
             clients: setup.clients,
-            // Each client stands at most once in each of these, so that they never grow.
+            // Each client is at most once in each of these, so that they never grow.
             free: Vec::with_capacity(count),
             waiting: BinaryHeap::with_capacity(count),
             to_connect: Vec::with_capacity(count),

@@ -45,7 +45,7 @@ fn distribution(sheet: &Sheet<'_>) -> Result<String, String> {
 
 /// Parts of the names of parameters that hold secrets (of remote disks, of keys, of the first program).
 const SECRET: [&str; 7] = ["pass", "secret", "credential", "token", "auth", "key", "user"];
-/// Addresses of remote disks and files, in which name and password stand before an "@".
+/// Addresses of remote disks and files, in which name and password are before an "@".
 const ADDRESSES: [&str; 2] = ["//", "iscsi:"];
 
 /// The kernel's own parameters. What follows "--" is for the first program and none of the kernel's.
@@ -65,7 +65,7 @@ fn without_secrets(line: &str) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// Parameters stand between blanks, but for those in double quotes (the kernel's parse_args()).
+/// Parameters are between blanks, but for those in double quotes (the kernel's parse_args()).
 fn parameters(line: &str) -> Vec<&str> {
     let mut is_quoted = false;
     let words = line.split(|c: char| {
@@ -177,7 +177,7 @@ fn first_readable(sheet: &Sheet<'_>, paths: &'static [&'static str]) -> Result<F
     Err(refusal.unwrap_or(last))
 }
 
-/// "none voluntary (full)": here the choice stands in round brackets.
+/// "none voluntary (full)": here the choice is in round brackets.
 fn preemption(text: &str) -> String {
     text.split_once('(')
         .and_then(|(_, rest)| rest.split_once(')'))

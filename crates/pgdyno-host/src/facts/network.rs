@@ -9,7 +9,7 @@ const NET: &str = "/sys/class/net";
 pub(super) fn note(sheet: &mut Sheet<'_>) {
     let names = sheet.host.list(NET).map_err(super::sheet::why);
     let interfaces = names.map(|names| {
-        // Files that stand beside the interfaces (bonding_masters) have no MTU.
+        // Files that are beside the interfaces (bonding_masters) have no MTU.
         let interfaces = names.iter().filter_map(|name| interface(sheet, name));
         interfaces.collect::<Vec<_>>()
     });

@@ -105,7 +105,7 @@ fn note_caps(sheet: &mut Sheet<'_>) {
     let zones = zones.map(|names| {
         let zone = |name: &String| -> Option<Value> {
             let path = |file: &str| format!("{POWERCAP}/{name}/{file}");
-            // Control types stand beside the zones and have no name.
+            // Control types are beside the zones and have no name.
             let title = sheet.text_of(&path("name")).ok()?;
             let energy = sheet.host.read(&path("energy_uj"));
             Some(object([

@@ -131,7 +131,7 @@ pub(super) fn number_of(host: &dyn HostAccess, path: &str) -> Result<u64, String
     })
 }
 
-/// What should stand in a file, and what stands there.
+/// What should be in a file, and what is there.
 pub(super) fn expected(path: &str, what: &str, found: &str) -> String {
     format!(
         "{path}: expected {what}, found \"{}\"",
@@ -144,7 +144,7 @@ fn is_long_number(text: &str) -> bool {
     text.len() > 18 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
-/// What stands in brackets of a list such as "none [mq-deadline] kyber", else all of it.
+/// What is in brackets of a list such as "none [mq-deadline] kyber", else all of it.
 pub(super) fn chosen(text: &str) -> &str {
     text.split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'))

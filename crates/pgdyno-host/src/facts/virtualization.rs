@@ -6,10 +6,10 @@ use serde_json::Value;
 
 const DMI: &str = "/sys/class/dmi/id";
 
-/// A sign: a file, what stands in it, and what that means.
+/// A sign: a file, what is in it, and what that means.
 type Sign = (&'static str, &'static str, &'static str);
 
-/// The first that holds counts. More exact ones stand first.
+/// The first that holds counts. More exact ones are first.
 const HYPERVISORS: [Sign; 30] = [
     ("/sys/hypervisor/type", "xen", "Xen"),
     ("/proc/sysinfo", "Control Program: KVM", "KVM"),

@@ -14,7 +14,7 @@ const UJ_PER_J: f64 = 1e6;
 
 #[derive(Debug)]
 struct Zone {
-    /// `package-0`; a part of a package stands behind it: `package-0/dram`.
+    /// `package-0`; a part of a package is behind it: `package-0/dram`.
     label: String,
     energy: Kept,
     /// Where its counter begins again.

@@ -88,7 +88,7 @@ pub(super) trait Named {
     fn name(&self) -> &str;
 }
 
-/// The thing of the same name; `place` is where it stood in the other list, which nearly always is its place here too.
+/// The thing of the same name; `place` is where it was in the other list, which nearly always is its place here too.
 pub(super) fn same<'a, T: Named>(all: &'a [T], place: usize, name: &str) -> Option<&'a T> {
     all.get(place)
         .filter(|one| one.name() == name)

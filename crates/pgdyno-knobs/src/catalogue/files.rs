@@ -120,7 +120,7 @@ fn flaw_of_place(per: Option<Per>, place: &str) -> Option<String> {
     })
 }
 
-/// Names that stand in braces in a path or a line.
+/// Names that are in braces in a path or a line.
 fn placeholders(text: &str) -> Vec<&str> {
     text.split('{')
         .skip(1)

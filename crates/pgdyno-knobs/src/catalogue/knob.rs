@@ -363,7 +363,7 @@ impl Knob {
         }
     }
 
-    /// Why what stands behind the @ cannot be meant; `None` where it can.
+    /// Why what is behind the @ cannot be meant; `None` where it can.
     pub(super) fn wrong_instance(&self, instance: Option<&str>) -> Option<String> {
         let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         let expected = match (self.per, instance) {

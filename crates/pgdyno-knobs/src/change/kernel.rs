@@ -22,7 +22,7 @@ pub(super) struct KernelChange {
     pub(super) name: String,
     pub(super) unit: UndoUnit,
     pub(super) path: String,
-    /// As it stands in the file, or "auto" for a pool.
+    /// As it is in the file, or "auto" for a pool.
     pub(super) value: String,
 }
 
@@ -70,7 +70,7 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// The files that settings name, with what is to stand in them.
+    /// The files that settings name, with what is to be in them.
     fn named(&self, settings: &[Setting], phases: &[Phase]) -> Result<Vec<KernelChange>, ApplyError> {
         let mut named = Vec::new();
         for setting in settings {
@@ -173,7 +173,7 @@ impl Changer<'_> {
         changes.iter().try_for_each(|change| self.change_kernel(change))
     }
 
-    /// A pool's size is only known once the server is stopped; and a file is set again by what stands first in its undo unit.
+    /// A pool's size is only known once the server is stopped; and a file is set again by what is first in its undo unit.
     fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
         let set_anew = before
             .iter()

@@ -6,7 +6,7 @@ use crate::catalogue::{CatalogueError, Kind, Knob};
 use pgdyno_host::storage_facts;
 use std::process::Command;
 
-/// The value that a knob has now, as it would be advised: "on" or "off" for a word, what stands in its place for one with
+/// The value that a knob has now, as it would be advised: "on" or "off" for a word, what is in its place for one with
 /// a value, "default" where it is not there.
 pub(crate) fn now(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> Result<String, ApplyError> {
     let word = knob.word.as_deref().unwrap_or_default();

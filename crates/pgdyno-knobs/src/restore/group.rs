@@ -224,7 +224,7 @@ impl Group {
     }
 
     /// What was changed of what is there now: a server that was started again has CPUs of its own, and what they were before ours
-    /// stands where it was bound first. `None` where nothing of it was changed.
+    /// is where it was bound first. `None` where nothing of it was changed.
     pub(crate) fn of(&self, now: &SavedState) -> Option<Group> {
         let mut states = std::iter::once(&self.first).chain(&self.known);
         let first = states.find(|state| !state.is_of_another_server(now))?;

@@ -184,7 +184,7 @@ fn with_instance(knob: &Knob) -> String {
     format!("{}@{instance}", knob.id)
 }
 
-/// Whole machines: broken copies are not held against the catalogue, nor is one without files.
+/// Whole machines: broken copies are not compared with the catalogue, nor is one without files.
 fn machines() -> Vec<Machine> {
     let mut machines = Machine::captured();
     machines.retain(|machine| machine.root().join("proc/sys/vm").is_dir());
@@ -202,7 +202,7 @@ fn places(knob: &Knob) -> Vec<String> {
     }
 }
 
-/// The files below `root` that a place can mean, whatever stands in its braces.
+/// The files below `root` that a place can mean, whatever is in its braces.
 fn found(root: &Path, place: &str) -> Vec<PathBuf> {
     let mut paths = match place
         .strip_prefix("{cgroup:")

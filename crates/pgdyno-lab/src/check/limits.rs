@@ -1,4 +1,4 @@
-//! What figures are held against: data. docs/how-to/check.md says where each number comes from.
+//! What figures are compared with: data. docs/how-to/check.md says where each number comes from.
 
 use super::Grade;
 use serde::Serialize;

@@ -167,7 +167,7 @@ impl fmt::Display for Gate {
 }
 
 impl Gate {
-    /// Holds it against every pair of a comparison that has been made with its figure.
+    /// Compares it with every pair of a comparison that has been made with its figure.
     pub fn judge(&self, comparison: &Comparison) -> Result<Vec<Judged>, GateError> {
         let judged = comparison.pairs.iter().map(|pair| {
             let row = pair.rows.iter().find(|row| row.metric == self.metric);

@@ -1,9 +1,9 @@
-//! Which treatments or trials two references mean, and why they cannot be held against each other.
+//! Which treatments or trials two references mean, and why they cannot be compared with each other.
 
 use super::{CompareError, Named, Side, Which, of};
 use pgdyno_record::{TreatmentRecord, TrialStatus};
 
-/// Sides to be held against each other, A first.
+/// Sides to be compared with each other, A first.
 pub(super) fn pairs<'a>(a: Named<'a>, b: Named<'a>) -> Result<Vec<(Side<'a>, Side<'a>)>, CompareError> {
     let is_same = a.stored.id == b.stored.id && a.store == b.store;
     let pairs = match (a.which, b.which) {

@@ -1,10 +1,10 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
+use super::choices::{Design, StopRule};
 use super::lines::line_of;
 use super::parts::{ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
 use super::study::ClaimPart;
-use super::words::{Design, StopRule};
 use super::{FileError, settings_of};
 use crate::foreign::{gives, programs, reports};
 use crate::plan::{REFERENCE, STEP};

@@ -1,4 +1,4 @@
-//! Levels of factors, and what a step or level sets over what stands below.
+//! Levels of factors, and what a step or level sets over what is below.
 
 use super::parts::{DataPart, ExperimentFile, FactorPart, LoadPart, ServerPart, StepPart};
 use super::{settings_of, words_of};

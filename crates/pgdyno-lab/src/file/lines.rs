@@ -1,4 +1,4 @@
-//! Where something stands in a TOML text, and which known key is nearest to an unknown one.
+//! Where something is in a TOML text, and which known key is nearest to an unknown one.
 
 use pgdyno_knobs::nearest_name;
 use toml::de::{DeTable, DeValue};

@@ -1,8 +1,8 @@
 //! The parts of an experiment file, as serde reads them. Every key is documented in docs/reference/experiment-file.md, and the
 //! JSON schema that editors check against is made from these types.
 
+use super::choices::{Design, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule};
 use super::study::{FigurePart, StudyPart};
-use super::words::{Design, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule};
 use pgdyno_engine::{Protocol, Spacing};
 use pgdyno_workload::{Control, Dataset, Workload};
 use schemars::JsonSchema;
@@ -48,7 +48,7 @@ pub struct ExperimentFile {
     /// The environment of the server: its version, volumes, pooler, neighbour and network.
     #[serde(default)]
     pub server: ServerPart,
-    /// A profile whose settings stand below those of `base`.
+    /// A profile whose settings are below those of `base`.
     pub profile: Option<String>,
     /// Settings of the reference and of every treatment.
     #[serde(default)]
@@ -225,7 +225,7 @@ pub struct StepPart {
     pub title: Option<String>,
     /// Why it is tried, which reports show.
     pub reason: Option<String>,
-    /// A profile whose settings stand below its own.
+    /// A profile whose settings are below its own.
     pub profile: Option<String>,
     /// Knob = value, over those of the profile.
     #[serde(default)]

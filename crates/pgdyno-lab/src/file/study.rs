@@ -1,6 +1,6 @@
 //! Figures of an experiment's own, and the study that it repeats.
 
-use super::words::{Found, Take};
+use super::choices::{Found, Take};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub struct ClaimPart {
     pub text: String,
     /// The treatment: factor = level, or step = name. Levels that are not named are all those there are.
     pub of: BTreeMap<String, String>,
-    /// What it is held against; the reference when not given.
+    /// What it is compared with; the reference when not given.
     #[serde(default)]
     pub against: BTreeMap<String, String>,
     /// The figure; the experiment's own when not given.

@@ -1,4 +1,4 @@
-//! From steps or factors to treatments, and what each is held against.
+//! From steps or factors to treatments, and what each is compared with.
 
 use super::{PlanError, ProfileSettings, TREATMENTS_MAX, Treatment};
 use crate::file::{Design, ExperimentFile, StepPart};

@@ -9,7 +9,7 @@ impl Plan {
     /// Numbers of the treatments that are tested, in random order for this block (1-based): the same for the same
     /// seed, whatever has run before. Treatments that share a server and its data stay together, in random order among themselves,
     /// and such groups follow one another in random order: moving between them costs more than a trial, and they are
-    /// not held against one another as finely as what shares them.
+    /// not compared with one another as finely as what shares them.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (u64::from(block) << 32));
         let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();

@@ -74,7 +74,7 @@ impl Runner<'_, '_> {
         })
     }
 
-    /// Makes the data of the tested treatments that stand here, and returns what was missing before; other servers get theirs when it
+    /// Makes the data of the tested treatments that are here, and returns what was missing before; other servers get theirs when it
     /// is their turn.
     pub(super) fn ensure_data_here(
         &mut self,

@@ -1,4 +1,4 @@
-//! Verdicts of whole simulated experiments, held against the effects that were simulated.
+//! Verdicts of whole simulated experiments, compared with the effects that were simulated.
 
 use super::files::Case;
 use super::tests::{Trouble, judged, kept};

@@ -1,4 +1,4 @@
-//! What the runner promises, held against the simulated world.
+//! What the runner promises, compared with the simulated world.
 
 use super::World;
 use crate::decide::Looks;

@@ -11,7 +11,7 @@
 //! value is above the least, 1: the signed difference to the one before); the least or the first scaled value; what the numbers in the planes are multiplied by; a byte with the
 //! number of byte planes, and these from the highest. A value is its scaled value divided by the power of ten, to the bit.
 //!
-//! Formats 3 and 4, for columns whose times stand in a list of the trial (`shared.rs`): the number of the list, then what
+//! Formats 3 and 4, for columns whose times are in a list of the trial (`shared.rs`): the number of the list, then what
 //! follows on the times in format 1 and in format 2; the list tells the number of points.
 //!
 //! Format 5, such a list: the number of points and their times as in format 2.

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-/// What ends the name of a quotient (docs/reference/metrics.md: the unit stands last).
+/// What ends the name of a quotient (docs/reference/metrics.md: the unit is last).
 const QUOTIENTS: [&str; 2] = ["_per_s", "_ratio"];
 /// Significant digits that are kept: an error of at most half of the last one, 5e-5 of the value.
 const DIGITS: i32 = 5;

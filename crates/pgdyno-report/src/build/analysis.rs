@@ -1,4 +1,4 @@
-//! What all parts of a report share: which trials count, what is held against what, and what may be said of it. The
+//! What all parts of a report share: which trials count, what is compared with what, and what may be said of it. The
 //! deciding is the store's [`Judge`]; here it is asked.
 
 use crate::model::{Decision, Excluded, Interval};

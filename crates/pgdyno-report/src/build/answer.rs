@@ -4,7 +4,7 @@ use super::analysis::{Analysis, place_of};
 use super::treatment::Drafts;
 use crate::metric::{is_duration, with_unit};
 use crate::model::{Curve, FactorEffect, Treatment, Zone};
-use crate::words::{listed, number, percent};
+use crate::text::{listed, number, percent};
 use pgdyno_record::MetricWords;
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus};
 use pgdyno_stats::{Effect, Verdict};
@@ -26,7 +26,7 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
         Some(mean) => -*mean,
         None => f64::MIN,
     };
-    // Along a curve the first level may be the best; a first step is what the others are held against.
+    // Along a curve the first level may be the best; a first step is what the others are compared with.
     let compares_none = analysis.against.iter().all(Option::is_none);
     let is_curve = compares_none && (!record.factors.is_empty() || record.design == DESIGN_OF_LOADS);
     let measured: Vec<usize> = (0..treatments.len())

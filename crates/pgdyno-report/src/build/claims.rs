@@ -1,9 +1,9 @@
-//! What a published study found, held against what was found here.
+//! What a published study found, compared with what was found here.
 
 use super::analysis::{Analysis, STEP};
 use super::levels::level_of;
 use crate::model::{ClaimOutcome, FactorEffect, Study, StudyClaim};
-use crate::words::percent;
+use crate::text::percent;
 use pgdyno_record::{ClaimRecord, StudyRecord, TreatmentRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ type Pair = (usize, usize);
 enum Test {
     /// The comparison that the experiment makes anyway.
     Own(Effect),
-    /// Treatments that are held against others for its sake.
+    /// Treatments that are compared with others for its sake.
     Pairs,
     /// Not testable here, with the reason.
     Not(String),
@@ -145,7 +145,7 @@ fn main_effect(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimR
     found.effect.filter(|_| same_reference)
 }
 
-/// What a treatment is held against for a finding: the one that differs in the levels named. Where none are, these
+/// What a treatment is compared with for a finding: the one that differs in the levels named. Where none are, these
 /// factors have their first level; a cumulative step has the one before it.
 fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Option<usize> {
     let record = analysis.record();
@@ -156,7 +156,7 @@ fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Op
                 .treatments
                 .iter()
                 .position(|t| level_of(t, STEP) == Some(step)),
-            // What is not tested has nothing it is held against, but the reference is told.
+            // What is not tested has nothing it is compared with, but the reference is told.
             None => analysis.against[treatment].or((treatment > 0).then_some(0)),
         };
     }

@@ -5,7 +5,7 @@ use super::model::{TrialColumn, Waits};
 /// Digits that stay of a thinned value: a chart of 1,000 pixels shows three.
 const DIGITS: i32 = 4;
 
-/// Thins a column to at most about `points_max` points. The two points of a bucket stand at its beginning and its middle, in
+/// Thins a column to at most about `points_max` points. The two points of a bucket are at its beginning and its middle, in
 /// the order in which they were met, so that all columns that were read together keep one axis.
 pub(super) fn column(column: &mut TrialColumn, points_max: usize) {
     if column.values.len() > points_max {

@@ -8,7 +8,7 @@ pub use escape::{markdown_code, markdown_text};
 
 use crate::metric::figure;
 use crate::model::{Report, Treatment};
-use crate::words::{effect, number, verdict_word};
+use crate::text::{effect, number, verdict_word};
 use escape::markdown_text as cell;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -117,7 +117,7 @@ struct Column<'a> {
     heading: String,
     right: bool,
     cell: Box<dyn Fn(&Treatment) -> String + 'a>,
-    /// What stands there for a treatment that was not tested.
+    /// What is there for a treatment that was not tested.
     untested: fn(&Treatment, &str) -> String,
 }
 

@@ -172,7 +172,7 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     let socket = directory.join("socket");
     let owner = record.owner(0o700);
     make_private(&socket, owner)?;
-    // Where what was handed over is: the mark stands beside the directory itself, not beside a link to it, and the
+    // Where what was handed over is: the mark is beside the directory itself, not beside a link to it, and the
     // postmaster's working directory is its data directory.
     for place in [Some(&mut record.data), record.wal.as_mut()]
         .into_iter()

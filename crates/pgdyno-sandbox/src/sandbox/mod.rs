@@ -299,7 +299,7 @@ impl Sandbox {
         format!("{}-{}", self.record.name, self.record.port)
     }
 
-    /// Limits as they stand in the kernel, with what it does not enforce; `None` without limits.
+    /// Limits as they are in the kernel, with what it does not enforce; `None` without limits.
     fn make_cgroup(&self) -> Result<Option<Cgroup>, SandboxError> {
         if self.record.limits.is_none() {
             return Ok(None);

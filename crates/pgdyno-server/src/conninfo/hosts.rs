@@ -19,7 +19,7 @@ pub(super) struct Place {
     pub(super) port: u16,
 }
 
-/// The places that three lists name. `default_host` stands where none is named. The reason does not quote them: a
+/// The places that three lists name. `default_host` is where none is named. The reason does not quote them: a
 /// piece of a password may have got there.
 pub(super) fn places(
     host: Option<&str>,

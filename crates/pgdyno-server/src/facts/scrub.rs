@@ -32,8 +32,8 @@ pub(super) fn may_hold_a_secret(name: &str) -> bool {
             || SECRET_WORDS.iter().any(|word| name.contains(word)))
 }
 
-/// A statement's text on one line, without what stands in quotes, numbers and comments. Of one that is neither read
-/// nor write of rows only the first words are left: passwords stand in those, and not in quotes alone.
+/// A statement's text on one line, without what is in quotes, numbers and comments. Of one that is neither read
+/// nor write of rows only the first words are left: passwords are in those, and not in quotes alone.
 pub fn statement(text: &str) -> String {
     const SHOWN: [&str; 9] = [
         "select", "insert", "update", "delete", "with", "merge", "values", "table", "(",

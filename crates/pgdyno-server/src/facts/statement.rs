@@ -49,7 +49,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// What is sent. Its name stands behind the first word: the server's own statistics leave out what stands before.
+    /// What is sent. Its name is behind the first word: the server's own statistics leave out what is before.
     pub(super) fn text(&self, statements_schema: &str) -> String {
         let (first, rest) = self.sql.split_once(' ').unwrap_or((self.sql, ""));
         let rest = rest.replace("{statements}", statements_schema);

@@ -203,7 +203,7 @@ pub(super) fn one_line(text: &str, chars: usize) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        // What stands behind it, in the same word or the next, is not shown.
+        // What is behind it, in the same word or the next, is not shown.
         if let Some(at) = word.to_ascii_lowercase().find(SECRET) {
             line.push_str(&word[..at + SECRET.len()]);
             line.push_str(" …");

@@ -22,7 +22,7 @@ use ratatui::text::Line;
 /// Below this there is no room for a headline and a table.
 const COLUMNS_MIN: u16 = 40;
 const ROWS_MIN: u16 = 10;
-/// Warnings above a panel on a small and on a large terminal; all of them stand among the notes, with what to do.
+/// Warnings above a panel on a small and on a large terminal; all of them are among the notes, with what to do.
 const WARNINGS_MAX: (usize, usize) = (2, 4);
 /// From this many lines on, a terminal is large.
 const LARGE_ROWS: usize = 36;

@@ -1,7 +1,7 @@
 //! A process of another program: started in a session of its own, listened to, ended with all that it has started.
 
+use super::command::CommandError;
 use super::output::ForeignStream;
-use super::words::CommandError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, read};

@@ -1,7 +1,7 @@
 //! What is known of a program: its commands, its lines, what it commits. Read from the catalogue or from the user's file.
 
+use super::command::command_words;
 use super::pattern::{Field, Pattern, Stat, compile};
-use super::words::command_words;
 use regex_lite::Regex;
 use serde::Deserialize;
 

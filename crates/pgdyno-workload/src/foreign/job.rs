@@ -1,11 +1,11 @@
 //! A job: a command that does something once, and how long it took.
 
 use super::child::{Errand, Exit, ForeignError, follow};
+use super::command::fill;
 use super::environment::{self, GRACE, all_variables};
 use super::lines::{LastLines, LineCutter};
 use super::output::ForeignStream;
 use super::pattern::{compile, number};
-use super::words::fill;
 use pgdyno_engine::Endpoint;
 use regex_lite::Regex;
 use serde::Deserialize;

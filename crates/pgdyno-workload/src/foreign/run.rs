@@ -1,11 +1,11 @@
 //! Another program's load, from its start to its figures.
 
 use super::child::{Ended, Errand, Exit, ForeignError, follow};
+use super::command::{fill, warms_up_itself};
 use super::environment::{self, GRACE, all_variables};
 use super::format::{Commits, ForeignFormat};
 use super::job::JobPlan;
 use super::output::{ForeignFigures, ForeignOutput, ForeignSecond};
-use super::words::{fill, warms_up_itself};
 use pgdyno_engine::CLIENTS_MAX;
 use pgdyno_engine::Endpoint;
 use std::path::PathBuf;

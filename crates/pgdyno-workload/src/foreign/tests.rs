@@ -1,8 +1,8 @@
 //! What is read of other programs, and what becomes of them.
 
+mod command;
 mod output;
 mod processes;
-mod words;
 
 use super::format::foreign_formats;
 use super::*;

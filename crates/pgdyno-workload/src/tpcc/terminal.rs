@@ -118,7 +118,7 @@ impl Terminal<'_> {
         counts.get(self.stage as usize).copied()
     }
 
-    /// Which statement stands at a place of the present stage.
+    /// Which statement is at a place of the present stage.
     fn statement(&self, style: Style, at: usize) -> Id {
         if style.functions {
             return match (style.control, at) {

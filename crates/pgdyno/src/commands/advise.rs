@@ -1,12 +1,12 @@
 //! `pgdyno advise`: what to change on a target and why. Read-only, but for what `--check` writes for its measurements.
 
+mod cells;
 mod detail;
 mod evidence;
 mod experiment;
 mod markdown;
 mod measure;
 mod text;
-mod words;
 
 use super::facts::{self, Found};
 use crate::cli::{AdviseArgs, AdviseFormat};

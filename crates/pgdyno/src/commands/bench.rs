@@ -1,7 +1,7 @@
 //! `pgdyno bench`: one load with live figures, or a ladder of them.
 
 mod kept;
-mod words;
+mod result;
 
 use crate::cli::BenchArgs;
 use crate::context::{Context, stop_flag};
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
     let as_json = args.json || args.stream;
     let placement = Placement::new(args.placement, sandbox.as_ref())?;
     let version = Server::connect(&conninfo)?.version().to_string();
-    let server = words::ServerWords {
+    let server = result::ServerWords {
         place: conninfo.place(),
         version,
         placement,
@@ -94,8 +94,8 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
             }
         };
         if !as_json && args.clients.len() == 1 {
-            let too_often = words::fails_too_often(&measurement, args.max_failed);
-            words::print(
+            let too_often = result::fails_too_often(&measurement, args.max_failed);
+            result::print(
                 &plan,
                 &measurement,
                 &server,
@@ -121,14 +121,14 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
 }
 
 /// The documents, or the table of a ladder.
-fn print(args: &BenchArgs, done: &[Driven], server: &words::ServerWords<'_>, id: Option<i64>) {
+fn print(args: &BenchArgs, done: &[Driven], server: &result::ServerWords<'_>, id: Option<i64>) {
     let written = |document: &Value| match args.stream {
         true => document.to_string(),
         false => format!("{document:#}"),
     };
     let mut documents = done
         .iter()
-        .map(|driven| words::as_json(&driven.plan, &driven.measurement, server, id));
+        .map(|driven| result::as_json(&driven.plan, &driven.measurement, server, id));
     match (args.json || args.stream, args.clients.len()) {
         (true, 1) => put_page!("{}", written(&documents.next().unwrap_or_default())),
         (true, _) => {
@@ -141,15 +141,15 @@ fn print(args: &BenchArgs, done: &[Driven], server: &words::ServerWords<'_>, id:
             let Some(first) = done.first() else { return };
             put_page!(
                 "{}",
-                words::heading(&first.plan, &first.measurement, server, None)
+                result::heading(&first.plan, &first.measurement, server, None)
             );
-            let (names, right) = words::LADDER;
+            let (names, right) = result::LADDER;
             let rows = done
                 .iter()
-                .map(|driven| words::rung(&driven.plan, &driven.measurement));
+                .map(|driven| result::rung(&driven.plan, &driven.measurement));
             put_page!("{}", show::table(&names, &right, rows.collect()));
             for Driven { plan, measurement } in done {
-                if let Some(share) = words::fails_too_often(measurement, args.max_failed) {
+                if let Some(share) = result::fails_too_often(measurement, args.max_failed) {
                     err!("{} clients: {share}", plan.drive.clients);
                 }
             }
@@ -170,7 +170,8 @@ fn result(args: &BenchArgs, done: &[Driven], stopped: bool) -> Result<u8> {
         fail!("{reason}");
     }
     let holds = |m: &Measurement| {
-        m.cross_check.is_none_or(|check| check.agrees) && words::fails_too_often(m, args.max_failed).is_none()
+        m.cross_check.is_none_or(|check| check.agrees)
+            && result::fails_too_often(m, args.max_failed).is_none()
     };
     Ok(match measurements().all(holds) {
         true => exit::FINE,
@@ -190,10 +191,10 @@ fn watch(
     let show = |second: &Second| {
         let second = second.figures();
         if lines {
-            err!("{}", words::line(&second, plan));
+            err!("{}", result::line(&second, plan));
         }
         if args.stream {
-            put_page!("{}", words::second_json(&second));
+            put_page!("{}", result::second_json(&second));
         }
     };
     let Some(path) = &args.histogram else {

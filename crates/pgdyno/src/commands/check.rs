@@ -114,7 +114,7 @@ fn print(measured: &Measured) {
     }
 }
 
-/// What a figure is held against.
+/// What a figure is compared with.
 fn compared(limits: Limits) -> String {
     let (good, poor, unit) = (number(limits.good), number(limits.poor), limits.unit);
     match limits.better {

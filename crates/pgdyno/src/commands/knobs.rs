@@ -1,8 +1,8 @@
 //! `pgdyno knobs`: the catalogue, all of it or one knob. Needs no server and no host.
 
+mod explain;
 mod markdown;
 mod text;
-mod words;
 
 use crate::cli::{KnobsArgs, KnobsFormat};
 use crate::exit;

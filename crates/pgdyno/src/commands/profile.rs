@@ -1,4 +1,4 @@
-//! `pgdyno profile`: sets of settings, shown, held against a target, written for other programs. Changes nothing.
+//! `pgdyno profile`: sets of settings, shown, compared with a target, written for other programs. Changes nothing.
 
 mod text;
 

@@ -1,4 +1,4 @@
-//! The house stands as ARCHITECTURE.md draws it: arrows between crates point down only.
+//! The house is as ARCHITECTURE.md draws it: arrows between crates point down only.
 
 use std::collections::BTreeMap;
 use std::process::Command;

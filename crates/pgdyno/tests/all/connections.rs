@@ -226,7 +226,7 @@ fn every_way(version: &str) {
     ] {
         watch(&home, &words);
     }
-    // The address is where it goes, the name is what the certificate is held against.
+    // The address is where it goes, the name is what the certificate is compared with.
     fine(&format!(
         "user=sealed sslmode=verify-full {root} hostaddr=127.0.0.1"
     ));
@@ -442,7 +442,7 @@ fn services_and_password_files_are_libpqs() {
     run(&passfile, &[]).fine();
     let file = passwords.to_string_lossy();
     run("", &[("PGSERVICE", "shop"), ("PGPASSFILE", &file)]).fine();
-    // What stands in a URI goes before its service.
+    // What is in a URI goes before its service.
     run(
         &format!("postgresql://sealed@/postgres?service=shop&passfile={file}"),
         &[("PGDATABASE", "nowhere")],
@@ -454,7 +454,7 @@ fn services_and_password_files_are_libpqs() {
     )
     .fails(1, &["no such database", "nowhere"]);
     run("service=nowhere", &[]).fails(1, &["there is no service \"nowhere\"", "services"]);
-    // What stands in the string itself counts.
+    // What is in the string itself counts.
     run("service=shop user=plain", &[("PGPASSWORD", "open sesame")]).fails(1, &["no pg_hba.conf entry"]);
 }
 

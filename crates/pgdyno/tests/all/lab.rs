@@ -7,7 +7,7 @@ use pgdyno_store::Store;
 use serde_json::Value;
 use std::fs;
 
-/// An experiment file on the sandbox x: what stands before the parts, and the parts.
+/// An experiment file on the sandbox x: what is before the parts, and the parts.
 fn file(home: &Home, head: &str, parts: &str) -> String {
     let text = format!(
         "name = \"test\"\nquestion = \"Does it work?\"\nseed = 5\n{head}\n[target]\nsandbox = \"x\"\ncreate = {{}}\n\

@@ -149,7 +149,7 @@ fn statement_that_is_printed_is_run_by_a_test() {
             .to_string_lossy()
             .into_owned();
         let text = fs::read_to_string(&path).expect("a file");
-        // Tests of a module stand at its end.
+        // Tests of a module are at its end.
         let text = text.split("#[cfg(test)]").next().unwrap_or_default();
         for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
             for (at, _) in BEGINNINGS.iter().flat_map(|begin| line.match_indices(begin)) {
@@ -208,7 +208,7 @@ fn mended(run: &dyn Fn() -> Said, words: &str, expected: &[&str], ask: &dyn Fn(&
     );
 }
 
-/// A load on data of scale 1; `rest` stands before its step.
+/// A load on data of scale 1; `rest` is before its step.
 fn file(home: &Home, clients: u32, rest: &str) -> String {
     let text = format!(
         "name = \"test\"\nquestion = \"Is it mended?\"\ndesign = \"one-at-a-time\"\nblocks = 1\nseed = 5\n\

@@ -1,4 +1,4 @@
-//! `pgdyno profile` for real: held against a server and this host, and its exports read by the programs they are for.
+//! `pgdyno profile` for real: compared with a server and this host, and its exports read by the programs they are for.
 
 use common::{Home, said};
 use serde_json::Value;
@@ -262,7 +262,7 @@ fn of_ansible(home: &Home, own: &str, target: &str) {
         content.contains("w /sys/kernel/mm/transparent_hugepage/enabled - - - - never\n"),
         "{content}"
     );
-    // Ansible reads the whole play; modules of collections that are not here stand as empty files.
+    // Ansible reads the whole play; modules of collections that are not here are as empty files.
     for module in [
         "community/postgresql/plugins/modules/postgresql_set",
         "ansible/posix/plugins/modules/sysctl",

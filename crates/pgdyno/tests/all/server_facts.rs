@@ -211,7 +211,7 @@ fn check(major: u32) {
     a_role_without_rights(&target, &names(&facts));
 }
 
-/// Every name is there once, has a value or a reason, and stands in the documentation.
+/// Every name is there once, has a value or a reason, and is in the documentation.
 fn names_and_gaps(facts: &ServerFacts, major: u32) {
     let text = serde_json::to_string(&facts.facts).expect("JSON") + &format!("{:?}", facts.settings);
     assert!(!text.contains(SECRET), "{text}");

@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What processes are bound to stands in files, as the kernel would show it.
+/// What processes are bound to is in files, as the kernel would show it.
 struct Machine {
     dir: tempfile::TempDir,
     files: LocalHost,

@@ -3,7 +3,7 @@
 use super::{cell, or_dash, title};
 use crate::metric::figure;
 use crate::model::{Report, Treatment};
-use crate::words::{number, percent};
+use crate::text::{number, percent};
 use pgdyno_record::{METRICS, Metric};
 use serde_json::Value;
 use std::fmt::Write;

@@ -4,7 +4,7 @@ use super::{cell, or_dash, title_of};
 use crate::build::zone_sentence;
 use crate::metric::figure;
 use crate::model::{Bounded, ClaimOutcome, Curve, Report, StudyTable, TableBlock, TableCell, UslCurve};
-use crate::words::{effect, number, percent, verdict_word};
+use crate::text::{effect, number, percent, verdict_word};
 use pgdyno_stats::Edge;
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ macro_rules! line {
 /// More pairs than this are counted, not named.
 const PAIRS_NAMED: usize = 2;
 
-/// How the findings of a study stand here.
+/// How the findings of a study are here.
 pub(super) fn claims(text: &mut String, report: &Report) {
     let Some(study) = &report.study else { return };
     line!(text, "## Findings of [{}]\n", cell(&study.source));

@@ -1,6 +1,6 @@
 //! All about single pieces of advice. Commands are never broken: they are there to be copied.
 
-use super::words::{expected, now_cell, what};
+use super::cells::{expected, now_cell, what};
 use super::{Page, colour, title};
 use crate::failure::Usage;
 use crate::output::Styled;

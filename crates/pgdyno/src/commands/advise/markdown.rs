@@ -1,6 +1,6 @@
 //! Advice as Markdown, for a pull request or a ticket: a table to look over, and what led to each line.
 
-use super::words::expected;
+use super::cells::expected;
 use super::{Page, amount, title};
 use pgdyno_advice::Advice;
 use pgdyno_report::{markdown_code, markdown_text as escaped};

@@ -78,7 +78,7 @@ fn each_piece_of_advice_is_one_line_as_wide_as_the_terminal() {
     for width in [60, 80, 100, 120, 140] {
         let text = text::page(&page(&advised, true, &[]), width).shown(false);
         for advice in &advised.advice {
-            let name = words::what(advice);
+            let name = cells::what(advice);
             let lines = text
                 .lines()
                 .filter(|line| line.starts_with(advice.severity.name()) && line.contains(&name));

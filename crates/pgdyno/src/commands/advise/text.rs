@@ -1,6 +1,6 @@
 //! Advice as a page for the terminal: a table with a line each, and on demand all about one of them.
 
-use super::words::{now_cell, what};
+use super::cells::{now_cell, what};
 use super::{Page, amount, colour, detail};
 use crate::output::Styled;
 use crate::show::wrapped_at;

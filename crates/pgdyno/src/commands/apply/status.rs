@@ -149,7 +149,7 @@ fn journals(context: &Context, servers_too: bool) -> Result<(Vec<Shown>, Vec<Jou
     Ok((all, unreadable))
 }
 
-/// How the changes stand as far as the host alone tells: nothing is asked of a journal without a server.
+/// How the changes are as far as the host alone tells: nothing is asked of a journal without a server.
 fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
     let mut alone = content.clone();
     alone.purpose.server = None;

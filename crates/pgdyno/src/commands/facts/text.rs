@@ -1,4 +1,4 @@
-//! Facts as a page for people: by subject, aligned, within 100 columns; what is not known stands at the end with the
+//! Facts as a page for people: by subject, aligned, within 100 columns; what is not known is at the end with the
 //! reasons.
 
 use crate::show::{self, wrapped_at};
@@ -25,7 +25,7 @@ const HEADINGS: [(&str, &str); 10] = [
     ("xid", "transaction ids"),
 ];
 
-/// What tells the members of a list apart, or says the most, stands first.
+/// What tells the members of a list apart, or says the most, is first.
 const FIRST: [&str; 18] = [
     "name",
     "value",
@@ -49,10 +49,10 @@ const FIRST: [&str; 18] = [
 
 /// What is in the JSON alone: of a setting, the value in the server's own unit and where exactly it was set.
 const NOT_SHOWN: [&str; 4] = ["setting", "unit", "boot_value", "file"];
-/// A longer list of short members stands in lines, not in a table.
+/// A longer list of short members is in lines, not in a table.
 const TABLE_ROWS_MAX: usize = 16;
 
-/// Where a field stands among others.
+/// Where a field is among others.
 fn rank(name: &str) -> usize {
     FIRST
         .iter()
@@ -228,7 +228,7 @@ fn shown(name: &str, value: &Value) -> String {
     }
 }
 
-/// Within an object commas stand between the pairs, so a list in it has blanks.
+/// Within an object commas are between the pairs, so a list in it has blanks.
 fn part(name: &str, value: &Value) -> String {
     match value {
         Value::Array(values) => joined(name, values, " "),
@@ -263,7 +263,7 @@ fn reasons(page: &mut String, unknown: &[&FactRecord]) {
     for fact in unknown {
         let why = fact.missing.as_deref().unwrap_or("no reason is recorded");
         let source = fact.source.split(", ").next().unwrap_or_default();
-        // A function or a view of the server may stand in a statement that the reader runs.
+        // A function or a view of the server may be in a statement that the reader runs.
         let why = match source.starts_with('/') {
             true => why.replace(source, "its file"),
             false => why.to_owned(),

@@ -1,6 +1,6 @@
 //! The book's reference page of knobs, which `make docs` writes.
 
-use super::{Sections, words};
+use super::{Sections, explain};
 use pgdyno_knobs::{Form, Kind, Knob, Risk};
 use std::fmt::Write;
 
@@ -38,7 +38,7 @@ pub(super) fn page(sections: &Sections<'_>) -> String {
     for knob in sections.iter().flat_map(|(_, knobs)| knobs) {
         if !kinds.contains(&knob.kind) {
             kinds.push(knob.kind);
-            let _ = writeln!(page, "| {} | {} |", name(knob.kind), words::kind(knob.kind));
+            let _ = writeln!(page, "| {} | {} |", name(knob.kind), explain::kind(knob.kind));
         }
     }
     page.push('\n');
@@ -85,7 +85,7 @@ pub(super) fn entry(knob: &Knob) -> String {
     if knob.form != Form::Server || knob.unit.is_some() {
         let _ = writeln!(entry, "- value: {}", escaped(&knob.legal()));
     }
-    for (name, text) in words::particulars(knob) {
+    for (name, text) in explain::particulars(knob) {
         let text = match name {
             "file" | "resets" | "as do" | "looks for" => code(&text),
             _ => escaped(&text),

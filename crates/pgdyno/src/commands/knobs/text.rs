@@ -1,6 +1,6 @@
 //! Knobs for the terminal: a list that is cut to it, and a page about one.
 
-use super::{PAGE_COLUMNS, Sections, words};
+use super::{PAGE_COLUMNS, Sections, explain};
 use crate::show::wrapped_at;
 use pgdyno_knobs::{Knob, Risk};
 use std::fmt::Write;
@@ -42,8 +42,8 @@ pub(super) fn list(sections: &Sections<'_>, columns: Option<usize>) -> String {
         "{} in all; `pgdyno knobs ID` explains one. A new value takes effect at once (live) or after a reload, a \
          restart and so on. {stability}: {}; {durability}: {}.",
         all().count(),
-        words::STABILITY,
-        words::DURABILITY,
+        explain::STABILITY,
+        explain::DURABILITY,
     );
     page += &wrapped_at("", &legend, 0, columns.unwrap_or(PAGE_COLUMNS));
     page.trim_end().to_owned()
@@ -81,12 +81,12 @@ pub(super) fn one(knob: &Knob, columns: usize) -> String {
     page.push('\n');
     let mut properties = vec![
         ("layer", knob.layer.name().to_owned()),
-        ("kind", words::kind(knob.kind).to_owned()),
+        ("kind", explain::kind(knob.kind).to_owned()),
         ("value", knob.legal()),
-        ("takes", words::cost(knob.cost).to_owned()),
-        ("risk", words::risk(knob)),
+        ("takes", explain::cost(knob.cost).to_owned()),
+        ("risk", explain::risk(knob)),
     ];
-    properties.extend(words::particulars(knob));
+    properties.extend(explain::particulars(knob));
     properties.push(("source", knob.source.clone()));
     let width = properties.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &properties {

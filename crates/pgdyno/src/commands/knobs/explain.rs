@@ -29,7 +29,7 @@ pub(super) fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// What stands behind the @, with an example; `None` where there is one of it.
+/// What is behind the @, with an example; `None` where there is one of it.
 pub(super) fn instances(knob: &Knob) -> Option<String> {
     let (what, example) = match knob.per? {
         Per::Disk if knob.kind == Kind::VolumeFlag => {

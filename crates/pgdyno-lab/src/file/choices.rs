@@ -10,7 +10,7 @@ use serde::Deserialize;
 pub enum Design {
     /// Each step is added to all before it.
     Cumulative,
-    /// Each step, or each level of a factor, is held against the reference alone.
+    /// Each step, or each level of a factor, is compared with the reference alone.
     OneAtATime,
     /// One step against the reference.
     AB,

@@ -61,7 +61,7 @@ pub fn command_words(text: &str) -> Result<Vec<String>, CommandError> {
     }
 }
 
-/// What can stand in braces, and what is put there; `None` where it is not known.
+/// What can be in braces, and what is put there; `None` where it is not known.
 pub(super) type Values = [(&'static str, Option<String>)];
 
 /// Puts values into the words of a command. `{{name}}` stands for `{name}`; braces around anything but a name are left alone.

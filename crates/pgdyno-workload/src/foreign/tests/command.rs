@@ -1,6 +1,6 @@
 //! Commands, placeholders and formats, as people write them.
 
-use super::super::words::{fill, warms_up_itself};
+use super::super::command::{fill, warms_up_itself};
 use super::*;
 use proptest::prelude::*;
 
