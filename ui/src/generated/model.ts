@@ -1,5 +1,5 @@
 // Generated from the types that are serialised, by `make types`: do not edit.
-// Units stand last in a name. `null` means "not known" or "not applicable", never zero. Optional fields are
+// Units are last in a name. `null` means "not known" or "not applicable", never zero. Optional fields are
 // missing in files of earlier versions.
 
 /** What intervals are made from, and so what they hold for. */
@@ -591,7 +591,7 @@ export type Report = {
   trials: Array<Trial>,
   /** Tables of the study, or else the figure that decides by the first two factors. */
   tables?: Array<StudyTable>,
-  /** The study that is repeated, and how its findings stand here. */
+  /** The study that is repeated, and how its findings are here. */
   study?: Study | null,
   /** Outcome of each finding of the study, in the order of the file. */
   claims?: Array<StudyClaim>,
