@@ -1,12 +1,16 @@
 //! From records to verdicts: which trials count, what is compared with what, and what may be said of it. The lab asks
 //! after each block whether to go on, the report at the end; both get the same answer from here.
 
-use pgdyno_record::{ExperimentRecord, TrialRecord, TrialStatus};
+use pgdyno_record::{ExperimentRecord, METRICS, TrialRecord, TrialStatus};
 use pgdyno_stats::{
-    BlockFit, Comparison, Effect, Excluded, Observation, OutlierRule, Rules, Sequential, StoppingRule,
-    Trials, decide, excluded,
+    BlockFit, Comparison, Effect, Observation, Rules, Sequential, StoppingRule, Trials, decide,
 };
 use std::collections::BTreeSet;
+
+/// Findings of all shipped studies: whoever reads one of them may read all, so their intervals hold together.
+pub const FINDINGS_TOGETHER: usize = 36;
+/// Fewer blocks than this contradict no finding.
+pub const FINDING_BLOCKS_MIN: usize = 3;
 
 /// After how many blocks an experiment that may stop is first looked at: seven eighteenths of all, where a search for an effect
 /// stops soonest at the same power (docs/explanation/statistics.md), and two at least, for one says nothing of the spread.
@@ -14,7 +18,32 @@ pub fn first_look(blocks: usize) -> usize {
     (blocks * 7).div_ceil(18).max(2)
 }
 
+/// The rules for a figure of an experiment. The figure that decides has the whole confidence; the others share it, as many as are
+/// compared where none is named, so that all that a reader sees holds together.
+pub fn rules(record: &ExperimentRecord, metric: &str) -> Rules {
+    let others = METRICS
+        .iter()
+        .filter(|one| one.is_compared && one.id != record.metric)
+        .count();
+    let share = match metric == record.metric {
+        true => 1,
+        false => others.max(1),
+    };
+    Rules {
+        confidence: shared(record.confidence, share),
+        smallest_effect: record.smallest_effect,
+        larger_is_better: record.larger_is_better(metric),
+    }
+}
+
+/// The confidence of each of so many intervals that hold together.
+#[expect(clippy::cast_precision_loss, reason = "a number of figures or findings")]
+pub fn shared(confidence: f64, together: usize) -> f64 {
+    1.0 - (1.0 - confidence) / together.max(1) as f64
+}
+
 /// How the comparisons of an experiment are judged by one figure.
+#[derive(Debug, Clone)]
 pub struct Judge {
     metric: String,
     treatments: Vec<String>,
@@ -23,17 +52,33 @@ pub struct Judge {
     rules: Rules,
     /// Whether a treatment is compared both with the one before it and with the first.
     cumulative: bool,
-    /// Levels of the looks, where the experiment may stop before its last block.
+    /// Whether this figure decides when the experiment stops.
+    decides: bool,
+    /// Blocks that are planned.
+    blocks: usize,
+    /// Whether the experiment may stop before its last block.
+    may_stop: bool,
+    /// Levels of the looks, where it may.
     sequential: Option<Sequential>,
+}
+
+/// How far an experiment is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Blocks that have been run to their end.
+    pub ended: usize,
+    /// Whether no further block comes: not because of what was seen, but by the plan or a budget.
+    pub is_over: bool,
 }
 
 /// The trials that a judgement is made from.
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     observations: Vec<Observation>,
-    disturbed: Vec<bool>,
-    /// Places of the trials among those given.
-    places: Vec<usize>,
+    /// Trials that failed or do not hold, by treatment.
+    failed: Vec<usize>,
+    /// Places of finished trials without a figure that has a ratio, among those given.
+    without_ratio: Vec<usize>,
     seen: usize,
     blocks: BTreeSet<usize>,
 }
@@ -45,11 +90,11 @@ pub struct Judged {
     pub steps: Vec<Option<Effect>>,
     /// Against the first treatment, by treatment; for factors the same as `steps`.
     pub totals: Vec<Option<Effect>>,
-    /// Trials that were left out, by their place among those given, with how many robust standard deviations they lie off.
-    pub excluded: Vec<(usize, f64)>,
+    /// Finished trials in no effect, because their figure is not above zero, by their place among those given.
+    pub excluded: Vec<usize>,
     /// Whether every comparison is decided, so that no further block is needed.
     pub done: bool,
-    /// Spread between trials of one treatment, as a ratio.
+    /// Spread between trials of one treatment, as a ratio, over all treatments.
     pub noise_floor: Option<f64>,
     /// Degrees of freedom of the noise floor.
     pub degrees_of_freedom: usize,
@@ -72,34 +117,45 @@ impl Judge {
                 });
             }
         }
-        let rules = Rules {
-            confidence: record.confidence,
-            smallest_effect: record.smallest_effect,
-            larger_is_better: record.larger_is_better(metric),
-        };
-        let tested: Vec<usize> = (0..treatments.len())
-            .filter(|&i| record.treatments[i].why_not.is_none())
-            .collect();
-        // Looks are at the figure that decides; the others are judged with what there is at the end.
-        let looks = record.stop == "when-decided" && metric == record.metric;
-        let rule = StoppingRule {
-            rules,
-            blocks_min: first_look(record.blocks as usize),
-            blocks_max: record.blocks as usize,
-            outliers: Some(OutlierRule::default()),
-        };
-        let sequential = looks
-            .then(|| Sequential::new(rule, &tested, &comparisons))
-            .flatten();
         Judge {
             metric: metric.to_owned(),
             treatments,
             against,
-            comparisons,
-            rules,
+            comparisons: Vec::new(),
+            rules: rules(record, metric),
             cumulative,
-            sequential,
+            decides: metric == record.metric,
+            blocks: record.blocks as usize,
+            may_stop: record.stop == "when-decided",
+            sequential: None,
         }
+        .with_comparisons(comparisons)
+    }
+
+    fn with_comparisons(self, comparisons: Vec<Comparison>) -> Judge {
+        let rule = StoppingRule {
+            rules: self.rules,
+            blocks_min: first_look(self.blocks),
+            blocks_max: self.blocks,
+        };
+        // What is seen at the block at which another figure has stopped the experiment is seen at a look, too.
+        let sequential = self
+            .may_stop
+            .then(|| Sequential::new(rule, &comparisons))
+            .flatten();
+        Judge {
+            comparisons,
+            sequential,
+            ..self
+        }
+    }
+
+    /// The same judge with intervals of another confidence.
+    #[must_use]
+    pub fn with_confidence(mut self, confidence: f64) -> Judge {
+        self.rules.confidence = confidence;
+        let comparisons = std::mem::take(&mut self.comparisons);
+        self.with_comparisons(comparisons)
     }
 
     /// Number of the treatment that each one is compared with.
@@ -107,54 +163,49 @@ impl Judge {
         &self.against
     }
 
-    /// The order matters for nothing but the numbers in [`Judged::excluded`].
+    /// Comparisons whose intervals hold together: steps, and for cumulative ones their totals.
+    pub fn comparisons(&self) -> &[Comparison] {
+        &self.comparisons
+    }
+
+    /// The rules that it judges by.
+    pub fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// Takes in a trial. The order matters for nothing but the numbers in [`Judged::excluded`].
     pub fn observe(&self, into: &mut Observations, trial: &TrialRecord) {
         let place = into.seen;
         into.seen += 1;
         into.blocks.insert(trial.block as usize);
-        let treatment = self.treatments.iter().position(|name| *name == trial.treatment);
-        let value = trial
-            .figure(&self.metric)
-            .filter(|_| trial.status == TrialStatus::Finished);
-        if let (Some(treatment), Some(value)) = (treatment, value) {
-            into.observations.push(Observation {
-                block: trial.block as usize,
-                treatment,
-                value,
-            });
-            into.disturbed.push(trial.disturbed);
-            into.places.push(place);
+        into.failed.resize(self.treatments.len(), 0);
+        let Some(treatment) = self.treatments.iter().position(|name| *name == trial.treatment) else {
+            return;
+        };
+        if trial.status != TrialStatus::Finished {
+            into.failed[treatment] += 1;
+            return;
         }
+        let Some(value) = trial.figure(&self.metric) else {
+            return;
+        };
+        if !(value.is_finite() && value > 0.0) {
+            into.without_ratio.push(place);
+        }
+        into.observations.push(Observation {
+            block: trial.block as usize,
+            treatment,
+            value,
+        });
     }
 
-    /// Judges what there is; `ended` is how many blocks have been run to their end.
-    pub fn judge(&self, observed: &Observations, ended: usize) -> Judged {
-        let (effects, excluded, done) = match &self.sequential {
-            Some(sequential) => {
-                let blocks: Vec<usize> = observed
-                    .blocks
-                    .iter()
-                    .copied()
-                    .filter(|block| *block <= ended)
-                    .collect();
-                let looked = sequential.look(Trials {
-                    observations: &observed.observations,
-                    disturbed: &observed.disturbed,
-                    ended: &blocks,
-                });
-                (looked.effects, looked.excluded, looked.done)
-            }
-            None => {
-                let excluded = excluded(
-                    &observed.observations,
-                    &observed.disturbed,
-                    OutlierRule::default(),
-                );
-                let effects = decide(&kept(observed, &excluded), &self.comparisons, self.rules);
-                (effects, excluded, false)
-            }
-        };
-        let fit = BlockFit::new(&kept(observed, &excluded));
+    /// Judges what there is.
+    ///
+    /// Where an experiment may stop after each block, what is returned holds at each look. Where it has a fixed number of
+    /// blocks, there is no verdict before the last one: intervals of a fixed size hold once.
+    pub fn judge(&self, observed: &Observations, progress: Progress) -> Judged {
+        let (effects, done) = self.effects(observed, progress);
+        let fit = BlockFit::new(&observed.observations);
         let mut steps = vec![None; self.treatments.len()];
         let mut totals = vec![None; self.treatments.len()];
         for (comparison, effect) in self.comparisons.iter().zip(effects) {
@@ -168,29 +219,66 @@ impl Judge {
         Judged {
             steps,
             totals,
-            excluded: excluded
-                .iter()
-                .map(|left| (observed.places[left.index], deviations(left)))
-                .collect(),
+            excluded: observed.without_ratio.clone(),
             done,
             noise_floor: fit.as_ref().and_then(BlockFit::noise_floor),
             degrees_of_freedom: fit.as_ref().map_or(0, BlockFit::degrees_of_freedom),
         }
     }
-}
 
-fn kept(observed: &Observations, excluded: &[Excluded]) -> Vec<Observation> {
-    let observations = observed.observations.iter().enumerate();
-    observations
-        .filter(|(i, _)| !excluded.iter().any(|left| left.index == *i))
-        .map(|(_, observation)| *observation)
-        .collect()
-}
+    /// The effect of one treatment against another, by their numbers, with an interval that holds together with those of the
+    /// experiment: its own comparison if it makes it, else one more.
+    pub fn between(
+        &self,
+        treatment: usize,
+        reference: usize,
+        observed: &Observations,
+        progress: Progress,
+    ) -> Option<Effect> {
+        let place = |judge: &Judge, treatment, reference| {
+            let wanted = Comparison { treatment, reference };
+            judge.comparisons.iter().position(|one| *one == wanted)
+        };
+        if let Some(place) = place(self, treatment, reference) {
+            return self.effects(observed, progress).0[place];
+        }
+        if let Some(place) = place(self, reference, treatment) {
+            return self.effects(observed, progress).0[place].map(Effect::inverse);
+        }
+        let mut comparisons = self.comparisons.clone();
+        comparisons.push(Comparison { treatment, reference });
+        let further = self.clone().with_comparisons(comparisons);
+        further.effects(observed, progress).0.pop().flatten()
+    }
 
-fn deviations(left: &Excluded) -> f64 {
-    match left.why {
-        pgdyno_stats::WhyExcluded::DisturbedAndFar { deviations } => deviations,
-        pgdyno_stats::WhyExcluded::NoRatio => f64::NAN,
+    /// The effects of all comparisons, and whether all are decided.
+    fn effects(&self, observed: &Observations, progress: Progress) -> (Vec<Option<Effect>>, bool) {
+        let (effects, done) = match &self.sequential {
+            Some(sequential) => {
+                let blocks = observed.blocks.iter().copied();
+                let blocks: Vec<usize> = blocks.filter(|block| *block <= progress.ended).collect();
+                let looked = sequential.look(Trials {
+                    observations: &observed.observations,
+                    ended: &blocks,
+                });
+                match self.decides {
+                    true => (looked.effects, looked.done),
+                    false => (looked.latest, false),
+                }
+            }
+            None => {
+                let is_due = progress.is_over || progress.ended >= self.blocks;
+                let due = |effect: Effect| if is_due { effect } else { effect.without_verdict() };
+                let effects = decide(&observed.observations, &self.comparisons, self.rules);
+                (effects.into_iter().map(|effect| effect.map(due)).collect(), false)
+            }
+        };
+        let failed = |treatment: usize| observed.failed.get(treatment).copied().unwrap_or(0);
+        let judged = self.comparisons.iter().zip(effects).map(|(comparison, effect)| {
+            effect
+                .map(|effect| effect.where_failed(failed(comparison.treatment), failed(comparison.reference)))
+        });
+        (judged.collect(), done)
     }
 }
 
@@ -281,6 +369,19 @@ mod tests {
         observed
     }
 
+    /// After so many blocks of an experiment that goes on.
+    fn after(ended: usize) -> Progress {
+        Progress {
+            ended,
+            is_over: false,
+        }
+    }
+
+    const OVER: Progress = Progress {
+        ended: 0,
+        is_over: true,
+    };
+
     #[test]
     fn the_first_look_is_after_seven_eighteenths_and_two_blocks_at_least() {
         let check = |blocks, expected| assert_eq!(first_look(blocks), expected, "{blocks}");
@@ -296,62 +397,119 @@ mod tests {
         let judge = Judge::new(&two("when-decided", 18), "tps");
         let mut trials = doubled(7);
         let seven = observed(&judge, &trials);
-        assert!(!judge.judge(&seven, 6).done, "before the first look");
-        assert!(judge.judge(&seven, 7).done);
+        assert!(!judge.judge(&seven, after(6)).done, "before the first look");
+        assert!(judge.judge(&seven, after(7)).done);
         // Half of the eighth block: not looked at before it has ended.
         trials.push(trial(8, "more", 1.0));
-        let with_half = judge.judge(&observed(&judge, &trials), 7);
-        assert_eq!(with_half.steps, judge.judge(&seven, 7).steps);
+        let with_half = judge.judge(&observed(&judge, &trials), after(7));
+        assert_eq!(with_half.steps, judge.judge(&seven, after(7)).steps);
         assert_eq!(with_half.steps[1].map(|effect| effect.blocks), Some(7));
     }
 
     #[test]
     fn an_experiment_that_runs_all_its_blocks_is_never_done_before() {
         let judge = Judge::new(&two("after-blocks", 18), "tps");
-        assert!(!judge.judge(&observed(&judge, &doubled(18)), 18).done);
+        assert!(!judge.judge(&observed(&judge, &doubled(18)), after(18)).done);
     }
 
     #[test]
-    fn only_finished_trials_count_and_those_left_out_are_named_by_their_place() {
+    fn only_finished_trials_count_and_those_without_a_ratio_are_named_by_their_place() {
         let judge = Judge::new(&two("after-blocks", 9), "tps");
         let mut trials = doubled(8);
         let failed = TrialRecord {
             status: TrialStatus::Failed,
-            ..trial(9, "more", 1.0)
+            ..trial(9, "reference", 1.0)
         };
         let invalid = TrialRecord {
             status: TrialStatus::Invalid,
             ..failed.clone()
         };
         trials.splice(0..0, [failed, invalid, trial(9, "of another plan", 1.0)]);
-        let judged = judge.judge(&observed(&judge, &trials), 9);
+        let judged = judge.judge(&observed(&judge, &trials), OVER);
         assert!(judged.excluded.is_empty());
         let effect = judged.steps[1].expect("an effect");
         assert_eq!((effect.verdict, effect.blocks), (Verdict::Better, 8));
-        let far = trials.len() - 1;
-        (trials[far].tps, trials[far].disturbed) = (Some(20.0), true);
-        let judged = judge.judge(&observed(&judge, &trials), 9);
-        let places: Vec<usize> = judged.excluded.iter().map(|(place, _)| *place).collect();
-        assert_eq!(places, [far]);
-        assert!(judged.excluded[0].1 < -3.5, "{:?}", judged.excluded);
+        let last = trials.len() - 1;
+        trials[last].tps = Some(0.0);
+        let judged = judge.judge(&observed(&judge, &trials), OVER);
+        assert_eq!(judged.excluded, [last]);
+        assert_eq!(judged.steps[1].map(|effect| effect.blocks), Some(7));
     }
 
     #[test]
-    fn a_far_trial_counts_where_nothing_disturbed_it_and_a_near_one_though_something_did() {
+    fn a_far_trial_counts_whatever_disturbed_it() {
         let judge = Judge::new(&two("after-blocks", 9), "tps");
-        const LAST: usize = 17;
-        let is_excluded = |last_tps: Option<f64>, disturbed: &[usize]| {
-            let mut trials = doubled(9);
-            trials[LAST].tps = last_tps.or(trials[LAST].tps);
-            for place in disturbed {
-                trials[*place].disturbed = true;
-            }
-            let judged = judge.judge(&observed(&judge, &trials), 9);
-            judged.excluded.iter().any(|(place, _)| *place == LAST)
+        let mut trials = doubled(9);
+        let before = judge.judge(&observed(&judge, &trials), OVER);
+        (trials[17].tps, trials[17].disturbed) = (Some(20.0), true);
+        let after = judge.judge(&observed(&judge, &trials), OVER);
+        assert!(after.excluded.is_empty());
+        let ratio = |judged: &Judged| judged.steps[1].map_or(0.0, |effect| effect.ratio);
+        assert!(ratio(&after) < ratio(&before) / 1.2);
+    }
+
+    #[test]
+    fn what_fails_more_often_is_not_called_better() {
+        let judge = Judge::new(&two("after-blocks", 9), "tps");
+        let mut trials = doubled(9);
+        let verdict = |trials: &[TrialRecord]| {
+            let judged = judge.judge(&observed(&judge, trials), OVER);
+            judged.steps[1].map(|effect| effect.verdict)
         };
-        assert!(!is_excluded(Some(20.0), &[0]));
-        assert!(!is_excluded(None, &[0, LAST]));
-        assert!(is_excluded(Some(20.0), &[0, LAST]));
+        assert_eq!(verdict(&trials), Some(Verdict::Better));
+        trials[17].status = TrialStatus::Failed;
+        assert_eq!(verdict(&trials), Some(Verdict::Undecided));
+        trials[0].status = TrialStatus::Invalid;
+        assert_eq!(verdict(&trials), Some(Verdict::Better));
+    }
+
+    #[test]
+    fn a_fixed_number_of_blocks_has_no_verdict_before_its_end() {
+        let judge = Judge::new(&two("after-blocks", 9), "tps");
+        let trials = doubled(6);
+        let observed = observed(&judge, &trials);
+        let verdict = |progress| judge.judge(&observed, progress).steps[1].map(|effect| effect.verdict);
+        assert_eq!(verdict(after(6)), Some(Verdict::Undecided));
+        assert_eq!(verdict(after(9)), Some(Verdict::Better));
+        // A budget of time ends it whatever was seen.
+        assert_eq!(verdict(OVER), Some(Verdict::Better));
+    }
+
+    #[test]
+    fn other_figures_share_the_confidence_and_hold_at_the_looks() {
+        let record = two("when-decided", 18);
+        let decides = Judge::new(&record, "tps").rules().confidence;
+        let other = Judge::new(&record, "p95_ms").rules().confidence;
+        assert_eq!(decides, record.confidence);
+        assert!(other > 0.99 && other < 1.0, "{other}");
+        let judge = Judge::new(&record, "stability_cv");
+        let trials = doubled(6);
+        assert!(!judge.judge(&observed(&judge, &trials), OVER).done);
+        let judge = Judge::new(&record, "tps");
+        let early = judge.judge(&observed(&judge, &trials), after(6));
+        assert_eq!(early.steps, [None, None], "before the first look");
+    }
+
+    #[test]
+    fn a_pair_is_one_of_the_comparisons_of_its_experiment() {
+        let treatments = vec![
+            treatment("reference", None),
+            treatment("more", Some("reference")),
+            treatment("other", Some("reference")),
+        ];
+        let judge = Judge::new(&experiment("after-blocks", 8, treatments), "tps");
+        let mut trials = doubled(8);
+        trials.extend((1..=8).map(|block| trial(block, "other", 150.0 + f64::from(block % 2))));
+        let observed = observed(&judge, &trials);
+        let judged = judge.judge(&observed, OVER);
+        assert_eq!(judge.between(1, 0, &observed, OVER), judged.steps[1]);
+        assert_eq!(
+            judge.between(0, 1, &observed, OVER),
+            judged.steps[1].map(Effect::inverse)
+        );
+        let further = judge.between(2, 1, &observed, OVER).expect("an effect");
+        assert_eq!((further.ratio * 4.0).round(), 3.0);
+        assert_eq!(further.verdict, Verdict::Worse);
     }
 
     #[test]
@@ -404,7 +562,7 @@ mod tests {
             ]
         };
         let trials: Vec<TrialRecord> = (1..=3).flat_map(of).collect();
-        let judged = judge.judge(&observed(&judge, &trials), 3);
+        let judged = judge.judge(&observed(&judge, &trials), after(3));
         let ratio = |effect: Option<Effect>| effect.map(|effect| effect.ratio.round());
         assert_eq!(
             judged.steps.iter().map(|e| ratio(*e)).collect::<Vec<_>>(),

@@ -12,9 +12,9 @@ pub use differs::Difference;
 pub use gate::{Gate, GateError, Judged, Outcome, Way, WrongGate};
 pub use reference::{Reference, Which, WrongReference};
 
-use pgdyno_judge::{Judge, Observations};
+use pgdyno_judge::{Judge, Observations, Progress, rules};
 use pgdyno_record::{ExperimentStatus, METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
-use pgdyno_stats::{Effect, OutlierRule, Rules, compare_samples, compare_within, excluded, mean_interval};
+use pgdyno_stats::{Effect, Rules, compare_samples, compare_within, mean_interval};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -82,8 +82,8 @@ pub struct Row {
     pub effect: Option<Effect>,
     /// Reason in words; `None` where there is an interval.
     pub why_no_interval: Option<&'static str>,
-    /// Trials that were left out for having been disturbed and lying far off.
-    pub excluded: usize,
+    /// Trials of A and of B that failed or do not hold.
+    pub failed: (usize, usize),
 }
 
 /// Two treatments or trials, figure by figure.
@@ -231,7 +231,8 @@ fn of(stored: &StoredExperiment, store: Option<&str>) -> String {
 }
 
 /// Compares B with A by `metrics`; without any by [`compared_metrics`] that were measured. Confidence and smallest effect are
-/// those of A's experiment. The intervals of one figure hold together over all pairs; each figure is a family of its own.
+/// those of A's experiment. The figure that decides in it has the whole confidence, the others share it; the intervals of one
+/// figure hold together over all comparisons of the experiment, whichever of them is asked for.
 pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Comparison, CompareError> {
     let sides = select::pairs(a, b)?;
     let basis = match sides.first() {
@@ -261,7 +262,7 @@ pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Compari
 /// The figures to compare: those asked for, of which each must be there on one side at least.
 fn metrics_of(sides: &[(Side<'_>, Side<'_>)], asked: &[String]) -> Result<Vec<String>, CompareError> {
     let both = || sides.iter().flat_map(|(a, b)| [a, b]);
-    let is_there = |metric: &str| both().any(|side| !values(side, metric).0.is_empty());
+    let is_there = |metric: &str| both().any(|side| !values(side, metric).is_empty());
     if asked.is_empty() {
         let there = compared_metrics().filter(|metric| is_there(metric));
         let there: Vec<String> = there.map(str::to_owned).collect();
@@ -295,53 +296,39 @@ fn metrics_of(sides: &[(Side<'_>, Side<'_>)], asked: &[String]) -> Result<Vec<St
     Ok(metrics)
 }
 
-/// A figure of the trials of a side that count, and how many were left out.
-fn values(side: &Side<'_>, metric: &str) -> (Vec<f64>, usize) {
-    if let Some((_, trial)) = side.trial {
-        return (trial.figure(metric).into_iter().collect(), 0);
-    }
-    let treatments = &side.stored.record.treatments;
-    let (mut observations, mut disturbed) = (Vec::new(), Vec::new());
-    for (_, trial) in &side.stored.trials {
-        let treatment = treatments
-            .iter()
-            .position(|treatment| treatment.name == trial.treatment);
-        let value = trial
-            .figure(metric)
-            .filter(|_| trial.status == TrialStatus::Finished);
-        if let (Some(treatment), Some(value)) = (treatment, value) {
-            let block = trial.block as usize;
-            observations.push(pgdyno_stats::Observation {
-                block,
-                treatment,
-                value,
-            });
-            disturbed.push(trial.disturbed);
-        }
-    }
-    let excluded = excluded(&observations, &disturbed, OutlierRule::default());
-    let own = |index: usize| treatments[observations[index].treatment].name == side.treatment.name;
-    let is_left = |index: usize| {
-        let far = |why| matches!(why, pgdyno_stats::WhyExcluded::DisturbedAndFar { .. });
-        excluded.iter().any(|left| left.index == index && far(left.why))
-    };
-    let (out, kept): (Vec<usize>, Vec<usize>) = (0..observations.len())
-        .filter(|&index| own(index))
-        .partition(|&index| is_left(index));
-    (
-        kept.into_iter().map(|index| observations[index].value).collect(),
-        out.len(),
-    )
+/// A figure of the trials of a side that count.
+fn values(side: &Side<'_>, metric: &str) -> Vec<f64> {
+    let finished = trials(side).filter(|trial| trial.status == TrialStatus::Finished);
+    finished.filter_map(|trial| trial.figure(metric)).collect()
+}
+
+/// The trials of a side: the one that is named, else all of its treatment.
+fn trials<'a>(side: &Side<'a>) -> impl Iterator<Item = &'a TrialRecord> {
+    let (named, treatment) = (side.trial.map(|(number, _)| number), side.treatment);
+    let all = side
+        .stored
+        .trials
+        .iter()
+        .filter(move |(number, trial)| match named {
+            Some(named) => *number == named,
+            None => trial.treatment == treatment.name,
+        });
+    all.map(|(_, trial)| trial)
 }
 
 fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usize) -> Row {
-    let record = &a.stored.record;
     let rules = Rules {
-        confidence: record.confidence,
-        smallest_effect: record.smallest_effect,
-        larger_is_better: record.larger_is_better(metric) || b.stored.record.larger_is_better(metric),
+        larger_is_better: a.stored.record.larger_is_better(metric)
+            || b.stored.record.larger_is_better(metric),
+        ..rules(&a.stored.record, metric)
     };
-    let ((of_a, out_a), (of_b, out_b)) = (values(a, metric), values(b, metric));
+    let (of_a, of_b) = (values(a, metric), values(b, metric));
+    let failed = |side: &Side<'_>| {
+        trials(side)
+            .filter(|trial| trial.status != TrialStatus::Finished)
+            .count()
+    };
+    let failed = (failed(a), failed(b));
     let figure = |values: &[f64]| {
         let interval = mean_interval(values, rules.confidence)?;
         let has_spread = values.len() > 1;
@@ -355,10 +342,12 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
     let (figure_a, figure_b) = (figure(&of_a), figure(&of_b));
     let effect = match basis {
         Basis::Blocks => within_blocks(a, b, metric),
-        Basis::Trials => compare_samples(&of_b, &of_a, comparisons, rules).map(|compared| compared.effect),
+        Basis::Trials => compare_samples(&of_b, &of_a, comparisons, rules)
+            .map(|compared| compared.effect.where_failed(failed.1, failed.0)),
         Basis::TwoTrials if metric == "tps" => {
             let seconds = |side: &Side<'_>| side.trial.map(|(_, trial)| measured(trial)).unwrap_or_default();
-            compare_within(&seconds(b), &seconds(a), rules).map(|compared| compared.effect)
+            // It holds for these two alone, and trials of one treatment differ by more.
+            compare_within(&seconds(b), &seconds(a), rules).map(|compared| compared.effect.without_verdict())
         }
         Basis::TwoTrials => None,
     };
@@ -367,13 +356,19 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
         metric: metric.to_owned(),
         larger_is_better: rules.larger_is_better,
         ratio: ratio.filter(|ratio| ratio.is_finite()),
-        why_no_interval: effect.is_none().then(|| why_none(&of_a, &of_b, basis)),
+        why_no_interval: effect.is_none().then(|| match basis {
+            Basis::Blocks if is_early(a.stored) => EARLY,
+            _ => why_none(&of_a, &of_b, basis),
+        }),
         a: figure_a,
         b: figure_b,
         effect,
-        excluded: out_a + out_b,
+        failed,
     }
 }
+
+const EARLY: &str = "the experiment has not run all its blocks, and intervals of a fixed number of blocks hold at the end; \
+                     `pgdyno resume` continues it";
 
 fn why_none(a: &[f64], b: &[f64], basis: Basis) -> &'static str {
     if a.is_empty() || b.is_empty() {
@@ -390,26 +385,35 @@ fn why_none(a: &[f64], b: &[f64], basis: Basis) -> &'static str {
     }
 }
 
-/// By the judge that decides in the lab and the report, asked for this one comparison: where the experiment looked at its
-/// results and stopped, the interval is one that holds under such looking.
+/// By the judge that decides in the lab and the report: where the experiment evaluated its results and stopped, the interval is
+/// one that holds under that.
 fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
-    let mut record = a.stored.record.clone();
-    // By name each is compared with what it says alone.
-    "one-at-a-time".clone_into(&mut record.design);
-    for treatment in &mut record.treatments {
-        treatment.levels = vec![(crate::plan::STEP.to_owned(), treatment.name.clone())];
-        treatment.against = (treatment.name == b.treatment.name).then(|| a.treatment.name.clone());
-    }
-    let judge = Judge::new(&record, metric);
+    let judge = Judge::new(&a.stored.record, metric);
     let mut observed = Observations::default();
     for (_, trial) in &a.stored.trials {
         judge.observe(&mut observed, trial);
     }
-    let place = record
-        .treatments
-        .iter()
-        .position(|treatment| treatment.name == b.treatment.name)?;
-    judge.judge(&observed, ended(a.stored)).steps[place]
+    let place = |side: &Side<'_>| {
+        let mut treatments = a.stored.record.treatments.iter();
+        treatments.position(|treatment| treatment.name == side.treatment.name)
+    };
+    let progress = progress(a.stored);
+    let effect = judge.between(place(b)?, place(a)?, &observed, progress);
+    effect.filter(|_| !is_early(a.stored))
+}
+
+fn progress(stored: &StoredExperiment) -> Progress {
+    Progress {
+        ended: ended(stored),
+        is_over: stored.status == ExperimentStatus::Finished,
+    }
+}
+
+/// Whether intervals of a fixed number of blocks do not hold yet.
+fn is_early(stored: &StoredExperiment) -> bool {
+    let progress = progress(stored);
+    let record = &stored.record;
+    record.stop != "when-decided" && !progress.is_over && progress.ended < record.blocks as usize
 }
 
 /// Blocks that have been run to their end.

@@ -3,7 +3,7 @@
 
 use crate::measure::Measurement;
 use pgdyno_engine::SecondFigures;
-use pgdyno_judge::{Judge, Observations};
+use pgdyno_judge::{Judge, Observations, Progress};
 use pgdyno_record::{ExperimentRecord, TrialRecord};
 
 /// What is known of the trials so far.
@@ -35,7 +35,11 @@ impl Looks {
 
     /// Whether every comparison is decided after this block, with intervals that hold under a look after each.
     pub(crate) fn are_decided(&self, block: u32) -> bool {
-        self.judge.judge(&self.observed, block as usize).done
+        let progress = Progress {
+            ended: block as usize,
+            is_over: false,
+        };
+        self.judge.judge(&self.observed, progress).done
     }
 }
 

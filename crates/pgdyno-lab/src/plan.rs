@@ -247,7 +247,6 @@ impl Plan {
     pub fn minimum_detectable_effect(&self, noise_floor: f64, power: f64) -> Option<f64> {
         let comparisons = self.treatments.iter().filter(|t| t.against.is_some()).count();
         let design = FixedDesign {
-            treatments: self.tested().len(),
             comparisons: match self.file.design {
                 // With the one before, and with the reference.
                 Design::Cumulative => (comparisons * 2).saturating_sub(1),

@@ -79,7 +79,7 @@ pub struct Treatment {
     pub trials_finished: usize,
     /// Trials that failed or whose figures do not hold.
     pub trials_failed: usize,
-    /// Finished trials that were left out all the same: in no mean and no effect.
+    /// Finished trials in no mean and no effect, because their figure is not above zero.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub trials_excluded: usize,
     /// Factor and level; "step" and its name for steps.
@@ -212,7 +212,7 @@ pub struct Trial {
     pub series: Series,
 }
 
-/// A trial that finished and is left out of every mean and effect.
+/// A trial that finished and is in no mean and no effect, because its figure is not above zero.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Excluded {
@@ -222,8 +222,6 @@ pub struct Excluded {
     pub block: u32,
     /// Name of the treatment that it tried.
     pub treatment: String,
-    /// How many robust standard deviations it lies off; `None` where its figure has no ratio to others.
-    pub deviations: Option<f64>,
     /// What disturbed the trial, a sentence each.
     pub disturbances: Vec<String>,
 }

@@ -206,11 +206,6 @@ impl BlockFit {
         })
     }
 
-    /// The term of a treatment on the log scale, relative to the first treatment's.
-    pub(crate) fn term(&self, treatment: usize) -> Option<f64> {
-        Some(self.terms[self.treatments.binary_search(&treatment).ok()?])
-    }
-
     /// The spread between trials of one and the same treatment, block differences removed, as a ratio:
     /// 0.015 means 1.5 %. This is the noise floor of the host as seen in the experiment itself.
     pub fn noise_floor(&self) -> Option<f64> {

@@ -6,7 +6,8 @@
 
 use crate::blocks::{BlockFit, Contrast, Observation};
 use crate::matrix::{count, invert};
-use crate::verdict::{Effect, Rules, critical_value, effect};
+use crate::pairs::Difference;
+use crate::verdict::{Effect, Rules, effect};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A level of a factor, both by number; level 0 is what the others are compared with.
@@ -44,12 +45,12 @@ pub fn factorial_effects(
     let fit = BlockFit::new(observations);
     let found = names.iter().map(|&(first, second)| {
         let fit = fit.as_ref()?;
-        let critical = critical_value(rules.confidence, names.len(), fit.degrees_of_freedom())?;
-        effect(
-            fit.combination(&weights(levels, &sizes, first, second))?,
-            critical,
-            rules,
-        )
+        let difference = Difference {
+            contrast: fit.combination(&weights(levels, &sizes, first, second))?,
+            freedom: count(fit.degrees_of_freedom()),
+            level_share: 1.0,
+        };
+        effect(difference, (1.0 - rules.confidence) / count(names.len()), rules)
     });
     let effects = names.iter().zip(found);
     Some(
@@ -162,7 +163,7 @@ fn screened(columns: &[Vec<i8>], observations: &[Observation], rules: Rules) -> 
     let terms: Vec<f64> = inverse.iter().map(|row| product(row, &moments)).collect();
     let residual_sum = dot(&|row| (row.log - product(&row.signs, &terms)).powi(2));
     let freedom = rows.len().saturating_sub(blocks.len() + factors);
-    let critical = critical_value(rules.confidence, factors, freedom);
+    let level = (1.0 - rules.confidence) / count(factors);
     let both = |column: &[i8]| {
         let has = |block: &[&Observation], sign| block.iter().any(|o| column[o.treatment] == sign);
         blocks
@@ -177,7 +178,12 @@ fn screened(columns: &[Vec<i8>], observations: &[Observation], rules: Rules) -> 
             standard_error: Some(2.0 * (residual_sum / count(freedom) * inverse[factor][factor]).sqrt()),
             blocks: both(column),
         };
-        effect(contrast, critical?, rules)
+        let difference = Difference {
+            contrast,
+            freedom: count(freedom),
+            level_share: 1.0,
+        };
+        effect(difference, level, rules)
     });
     Some(judged.collect())
 }

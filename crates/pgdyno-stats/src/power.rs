@@ -2,7 +2,7 @@
 //!
 //! For an experiment of a fixed number of complete blocks judged by [`decide`](crate::decide). With noise σ per trial
 //! the estimate of a log-ratio has the standard error s = σ·√(2 / blocks), and t has a noncentral distribution with
-//! noncentrality ln(1 + effect) / s and (blocks - 1)·(treatments - 1) degrees of freedom (source: Johnson, Kotz &
+//! noncentrality ln(1 + effect) / s and blocks - 1 degrees of freedom, those of a comparison's own spread (source: Johnson, Kotz &
 //! Balakrishnan, *Continuous Univariate Distributions* 2, chapter 31; for blocks Montgomery, *Design and Analysis of
 //! Experiments*, chapter 4). The estimate is normal and its spread independent of it, so the probability is an
 //! integral over the spread alone, and "the same" before "better" is part of it.
@@ -15,8 +15,6 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// An experiment with a fixed number of complete blocks, yet to be chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FixedDesign {
-    /// Treatments in a block, the reference included.
-    pub treatments: usize,
     /// Comparisons whose intervals hold together.
     pub comparisons: usize,
     /// Spread between trials of one treatment as a ratio, as [`BlockFit::noise_floor`](crate::BlockFit::noise_floor)
@@ -35,8 +33,8 @@ const LARGEST_LOG: f64 = 9.2;
 
 impl FixedDesign {
     /// The probability that one comparison is found to differ the right way (better, for a good effect) if its ratio is
-    /// 1 + `effect`; an effect below zero is as probable as its inverse above. `None` with nothing to reckon with:
-    /// fewer than two blocks or treatments, no comparison, no noise.
+    /// 1 + `effect`; an effect below zero is as probable as its inverse above. It is a lower bound where comparisons borrow
+    /// from one another's spread. `None` with nothing to reckon with: fewer than two blocks, no comparison, no noise.
     pub fn power(&self, blocks: usize, effect: f64) -> Option<f64> {
         self.power_of_log(blocks, effect.ln_1p().abs())
     }
@@ -69,7 +67,7 @@ impl FixedDesign {
         if blocks < 2 || !(self.noise_floor > 0.0 && log_ratio.is_finite()) {
             return None;
         }
-        let freedom = (blocks - 1) * self.treatments.checked_sub(1)?;
+        let freedom = blocks - 1;
         let critical = critical_value(self.rules.confidence, self.comparisons, freedom)?;
         let error = self.noise_floor.ln_1p() * (2.0 / count(blocks)).sqrt();
         let band = self.rules.smallest_effect.ln_1p();
@@ -115,7 +113,6 @@ mod tests {
     use proptest::prelude::*;
 
     const DESIGN: FixedDesign = FixedDesign {
-        treatments: 2,
         comparisons: 1,
         noise_floor: 0.02,
         rules: Rules {
@@ -147,22 +144,6 @@ mod tests {
         assert_eq!(DESIGN.power(1, 0.1), None);
         assert_eq!(
             FixedDesign {
-                treatments: 1,
-                ..DESIGN
-            }
-            .power(5, 0.1),
-            None
-        );
-        assert_eq!(
-            FixedDesign {
-                treatments: 0,
-                ..DESIGN
-            }
-            .power(5, 0.1),
-            None
-        );
-        assert_eq!(
-            FixedDesign {
                 noise_floor: 0.0,
                 ..DESIGN
             }
@@ -183,8 +164,8 @@ mod tests {
     proptest! {
         /// The smallest effect found by some blocks needs just those blocks.
         #[test]
-        fn effect_and_blocks_are_inverse(blocks in 3_usize..40, treatments in 2_usize..8, power in 0.5_f64..0.95) {
-            let design = FixedDesign { treatments, comparisons: treatments - 1, ..DESIGN };
+        fn effect_and_blocks_are_inverse(blocks in 3_usize..40, comparisons in 1_usize..8, power in 0.5_f64..0.95) {
+            let design = FixedDesign { comparisons, ..DESIGN };
             let effect = design.minimum_detectable_effect(blocks, power).unwrap();
             prop_assert_eq!(design.blocks_needed(effect * 1.000_001, power), Some(blocks));
             prop_assert!(design.minimum_detectable_effect(blocks + 1, power).unwrap() < effect);

@@ -10,11 +10,11 @@
 //! Everything is worked out again from all observations by their blocks, so a resumed experiment and one in a single
 //! piece say the same.
 
-use crate::blocks::{BlockSums, Observation};
+use crate::blocks::Observation;
 use crate::boundary::levels;
 use crate::matrix::count;
-use crate::outlier::{Excluded, OutlierRule, excluded};
-use crate::verdict::{Comparison, Effect, Rules, Verdict, distinct, effect, quantile};
+use crate::pairs::{Comparison, Pairs};
+use crate::verdict::{Effect, Rules, Verdict, distinct, effect};
 
 /// When to look, fixed before the first trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,8 +25,6 @@ pub struct StoppingRule {
     pub blocks_min: usize,
     /// The last one after so many.
     pub blocks_max: usize,
-    /// Which trials are left out; `None` for none.
-    pub outliers: Option<OutlierRule>,
 }
 
 /// More looks than this are refused.
@@ -37,8 +35,6 @@ pub const MOST_BLOCKS: usize = 500;
 pub struct Trials<'a> {
     /// One for each trial, in any order.
     pub observations: &'a [Observation],
-    /// Whether each of them was disturbed; what it is too short for was not.
-    pub disturbed: &'a [bool],
     /// Numbers of the blocks that have ended, failed trials included, in the order of time. Observations of other
     /// blocks are not looked at yet.
     pub ended: &'a [usize],
@@ -55,8 +51,6 @@ pub struct Looked {
     /// The effects by all blocks, whenever they were decided. Their intervals hold just as well; the ratio of the look
     /// that stopped leans away from 1, this one less.
     pub latest: Vec<Option<Effect>>,
-    /// What was left out at the latest look, by index of the observations given.
-    pub excluded: Vec<Excluded>,
     /// No further block is needed: everything that can be judged is decided, or this was the last look.
     pub done: bool,
 }
@@ -66,24 +60,17 @@ pub struct Looked {
 pub struct Sequential {
     rule: StoppingRule,
     comparisons: Vec<Comparison>,
-    treatments: Vec<usize>,
     levels: Vec<f64>,
-    /// Critical values for complete blocks.
-    criticals: Vec<f64>,
 }
 
 impl Sequential {
-    /// For these comparisons among `treatments` (their numbers). `None` where nothing can be decided: fewer than two
-    /// treatments, no comparison, a confidence not between 0 and 1, or not 2 <= blocks_min <= blocks_max <= 500.
-    pub fn new(rule: StoppingRule, treatments: &[usize], comparisons: &[Comparison]) -> Option<Sequential> {
-        let mut treatments = treatments.to_vec();
-        treatments.sort_unstable();
-        treatments.dedup();
+    /// For these comparisons. `None` where nothing can be decided: no comparison, a confidence not between 0 and 1, or not
+    /// 2 <= blocks_min <= blocks_max <= 500.
+    pub fn new(rule: StoppingRule, comparisons: &[Comparison]) -> Option<Sequential> {
         let range = 2..=rule.blocks_max.min(MOST_BLOCKS);
         let confidence = rule.rules.confidence;
         let together = distinct(comparisons).len();
-        if treatments.len() < 2
-            || together == 0
+        if together == 0
             || !(confidence > 0.0 && confidence < 1.0)
             || !range.contains(&rule.blocks_min)
             || rule.blocks_max > MOST_BLOCKS
@@ -91,17 +78,11 @@ impl Sequential {
             return None;
         }
         let error = (1.0 - confidence) / count(together);
-        let levels = levels(rule.blocks_min, rule.blocks_max, treatments.len(), error);
-        let criticals = (rule.blocks_min..)
-            .zip(&levels)
-            .map(|(blocks, &level)| quantile(level, (blocks - 1) * (treatments.len() - 1)))
-            .collect::<Option<Vec<f64>>>()?;
+        let levels = levels(rule.blocks_min, rule.blocks_max, error);
         Some(Sequential {
             rule,
             comparisons: comparisons.to_vec(),
-            treatments,
             levels,
-            criticals,
         })
     }
 
@@ -118,24 +99,18 @@ impl Sequential {
             effects: vec![None; n],
             decided_after: vec![None; n],
             latest: vec![None; n],
-            excluded: Vec::new(),
             done: false,
         };
         let blocks = self.by_block(&trials);
-        let mut sums = BlockSums::new(self.treatments.clone());
+        let mut pairs = Pairs::new(distinct(&self.comparisons));
         for ended in 1..=blocks.len() {
-            if self.rule.outliers.is_none() {
-                sums.add(blocks[ended - 1].iter().map(|&i| &trials.observations[i]));
-            }
+            pairs.add(blocks[ended - 1].iter().map(|&i| &trials.observations[i]));
             // Once all is decided, only the latest look tells more.
             let open = looked.decided_after.contains(&None);
             if ended < self.rule.blocks_min || !(open || ended == blocks.len()) {
                 continue;
             }
-            if let Some(rule) = self.rule.outliers {
-                (sums, looked.excluded) = self.without_outliers(&blocks[..ended], &trials, rule);
-            }
-            self.look_once(&sums, ended, &mut looked);
+            self.look_once(&pairs, ended, &mut looked);
         }
         looked
     }
@@ -158,51 +133,12 @@ impl Sequential {
         blocks
     }
 
-    fn without_outliers(
-        &self,
-        blocks: &[Vec<usize>],
-        trials: &Trials<'_>,
-        rule: OutlierRule,
-    ) -> (BlockSums, Vec<Excluded>) {
-        let indices: Vec<usize> = blocks.iter().flatten().copied().collect();
-        let observations: Vec<Observation> = indices.iter().map(|&i| trials.observations[i]).collect();
-        let flag = |&i: &usize| trials.disturbed.get(i).copied().unwrap_or(false);
-        let disturbed: Vec<bool> = indices.iter().map(flag).collect();
-        let mut excluded = excluded(&observations, &disturbed, rule);
-        for one in &mut excluded {
-            one.index = indices[one.index];
-        }
-        excluded.sort_unstable_by_key(|one| one.index);
-        let mut sums = BlockSums::new(self.treatments.clone());
-        for block in blocks {
-            let kept = block
-                .iter()
-                .filter(|&&i| excluded.binary_search_by_key(&i, |one| one.index).is_err());
-            sums.add(kept.map(|&i| &trials.observations[i]));
-        }
-        (sums, excluded)
-    }
-
-    fn look_once(&self, sums: &BlockSums, blocks: usize, looked: &mut Looked) {
-        let place = blocks - self.rule.blocks_min;
-        looked.latest = match sums.fit() {
-            None => vec![None; self.comparisons.len()],
-            Some(fit) => {
-                let freedom = fit.degrees_of_freedom();
-                let critical = match freedom == (blocks - 1) * (self.treatments.len() - 1) {
-                    true => Some(self.criticals[place]),
-                    false => quantile(self.levels[place], freedom),
-                };
-                let judge = |c: &Comparison| {
-                    effect(
-                        fit.contrast(c.treatment, c.reference)?,
-                        critical?,
-                        self.rule.rules,
-                    )
-                };
-                self.comparisons.iter().map(judge).collect()
-            }
-        };
+    fn look_once(&self, pairs: &Pairs, blocks: usize, looked: &mut Looked) {
+        let level = self.levels[blocks - self.rule.blocks_min];
+        let differences = pairs.differences();
+        let judge =
+            |comparison: &Comparison| effect(differences[pairs.place(comparison)?]?, level, self.rule.rules);
+        looked.latest = self.comparisons.iter().map(judge).collect();
         for (i, latest) in looked.latest.iter().enumerate() {
             if looked.decided_after[i].is_none() {
                 looked.effects[i] = *latest;

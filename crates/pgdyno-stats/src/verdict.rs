@@ -1,9 +1,11 @@
 //! From observations to verdicts: better, worse, the same, or undecided.
 
-use crate::blocks::{BlockFit, Contrast, Observation};
+use crate::blocks::Observation;
 use crate::matrix::count;
+use crate::pairs::{Comparison, Difference, Pairs};
+use crate::spread::student;
 use serde::{Deserialize, Serialize};
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use std::collections::BTreeMap;
 
 /// What may be said of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,15 +33,6 @@ pub struct Rules {
     pub larger_is_better: bool,
 }
 
-/// Two treatments to compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Comparison {
-    /// Number of the treatment in the observations.
-    pub treatment: usize,
-    /// Number of the treatment that it is compared with.
-    pub reference: usize,
-}
-
 /// A ratio with its interval and what follows from it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
@@ -56,23 +49,66 @@ pub struct Effect {
     pub blocks: usize,
 }
 
-/// The effects of `comparisons`, in their order; `None` where a side has no trial or there is nothing to judge the
-/// error by (a single block). The intervals hold together: each is made at 1 - (1 - confidence) / number of
-/// distinct comparisons (Bonferroni), so the family-wise error is at most 1 - confidence.
+impl Effect {
+    /// The same ratio and interval without a verdict.
+    #[must_use]
+    pub fn without_verdict(self) -> Effect {
+        Effect {
+            verdict: Verdict::Undecided,
+            ..self
+        }
+    }
+
+    /// The effect where so many trials of either side failed: what fails more often is neither better nor the same.
+    #[must_use]
+    pub fn where_failed(self, treatment: usize, reference: usize) -> Effect {
+        let holds = match self.verdict {
+            Verdict::Better => treatment <= reference,
+            Verdict::Worse => reference <= treatment,
+            Verdict::Same => treatment == reference,
+            Verdict::Undecided => true,
+        };
+        if holds { self } else { self.without_verdict() }
+    }
+
+    /// The effect with its sides exchanged.
+    #[must_use]
+    pub fn inverse(self) -> Effect {
+        Effect {
+            ratio: 1.0 / self.ratio,
+            ratio_low: 1.0 / self.ratio_high,
+            ratio_high: 1.0 / self.ratio_low,
+            verdict: match self.verdict {
+                Verdict::Better => Verdict::Worse,
+                Verdict::Worse => Verdict::Better,
+                other => other,
+            },
+            ..self
+        }
+    }
+}
+
+/// The effects of `comparisons`, in their order; `None` where fewer than two blocks have both sides.
+///
+/// Each comparison has the spread of its own differences within blocks, steadied by those of the others (`moderated.rs`): one
+/// treatment that is noisier than the others makes neither their intervals wide nor its own narrow. The intervals hold together:
+/// each is made at (1 - confidence) / number of distinct comparisons (Bonferroni), so the family-wise error is at most
+/// 1 - confidence.
 pub fn decide(observations: &[Observation], comparisons: &[Comparison], rules: Rules) -> Vec<Option<Effect>> {
-    let Some(fit) = BlockFit::new(observations) else {
-        return vec![None; comparisons.len()];
-    };
-    let critical = critical_value(
-        rules.confidence,
-        distinct(comparisons).len(),
-        fit.degrees_of_freedom(),
-    );
+    let distinct = distinct(comparisons);
+    let level = (1.0 - rules.confidence) / count(distinct.len().max(1));
+    let mut blocks: BTreeMap<usize, Vec<&Observation>> = BTreeMap::new();
+    for observation in observations {
+        blocks.entry(observation.block).or_default().push(observation);
+    }
+    let mut pairs = Pairs::new(distinct);
+    for block in blocks.values() {
+        pairs.add(block.iter().copied());
+    }
+    let differences = pairs.differences();
     comparisons
         .iter()
-        .map(|c| {
-            critical.and_then(|critical| effect(fit.contrast(c.treatment, c.reference)?, critical, rules))
-        })
+        .map(|comparison| effect(differences[pairs.place(comparison)?]?, level, rules))
         .collect()
 }
 
@@ -87,9 +123,13 @@ pub(crate) fn distinct(comparisons: &[Comparison]) -> Vec<Comparison> {
     distinct
 }
 
-/// The effect that an estimate is with an interval of `critical` standard errors either way.
-pub(crate) fn effect(contrast: Contrast, critical: f64, rules: Rules) -> Option<Effect> {
-    let margin = critical * contrast.standard_error?;
+/// The effect that a difference is, with the interval of the two-sided `level`.
+pub(crate) fn effect(difference: Difference, level: f64, rules: Rules) -> Option<Effect> {
+    let contrast = difference.contrast;
+    let margin = match contrast.standard_error? {
+        0.0 => 0.0,
+        error => error * student(1.0 - level * difference.level_share, difference.freedom)?,
+    };
     let (low, high) = (
         (contrast.log_ratio - margin).exp(),
         (contrast.log_ratio + margin).exp(),
@@ -108,13 +148,10 @@ pub(crate) fn critical_value(confidence: f64, comparisons: usize, degrees_of_fre
     if degrees_of_freedom == 0 || comparisons == 0 {
         return None;
     }
-    quantile((1.0 - confidence) / count(comparisons), degrees_of_freedom)
-}
-
-/// What |t| exceeds with probability `level`. `None` without degrees of freedom.
-pub(crate) fn quantile(level: f64, degrees_of_freedom: usize) -> Option<f64> {
-    let student = StudentsT::new(0.0, 1.0, count(degrees_of_freedom)).ok()?;
-    Some(student.inverse_cdf(1.0 - level / 2.0))
+    student(
+        1.0 - (1.0 - confidence) / count(comparisons),
+        count(degrees_of_freedom),
+    )
 }
 
 pub(crate) fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
@@ -176,6 +213,31 @@ mod tests {
             assert!((found - expected).abs() < 5e-4, "{df}: {found}");
         }
         assert_eq!(critical_value(0.95, 1, 0), None);
+    }
+
+    #[test]
+    fn what_fails_more_often_is_neither_better_nor_the_same() {
+        let check = |verdict, failed: (usize, usize), expected| {
+            let effect = Effect {
+                ratio: 1.1,
+                ratio_low: 1.0,
+                ratio_high: 1.2,
+                verdict,
+                blocks: 5,
+            };
+            assert_eq!(
+                effect.where_failed(failed.0, failed.1).verdict,
+                expected,
+                "{verdict:?} {failed:?}"
+            );
+        };
+        check(Verdict::Better, (1, 0), Verdict::Undecided);
+        check(Verdict::Better, (1, 1), Verdict::Better);
+        check(Verdict::Better, (0, 1), Verdict::Better);
+        check(Verdict::Worse, (0, 1), Verdict::Undecided);
+        check(Verdict::Worse, (2, 1), Verdict::Worse);
+        check(Verdict::Same, (0, 1), Verdict::Undecided);
+        check(Verdict::Same, (1, 1), Verdict::Same);
     }
 
     /// Sum of twelve uniforms: normal enough for a tally of false alarms.

@@ -2,10 +2,8 @@
 
 mod simulator;
 
-use pgdyno_stats::{
-    Comparison, FixedDesign, OutlierRule, Rules, Sequential, StoppingRule, Verdict, decide, looks_for,
-};
-use simulator::{QUIET, Random, Scene, experiment, rough_scenes, tally, to_first};
+use pgdyno_stats::{Comparison, FixedDesign, Rules, Sequential, StoppingRule, Verdict, decide, looks_for};
+use simulator::{QUIET, Random, Scene, experiment, rough_scenes, tally, to_first, unequal_scenes};
 
 const RULES: Rules = Rules {
     confidence: 0.95,
@@ -14,41 +12,86 @@ const RULES: Rules = Rules {
 };
 const EXPERIMENTS: usize = 10_000;
 
-fn plan(treatments: usize, comparisons: &[Comparison], looks: (usize, usize), outliers: bool) -> Sequential {
+/// Four standard errors above 5 % of so many experiments: what is 5 % stays below it, and 6 % does not.
+const FIVE_PERCENT: f64 = 5.9;
+
+fn plan(comparisons: &[Comparison], looks: (usize, usize)) -> Sequential {
     let rule = StoppingRule {
         rules: RULES,
         blocks_min: looks.0,
         blocks_max: looks.1,
-        outliers: outliers.then(OutlierRule::default),
     };
-    let numbers: Vec<usize> = (0..treatments).collect();
-    Sequential::new(rule, &numbers, comparisons).unwrap()
+    Sequential::new(rule, comparisons).unwrap()
+}
+
+/// The percentage of experiments without any effect in which a comparison was better or worse.
+fn alarms(scene: Scene, treatments: usize, looks: (usize, usize)) -> f64 {
+    let plan = plan(&to_first(treatments), looks);
+    let found = tally(&plan, scene, &vec![0.0; treatments], looks.1, EXPERIMENTS);
+    found.percent(found.better_or_worse)
 }
 
 /// All treatments are the same, and every block is looked at: at most one experiment of twenty says otherwise.
-fn check_false_alarms(name: &str, scene: Scene, outliers: bool) {
-    for (treatments, first) in [(2, 5), (6, 3)] {
-        let plan = plan(treatments, &to_first(treatments), (first, 30), outliers);
-        let found = tally(&plan, scene, &vec![0.0; treatments], 30, EXPERIMENTS);
-        let alarms = found.percent(found.better_or_worse);
-        assert!(alarms <= 5.0, "{name}, {treatments} treatments: {alarms} %");
-        assert!(alarms > 0.0, "{name}: a rule that never alarms decides nothing");
-    }
-}
-
 #[test]
 fn false_alarms_under_looking_stay_within_the_promise() {
-    for (name, scene) in rough_scenes() {
-        check_false_alarms(&name, scene, false);
+    let check = |name: &str, scene, treatments, looks| {
+        let alarms = alarms(scene, treatments, looks);
+        assert!(alarms <= 5.0, "{name}, {treatments} treatments: {alarms} %");
+        assert!(alarms > 0.0, "{name}: a rule that never alarms decides nothing");
+    };
+    let scenes = rough_scenes();
+    for (name, scene) in &scenes {
+        check(name, *scene, 2, (5, 30));
+    }
+    // The others take as long again, and are in the example's table.
+    check("quiet", QUIET, 6, (3, 30));
+    check(&scenes[7].0, scenes[7].1, 6, (3, 30));
+}
+
+/// One treatment that is noisier than the others makes no alarms: with one spread for all there were 15 to 40 %.
+#[test]
+fn false_alarms_of_unequal_noise_stay_within_the_promise() {
+    for (name, scene) in unequal_scenes() {
+        for (treatments, looks) in [(6, (3, 18)), (7, (3, 3)), (3, (5, 18))] {
+            let alarms = alarms(scene, treatments, looks);
+            assert!(
+                alarms <= FIVE_PERCENT,
+                "{name}, {treatments} treatments: {alarms} %"
+            );
+        }
     }
 }
 
-/// The other scenes take as long again, and are in the example's table.
+/// The percentage of experiments in which the second of six treatments is called better, in the presence of failed trials.
+fn called_better(scene: Scene, blocks: usize) -> f64 {
+    let mut random = Random::new(7);
+    let better = (0..EXPERIMENTS).filter(|_| {
+        let observations = experiment(&mut random, scene, &[0.0; 6], blocks);
+        let failed = |treatment| blocks - observations.iter().filter(|o| o.treatment == treatment).count();
+        decide(&observations, &to_first(6), RULES)[0]
+            .is_some_and(|effect| effect.where_failed(failed(1), failed(0)).verdict == Verdict::Better)
+    });
+    let better = u32::try_from(better.count()).unwrap();
+    100.0 * f64::from(better) / f64::from(u32::try_from(EXPERIMENTS).unwrap())
+}
+
+/// A treatment that is slower on average because a fifth of its trials stall, and one whose slow trials fail: neither is better.
 #[test]
-fn leaving_disturbed_outliers_out_does_not_raise_them() {
-    check_false_alarms("quiet", QUIET, true);
-    let (name, scene) = &rough_scenes()[7];
-    check_false_alarms(name, *scene, true);
+fn what_the_treatment_itself_does_to_its_trials_makes_it_no_better() {
+    let stalls = Scene {
+        stalls: Some((1, 0.2, 0.12)),
+        ..QUIET
+    };
+    let fails_low = Scene {
+        fails_low: Some((1, 0.3)),
+        ..QUIET
+    };
+    for (name, scene) in [("stalls", stalls), ("fails where it is slow", fails_low)] {
+        for blocks in [6, 18] {
+            let better = called_better(scene, blocks);
+            assert!(better <= 1.5, "{name}, {blocks} blocks: {better} %");
+        }
+    }
 }
 
 /// With normal noise the error is not only bounded but spent: the levels are no wider than they must be.
@@ -63,11 +106,9 @@ fn the_error_is_exact_where_the_model_is() {
             },
             blocks_min: looks.0,
             blocks_max: looks.1,
-            outliers: None,
         };
         for treatments in [2, 3] {
-            let numbers: Vec<usize> = (0..treatments).collect();
-            let plan = Sequential::new(rule, &numbers, &to_first(2)).unwrap();
+            let plan = Sequential::new(rule, &to_first(2)).unwrap();
             let found = tally(&plan, QUIET, &vec![0.0; treatments], looks.1, 4 * EXPERIMENTS);
             let alarms = found.percent(found.better_or_worse);
             // Four standard errors.
@@ -79,7 +120,7 @@ fn the_error_is_exact_where_the_model_is() {
 /// An effect at the border of the band is called the same no more often than promised.
 #[test]
 fn the_same_is_said_falsely_no_more_often() {
-    let plan = plan(2, &to_first(2), (5, 30), false);
+    let plan = plan(&to_first(2), (5, 30));
     let found = tally(
         &plan,
         Scene { noise: 0.01, ..QUIET },
@@ -107,7 +148,6 @@ fn the_same_is_said_falsely_no_more_often() {
 #[test]
 fn an_effect_is_found_early() {
     let design = FixedDesign {
-        treatments: 2,
         comparisons: 1,
         noise_floor: 0.02_f64.exp_m1(),
         rules: RULES,
@@ -117,7 +157,7 @@ fn an_effect_is_found_early() {
     assert!(fixed_power(fixed, 2, 0.03) >= 0.895 && fixed_power(fixed - 1, 2, 0.03) < 0.895);
     let looks = looks_for(fixed);
     for rho in [0.0, 0.3] {
-        let plan = plan(2, &to_first(2), looks, false);
+        let plan = plan(&to_first(2), looks);
         let scene = Scene { rho, ..QUIET };
         let mut found = tally(&plan, scene, &[0.0, 1.03_f64.ln()], looks.1, EXPERIMENTS);
         assert!(
@@ -136,7 +176,7 @@ fn fixed_power(blocks: usize, treatments: usize, effect: f64) -> f64 {
     let mut effects = vec![0.0; treatments];
     effects[1] = effect.ln_1p();
     let better = (0..EXPERIMENTS).filter(|_| {
-        let (observations, _) = experiment(&mut random, QUIET, &effects, blocks);
+        let observations = experiment(&mut random, QUIET, &effects, blocks);
         let found = decide(&observations, &to_first(treatments), RULES);
         found[0].is_some_and(|effect| effect.verdict == Verdict::Better)
     });
@@ -154,7 +194,6 @@ fn power_is_what_the_formula_says() {
         (40, 2, 0.012),
     ] {
         let design = FixedDesign {
-            treatments,
             comparisons: treatments - 1,
             noise_floor: QUIET.noise.exp_m1(),
             rules: RULES,
@@ -163,10 +202,33 @@ fn power_is_what_the_formula_says() {
             design.power(blocks, effect).unwrap(),
             fixed_power(blocks, treatments, effect),
         );
-        // Four standard errors at most.
+        // Comparisons that borrow from one another's spread find more. Four standard errors at most.
+        let most = if treatments > 3 { 1.0 } else { 0.02 };
         assert!(
-            (formula - found).abs() < 0.02,
+            found > formula - 0.02 && found < formula + most,
             "{blocks} {treatments} {effect}: {formula} {found}"
         );
     }
+}
+
+/// Six treatments of which one is 3 % better, as a fixed design of that size finds it in seven of ten: what comparisons borrow from
+/// one another is most of what one spread for all would add, and one noisy treatment costs the others little.
+#[test]
+fn quiet_comparisons_find_effects_beside_noisy_ones() {
+    let mut effects = [0.0; 6];
+    effects[2] = 1.03_f64.ln();
+    let found = |scene: Scene| {
+        let mut random = Random::new(11);
+        let better = (0..EXPERIMENTS / 4).filter(|_| {
+            let observations = experiment(&mut random, scene, &effects, 12);
+            decide(&observations, &to_first(6), RULES)[1]
+                .is_some_and(|effect| effect.verdict == Verdict::Better)
+        });
+        better.count() * 400 / EXPERIMENTS
+    };
+    let quiet = found(QUIET);
+    assert!((68..90).contains(&quiet), "{quiet} %");
+    let noisier = Some((1, 3.0));
+    let beside = found(Scene { noisier, ..QUIET });
+    assert!(beside > 50, "{beside} %");
 }

@@ -1,4 +1,4 @@
-import { fixed, isKnown, plural } from "../format/number.ts";
+import { plural } from "../format/number.ts";
 import type { Report, Trial } from "../model.ts";
 
 export interface Notice {
@@ -38,7 +38,7 @@ export function notices(report: Report): Notice[] {
   }
   const excluded = excludedTrials(report).length;
   if (excluded > 0) {
-    result.push({ kind: "note", word: `${plural(excluded, "trial")} excluded`, detail: "disturbed and far from the others, listed under Trials" });
+    result.push({ kind: "note", word: `${plural(excluded, "trial")} excluded`, detail: "without a value that has a ratio to others, listed under Trials" });
   }
   return result;
 }
@@ -57,18 +57,9 @@ export function unfinishedTrials(report: Report): Trial[] {
   return report.trials.filter((trial) => trial.status !== "finished");
 }
 
-/** Finished trials that are in no figure all the same: disturbed, and far off. */
+/** Finished trials that are in no figure: their value has no ratio to others. */
 export function excludedTrials(report: Report): Trial[] {
   return report.trials.filter((trial) => trial.excluded === true);
-}
-
-/** Why such a trial is left out. */
-export function whyExcluded(report: Report, trial: Trial): string | null {
-  const found = report.decision.excluded?.find((left) => left.trial === trial.id);
-  if (found === undefined) return null;
-  const { deviations } = found;
-  if (!isKnown(deviations)) return "excluded: its value has no ratio to others";
-  return `excluded: disturbed, and ${fixed(Math.abs(deviations), 1)} robust standard deviations ${deviations < 0 ? "below" : "above"} the value expected from its block and treatment`;
 }
 
 /** Finished trials that a careful reader would look at twice. */

@@ -95,8 +95,8 @@ export type CompareRow = {
   effect: Effect | null,
   /** Reason in words; `null` where there is an interval. */
   why_no_interval: string | null,
-  /** Trials that were left out for having been disturbed and lying far off. */
-  excluded: number,
+  /** Trials of A and of B that failed or do not hold. */
+  failed: [number, number],
 };
 
 /** The pairs of a comparison, and the rules that they were judged by. */
@@ -277,7 +277,7 @@ export type Estimate = {
   high: number | null,
 };
 
-/** A trial that finished and is left out of every mean and effect. */
+/** A trial that finished and is in no mean and no effect, because its figure is not above zero. */
 export type Excluded = {
   /** Number of the trial in the store. */
   trial: number,
@@ -285,8 +285,6 @@ export type Excluded = {
   block: number,
   /** Name of the treatment that it tried. */
   treatment: string,
-  /** How many robust standard deviations it lies off; `null` where its figure has no ratio to others. */
-  deviations: number | null,
   /** What disturbed the trial, a sentence each. */
   disturbances: Array<string>,
 };
@@ -847,7 +845,7 @@ export type Treatment = {
   trials_finished: number,
   /** Trials that failed or whose figures do not hold. */
   trials_failed: number,
-  /** Finished trials that were left out all the same: in no mean and no effect. */
+  /** Finished trials in no mean and no effect, because their figure is not above zero. */
   trials_excluded?: number,
   /** Factor and level; "step" and its name for steps. */
   levels?: Array<LevelOf>,

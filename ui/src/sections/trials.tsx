@@ -1,4 +1,4 @@
-import { doubtfulTrials, unfinishedTrials, excludedTrials, whyExcluded } from "../analysis/badges.ts";
+import { doubtfulTrials, unfinishedTrials, excludedTrials } from "../analysis/badges.ts";
 import { count, isKnown, plural, tick, tps, UNKNOWN } from "../format/number.ts";
 import { bareMilliseconds } from "../format/span.ts";
 import { clockTime, isoTime } from "../format/time.ts";
@@ -16,12 +16,13 @@ function settledWord(settled: boolean | null): string {
   return settled ? "yes" : "no";
 }
 
-function remarks(trial: Trial, why: string | null): string[] {
+function remarks(trial: Trial): string[] {
   const errors = trial.errors.map(({ sqlstate, count: amount }) => `SQLSTATE ${sqlstate}: ${plural(amount, "transaction")}`);
   const failed = isKnown(trial.failed) && trial.failed > 0 && errors.length === 0 ? [`${plural(trial.failed, "transaction")} failed`] : [];
   const unsettled = isKnown(trial.unsettled_s) ? [`the first ${tick(trial.unsettled_s)} s still belonged to the warm-up`] : [];
   const variant = isKnownText(trial.server_variant) ? [`on ${trial.server_variant}`] : [];
-  return [...(why === null ? [] : [why]), ...(trial.reason === null ? [] : [trial.reason]), ...variant, ...unsettled, ...errors, ...failed, ...trial.disturbances];
+  const why = trial.excluded === true ? ["excluded: its value has no ratio to others"] : [];
+  return [...why, ...(trial.reason === null ? [] : [trial.reason]), ...variant, ...unsettled, ...errors, ...failed, ...trial.disturbances];
 }
 
 function isKnownText(text: string | null | undefined): text is string {
@@ -42,7 +43,7 @@ function CrossCheck({ check }: { check: Trial["cross_check"] }) {
 
 function Row({ report, trial, titles }: { report: Report; trial: Trial; titles: ReadonlyMap<string, string> }) {
   const { mode, hasTrial } = useSource();
-  const notes = remarks(trial, whyExcluded(report, trial));
+  const notes = remarks(trial);
   return (
     <tr role="row" class={`trial-${trial.status}`}>
       <th scope="row" role="rowheader">
@@ -106,7 +107,7 @@ export function Trials({ report }: { report: Report }) {
       ? "No trial was run."
       : `${plural(report.trials.length, "trial")} in an order drawn inside each block. ${
           unfinished.length === 0 ? (excluded.length === 0 ? "None was excluded." : "None failed.") : `Excluded: ${count(unfinished.length)}, in no figure of this report.`
-        }${excluded.length === 0 ? "" : ` Finished but excluded: ${count(excluded.length)}, by a rule that does not see the treatment.`}${canBeSeen ? " Each opens with everything that was recorded beside it." : ""}`;
+        }${excluded.length === 0 ? "" : ` Finished but excluded: ${count(excluded.length)}, without a value that has a ratio to others.`}${canBeSeen ? " Each opens with everything that was recorded beside it." : ""}`;
   return (
     <Section id="trials" lede={lede}>
       {unfinished.length === 0 ? null : <TrialTable report={report} caption="Excluded" trials={unfinished} titles={titles} />}

@@ -50,7 +50,7 @@ function transactions(trial: Trial): string {
 function sentence({ tps: reached, status, excluded, reason }: Trial): string {
   if (status !== "finished") return `This trial ${status === "failed" ? "failed" : "does not hold"}${reason === null ? "" : `: ${reason}`}`;
   const what = withUnit(tps(reached), "TPS");
-  return excluded === true ? `${what}, excluded from every mean: disturbed, and an outlier` : what;
+  return excluded === true ? `${what}, excluded from every mean: its value has no ratio to others` : what;
 }
 
 function Head({ document, report }: { document: TrialDocument; report: Report | null }) {

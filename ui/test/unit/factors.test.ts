@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { excludedTrials, doubtfulTrials, notices, whyExcluded } from "../../src/analysis/badges.ts";
+import { excludedTrials, doubtfulTrials, notices } from "../../src/analysis/badges.ts";
 import { OUTCOME, studyFigure, testedOn } from "../../src/analysis/claims.ts";
 import { tpsDomain, usesLog, uslAt, uslLine, zoneBand, zoneInWords } from "../../src/analysis/curves.ts";
 import { effectRows, factorRows } from "../../src/analysis/effects.ts";
@@ -71,7 +71,6 @@ describe("factors", () => {
     const report = factors();
     expect(excludedTrials(report).map(({ id }) => id)).toEqual([3]);
     expect(doubtfulTrials(report)).toEqual([]);
-    expect(whyExcluded(report, first(excludedTrials(report)))).toContain("6.2 robust standard deviations below");
     expect(notices(report).map(({ word }) => word)).toEqual(["1 trial excluded"]);
   });
 });

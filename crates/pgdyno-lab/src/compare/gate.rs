@@ -1,6 +1,6 @@
 //! Gates: a bound on a figure that a comparison must not be proven to pass, as "tps worse than 2%".
 
-use super::{Comparison, Row};
+use super::{Basis, Comparison, Row};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -178,7 +178,7 @@ impl Gate {
                 a: pair.a.clone(),
                 b: pair.b.clone(),
             })?;
-            let (outcome, why) = self.outcome(row)?;
+            let (outcome, why) = self.outcome(row, comparison.basis)?;
             Ok(Judged {
                 gate: self.to_string(),
                 a: pair.a.clone(),
@@ -190,7 +190,7 @@ impl Gate {
         judged.collect()
     }
 
-    fn outcome(&self, row: &Row) -> Result<(Outcome, String), GateError> {
+    fn outcome(&self, row: &Row, basis: Basis) -> Result<(Outcome, String), GateError> {
         let part = self.percent / 100.0;
         let (floor, ceiling) = (1.0 - part, 1.0 + part);
         // Beyond which ratios it fails.
@@ -205,6 +205,11 @@ impl Gate {
                 metric: self.metric.clone(),
             });
         }
+        if basis == Basis::TwoTrials {
+            let why =
+                "one trial of each side says nothing of how trials differ; compare treatments or experiments";
+            return Ok((Outcome::NotDecided, why.to_owned()));
+        }
         let Some(effect) = row.effect else {
             let why = row.why_no_interval.unwrap_or("there is no interval");
             return Ok((Outcome::NotDecided, why.to_owned()));
@@ -216,7 +221,15 @@ impl Gate {
             None => (high < floor || low > ceiling, low >= floor && high <= ceiling),
         };
         let (outcome, words) = match (fails, holds) {
+            (true, _) if self.way == Way::Worse && row.failed.0 > row.failed.1 => (
+                Outcome::NotDecided,
+                "the interval is beyond the bound, but more trials of A failed than of B",
+            ),
             (true, _) => (Outcome::Fails, "the whole interval is beyond the bound"),
+            (_, true) if row.failed.1 > row.failed.0 => (
+                Outcome::NotDecided,
+                "the interval keeps the bound, but more trials of B failed than of A",
+            ),
             (_, true) => (Outcome::Holds, "the whole interval keeps the bound"),
             _ => (Outcome::NotDecided, "the bound is within the interval"),
         };

@@ -8,7 +8,7 @@ use crate::file::{ExperimentFile, clock};
 use crate::plan::{Consent, Plan, ProfileSettings};
 use crate::runner::{Begin, Event, Runner, Summary};
 use crate::trial::seed_of_trial;
-use pgdyno_judge::{Judge, Judged, Observations};
+use pgdyno_judge::{Judge, Judged, Observations, Progress};
 use pgdyno_knobs::{Catalogue, Outcome};
 use pgdyno_record::{ExperimentStatus, StoredExperiment, TrialRecord};
 use std::ops::Range;
@@ -357,7 +357,11 @@ pub(super) fn judged(ran: &Ran) -> Judged {
     for (_, trial) in &stored.trials {
         judge.observe(&mut observed, trial);
     }
-    judge.judge(&observed, ran.plan.file.blocks as usize)
+    let progress = Progress {
+        ended: ran.plan.file.blocks as usize,
+        is_over: true,
+    };
+    judge.judge(&observed, progress)
 }
 
 /// All that is stored but for when it was measured, and what may be concluded from it.

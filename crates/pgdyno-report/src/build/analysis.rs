@@ -2,10 +2,12 @@
 //! deciding is the store's [`Judge`]; here it is asked.
 
 use crate::model::{Decision, Excluded, Interval};
-use pgdyno_judge::{Judge, Judged, Observations};
+use pgdyno_judge::{Judge, Judged, Observations, Progress};
 use pgdyno_record::MetricWords;
-use pgdyno_record::{ExperimentRecord, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
-use pgdyno_stats::{Comparison, FixedDesign, Observation, Rules, mean_interval};
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
+};
+use pgdyno_stats::{Effect, FixedDesign, Observation, Rules, mean_interval};
 
 /// The usual probability at which a smallest effect that can be found is told (source: Cohen, *Statistical Power Analysis
 /// for the Behavioral Sciences*, 1988).
@@ -39,6 +41,8 @@ pub(super) struct Analysis<'a> {
     pub(super) against: Vec<Option<usize>>,
     /// Blocks in which every treatment has been tried that was to be.
     pub(super) blocks: usize,
+    /// Comparisons whose intervals hold together.
+    comparisons: usize,
 }
 
 impl<'a> Analysis<'a> {
@@ -46,9 +50,10 @@ impl<'a> Analysis<'a> {
         let blocks = blocks_ended(stored);
         let judge = Judge::new(&stored.record, &stored.record.metric);
         Analysis {
-            judged: judge.judge(&observed(&judge, stored), blocks),
+            judged: judge.judge(&observed(&judge, stored), progress(stored, blocks)),
             against: judge.against().to_vec(),
-            p95: judged_by(stored, "p95_ms", blocks),
+            comparisons: judge.comparisons().len(),
+            p95: judged_by(stored, "p95_ms", blocks, None),
             stored,
             blocks,
         }
@@ -60,7 +65,7 @@ impl<'a> Analysis<'a> {
 
     /// Whether a finished trial, by its place, is left out of every mean and effect.
     pub(super) fn is_excluded(&self, place: usize) -> bool {
-        self.judged.excluded.iter().any(|(left, _)| *left == place)
+        self.judged.excluded.contains(&place)
     }
 
     /// Trials of a treatment that count.
@@ -91,29 +96,31 @@ impl<'a> Analysis<'a> {
 
     /// How a figure is judged.
     pub(super) fn rules(&self, figure: &str) -> Rules {
-        Rules {
-            confidence: self.record().confidence,
-            smallest_effect: self.record().smallest_effect,
-            larger_is_better: self.record().larger_is_better(figure),
-        }
+        pgdyno_judge::rules(self.record(), figure)
     }
 
-    /// The judgement by any figure.
-    pub(super) fn by(&self, figure: &str) -> Judged {
-        match figure == self.record().metric {
-            true => self.judged.clone(),
-            false => judged_by(self.stored, figure, self.blocks),
+    /// The judgement by any figure with intervals of a confidence.
+    pub(super) fn by(&self, figure: &str, confidence: f64) -> Judged {
+        judged_by(self.stored, figure, self.blocks, Some(confidence))
+    }
+
+    /// An effect that is computed once, from all trials: it has a verdict where no further block comes and none was spared for
+    /// what was seen.
+    pub(super) fn once(&self, effect: Effect) -> Effect {
+        let is_whole = self.blocks >= self.record().blocks as usize;
+        let is_over = self.stored.status == ExperimentStatus::Finished && !self.is_sequential();
+        match is_whole || is_over {
+            true => effect,
+            false => effect.without_verdict(),
         }
     }
 
     /// The trials that a judgement by a figure goes by.
-    pub(super) fn observations(&self, figure: &str, judged: &Judged) -> Vec<Observation> {
-        let trials = self.stored.trials.iter().enumerate();
+    pub(super) fn observations(&self, figure: &str) -> Vec<Observation> {
+        let trials = self.stored.trials.iter().map(|(_, trial)| trial);
         trials
-            .filter(|(place, (_, trial))| {
-                trial.status == TrialStatus::Finished && judged.excluded.iter().all(|(left, _)| left != place)
-            })
-            .filter_map(|(_, (_, trial))| {
+            .filter(|trial| trial.status == TrialStatus::Finished)
+            .filter_map(|trial| {
                 Some(Observation {
                     block: trial.block as usize,
                     treatment: place_of(self.record(), &trial.treatment)?,
@@ -126,13 +133,12 @@ impl<'a> Analysis<'a> {
     pub(super) fn decision(&self) -> Decision {
         let record = self.record();
         let metric = MetricWords::of(&record.metric);
-        let excluded = self.judged.excluded.iter().map(|(place, deviations)| {
+        let excluded = self.judged.excluded.iter().map(|place| {
             let (id, trial) = &self.stored.trials[*place];
             Excluded {
                 trial: *id,
                 block: trial.block,
                 treatment: trial.treatment.clone(),
-                deviations: Some(*deviations).filter(|d| d.is_finite()),
                 disturbances: trial.disturbances.clone(),
             }
         });
@@ -162,38 +168,12 @@ impl<'a> Analysis<'a> {
         let planned = self.record().blocks;
         match self.is_sequential() {
             true => format!(
-                "looked after each block from the second on, and ends when every comparison is decided, after {planned} \
-                 blocks at the latest; intervals hold under such looking"
+                "evaluated after each block from block {} on, and ends when every comparison is decided, after {planned} blocks at \
+                 the latest; intervals hold at all of these looks",
+                pgdyno_judge::first_look(planned as usize)
             ),
-            false => format!("ends after {planned} blocks, whatever they show"),
+            false => format!("ends after {planned} blocks, whatever they show; there is no verdict before"),
         }
-    }
-
-    /// Comparisons whose intervals hold together: steps, and for cumulative ones their totals.
-    fn comparisons(&self) -> Vec<Comparison> {
-        let steps = self
-            .against
-            .iter()
-            .enumerate()
-            .filter_map(|(treatment, against)| {
-                Some(Comparison {
-                    treatment,
-                    reference: (*against)?,
-                })
-            });
-        let mut all: Vec<Comparison> = steps.collect();
-        if self.record().design == "cumulative" {
-            let totals: Vec<Comparison> = all
-                .iter()
-                .filter(|step| step.reference != 0)
-                .map(|step| Comparison {
-                    reference: 0,
-                    ..*step
-                })
-                .collect();
-            all.extend(totals);
-        }
-        all
     }
 
     /// A fixed number of blocks has one; looks after each block have none that is as simple.
@@ -202,17 +182,12 @@ impl<'a> Analysis<'a> {
             return None;
         }
         let design = FixedDesign {
-            treatments: self.tested().count(),
-            comparisons: self.comparisons().len(),
+            comparisons: self.comparisons,
             noise_floor: self.judged.noise_floor?,
             rules: self.rules(&self.record().metric),
         };
         let found = design.minimum_detectable_effect(self.blocks, POWER);
         found.filter(|effect| effect.is_finite())
-    }
-
-    fn tested(&self) -> impl Iterator<Item = &'a TreatmentRecord> {
-        self.record().treatments.iter().filter(|t| t.why_not.is_none())
     }
 
     fn method(&self, metric: &MetricWords) -> String {
@@ -244,18 +219,17 @@ impl<'a> Analysis<'a> {
             true => format!(
                 "the experiment was evaluated after each block, and the intervals are repeated confidence intervals: wide \
                  enough that {together} hold together at all looks. Each comparison keeps the verdict of the look that \
-                 decided it. Other metrics, findings of a study and effects of factors are computed once from all \
-                 trials"
+                 decided it. Findings of a study and effects of factors are computed once from all trials"
             ),
             false => {
                 format!("the intervals are Student's, widened (Bonferroni) so that {together} hold together")
             }
         };
         format!(
-            "{against}, as a ratio of {} within blocks, so that drift between blocks cancels. The spread is that between \
-             trials of the same treatment, pooled over all treatments; {intervals}. Those of the 95th percentile hold \
-             together among themselves. A trial is excluded if it was disturbed and differs by more than 3.5 robust \
-             standard deviations; the rule does not see its treatment. {percentiles}",
+            "{against}, as a ratio of {} within blocks, so that drift between blocks cancels. Each comparison has its own spread, \
+             that of its ratios between blocks, steadied by those of the others where they are alike; {intervals}. Other metrics \
+             share the confidence among themselves. No trial is excluded for having been disturbed, and a treatment with more failed \
+             trials than what it is compared with is called neither better nor the same. {percentiles}",
             metric.title
         )
     }
@@ -274,9 +248,19 @@ fn observed(judge: &Judge, stored: &StoredExperiment) -> Observations {
     observations
 }
 
-fn judged_by(stored: &StoredExperiment, figure: &str, blocks: usize) -> Judged {
-    let judge = Judge::new(&stored.record, figure);
-    judge.judge(&observed(&judge, stored), blocks)
+fn judged_by(stored: &StoredExperiment, figure: &str, blocks: usize, confidence: Option<f64>) -> Judged {
+    let mut judge = Judge::new(&stored.record, figure);
+    if let Some(confidence) = confidence {
+        judge = judge.with_confidence(confidence);
+    }
+    judge.judge(&observed(&judge, stored), progress(stored, blocks))
+}
+
+fn progress(stored: &StoredExperiment, blocks: usize) -> Progress {
+    Progress {
+        ended: blocks,
+        is_over: stored.status == ExperimentStatus::Finished,
+    }
 }
 
 /// Blocks that have ended: every tested treatment has a trial in them, or none in any later one because its last one

@@ -4,6 +4,7 @@ use super::analysis::{Analysis, STEP};
 use super::levels::level_of;
 use crate::model::{ClaimOutcome, FactorEffect, Study, StudyClaim};
 use crate::text::percent;
+use pgdyno_judge::{FINDING_BLOCKS_MIN, FINDINGS_TOGETHER, shared};
 use pgdyno_record::{ClaimRecord, StudyRecord, TreatmentRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,15 +32,10 @@ pub(super) fn claims(analysis: &Analysis<'_>, effects: &[FactorEffect]) -> Vec<S
         .iter()
         .map(|claim| test(analysis, effects, claim))
         .collect();
-    // So many intervals are to hold together beside those of the experiment itself.
-    let further = tests
-        .iter()
-        .filter(|(_, test)| matches!(test, Test::Pairs))
-        .count();
     let tested = study.claims.iter().zip(tests).map(|(claim, (pairs, test))| {
         let effect = match test {
             Test::Own(effect) => Ok(Some(effect)),
-            Test::Pairs => Ok(compare(analysis, claim, &pairs, further)),
+            Test::Pairs => Ok(compare(analysis, claim, &pairs)),
             Test::Not(why) => Err(why),
         };
         told(analysis, study, claim, &pairs, effect)
@@ -188,7 +184,7 @@ fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Op
 
 /// The experiment's own verdict on a pair, if it has one.
 fn own(analysis: &Analysis<'_>, claim: &ClaimRecord, (treatment, reference): Pair) -> Option<Effect> {
-    let judged = analysis.by(&claim.metric);
+    let judged = analysis.by(&claim.metric, confidence(analysis));
     if analysis.against[treatment] == Some(reference) {
         return judged.steps[treatment];
     }
@@ -196,22 +192,31 @@ fn own(analysis: &Analysis<'_>, claim: &ClaimRecord, (treatment, reference): Pai
     has_total.then(|| judged.totals[treatment]).flatten()
 }
 
-/// The ratio of one side to the other, of several pairs the geometric mean over them; its interval is one of
-/// `together`.
-fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], together: usize) -> Option<Effect> {
-    let judged = analysis.by(&claim.metric);
-    let observations = analysis.observations(&claim.metric, &judged);
-    let mut rules = analysis.rules(&claim.metric);
-    rules.confidence = 1.0 - (1.0 - rules.confidence) / count(together.max(1));
+/// Whoever reads one finding may read those of all studies: their intervals hold together.
+fn confidence(analysis: &Analysis<'_>) -> f64 {
+    let study = analysis.record().study.as_ref();
+    let own = study.map_or(0, |study| study.claims.len());
+    shared(analysis.record().confidence, own.max(FINDINGS_TOGETHER))
+}
+
+/// The ratio of one side to the other, of several pairs the geometric mean over them.
+fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Option<Effect> {
+    let observations = analysis.observations(&claim.metric);
+    let rules = Rules {
+        confidence: confidence(analysis),
+        ..analysis.rules(&claim.metric)
+    };
     if let [(treatment, reference)] = *pairs {
         let comparison = Comparison { treatment, reference };
-        return decide(&observations, &[comparison], rules).into_iter().next()?;
+        let effect = decide(&observations, &[comparison], rules).into_iter().next()?;
+        return effect.map(|effect| analysis.once(effect));
     }
     let sides: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
-    match sides.len() == 2 * pairs.len() {
+    let effect = match sides.len() == 2 * pairs.len() {
         true => mean_of_pairs(&observations, pairs, rules),
         false => of_groups(&observations, pairs, rules),
-    }
+    };
+    effect.map(|effect| analysis.once(effect))
 }
 
 /// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side is wanted.
@@ -274,7 +279,11 @@ fn told(
     let record = analysis.record();
     let outcome = match &effect {
         Err(_) => ClaimOutcome::NotTested,
-        Ok(effect) => outcome(&claim.found, effect.map(|e| e.verdict)),
+        // Two blocks say too little of the spread to contradict anybody.
+        Ok(effect) => {
+            let known = effect.filter(|effect| effect.blocks >= FINDING_BLOCKS_MIN);
+            outcome(&claim.found, known.map(|effect| effect.verdict))
+        }
     };
     let found = match (claim.ratio, claim.found.as_str()) {
         (Some(ratio), _) => format!("{} %", percent(ratio)),

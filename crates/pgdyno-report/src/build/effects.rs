@@ -1,4 +1,4 @@
-//! What each level of a factor is worth over all levels of the others.
+//! The effect of each level of a factor over all levels of the others.
 
 use super::analysis::Analysis;
 use super::levels::numbers;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     let record = analysis.record();
     let factors: Vec<&FactorRecord> = record.factors.iter().filter(|factor| !factor.condition).collect();
-    match record.design.as_str() {
+    let mut effects = match record.design.as_str() {
         _ if factors.is_empty() => Vec::new(),
         // Of a single factor the comparisons say all there is.
         "full-factorial" if factors.len() > 1 => {
@@ -19,7 +19,11 @@ pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
         }
         "fractional" | "screening" => main_effects(analysis, &factors),
         _ => Vec::new(),
+    };
+    for one in &mut effects {
+        one.effect = one.effect.map(|effect| analysis.once(effect));
     }
+    effects
 }
 
 /// The trials by combination of these factors' levels, each block parted by the conditions.
@@ -41,7 +45,7 @@ fn by_combination(
         });
         places.push((place, numbers(treatment, &of_conditions)?));
     }
-    let mut observations = analysis.observations(&record.metric, &analysis.judged);
+    let mut observations = analysis.observations(&record.metric);
     for observation in &mut observations {
         let (place, condition) = &places[observation.treatment];
         let next = conditions.len();
@@ -59,7 +63,7 @@ fn factorial(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Option<Vec<F
     let rules = analysis.rules(&record.metric);
     let all: Vec<&FactorRecord> = record.factors.iter().collect();
     let levels: Option<Vec<Vec<usize>>> = record.treatments.iter().map(|t| numbers(t, &all)).collect();
-    let observations = analysis.observations(&record.metric, &analysis.judged);
+    let observations = analysis.observations(&record.metric);
     let whole = factorial_effects(&levels?, &observations, rules)
         .map(|found| told(&all, found))
         .filter(|effects| effects.iter().any(|one| one.effect.is_some()));

@@ -268,11 +268,10 @@ fn excluded(text: &mut String, report: &Report) {
     line!(text, "|--:|---|---|---|");
     for t in told {
         let mut what: Vec<String> = t.reason.iter().cloned().collect();
-        let excluded = report.decision.excluded.iter().find(|left| left.trial == t.id);
-        what.extend(excluded.map(|left| match left.deviations {
-            Some(deviations) => format!("excluded: {deviations:+.1} robust standard deviations off"),
-            None => "excluded: its value has no ratio to others".to_owned(),
-        }));
+        what.extend(
+            t.excluded
+                .then(|| "excluded: its value has no ratio to others".to_owned()),
+        );
         what.extend(t.disturbances.iter().cloned());
         if t.settled == Some(false) {
             what.push("throughput never settled".to_owned());

@@ -10,7 +10,6 @@ const RULE: StoppingRule = StoppingRule {
     },
     blocks_min: 3,
     blocks_max: 8,
-    outliers: None,
 };
 
 fn against_first(treatments: usize) -> Vec<Comparison> {
@@ -23,8 +22,7 @@ fn against_first(treatments: usize) -> Vec<Comparison> {
 }
 
 fn plan(rule: StoppingRule, treatments: usize) -> Sequential {
-    let numbers: Vec<usize> = (0..treatments).collect();
-    Sequential::new(rule, &numbers, &against_first(treatments)).unwrap()
+    Sequential::new(rule, &against_first(treatments)).unwrap()
 }
 
 /// Block by block; `factors` by treatment, with a wobble of some per mille.
@@ -43,7 +41,6 @@ fn look(plan: &Sequential, observations: &[Observation], blocks: usize) -> Looke
     let ended: Vec<usize> = (0..blocks).collect();
     plan.look(Trials {
         observations,
-        disturbed: &[],
         ended: &ended,
     })
 }
@@ -99,36 +96,16 @@ fn a_treatment_that_never_finished_is_not_waited_for() {
 }
 
 #[test]
-fn a_disturbed_outlier_is_named_by_its_index() {
-    let rule = StoppingRule {
-        outliers: Some(OutlierRule::default()),
-        ..RULE
-    };
-    let mut all = observe(6, &[1.0, 1.0, 1.1]);
-    all.reverse();
-    all[7].value *= 0.7;
-    let mut disturbed = vec![false; all.len()];
-    disturbed[7] = true;
-    let looked = plan(rule, 3).look(Trials {
-        observations: &all,
-        disturbed: &disturbed,
-        ended: &[0, 1, 2, 3, 4, 5],
-    });
-    assert_eq!(looked.excluded.iter().map(|e| e.index).collect::<Vec<_>>(), [7]);
-}
-
-#[test]
 fn a_rule_that_cannot_be_is_none() {
-    let check = |rule: StoppingRule, treatments: &[usize], comparisons: usize| {
-        let none = Sequential::new(rule, treatments, &against_first(comparisons + 1)).is_none();
-        assert!(none, "{rule:?} {treatments:?}");
+    let check = |rule: StoppingRule, comparisons: usize| {
+        let none = Sequential::new(rule, &against_first(comparisons + 1)).is_none();
+        assert!(none, "{rule:?}");
     };
     check(
         StoppingRule {
             blocks_min: 1,
             ..RULE
         },
-        &[0, 1],
         1,
     );
     check(
@@ -136,7 +113,6 @@ fn a_rule_that_cannot_be_is_none() {
             blocks_min: 9,
             ..RULE
         },
-        &[0, 1],
         1,
     );
     check(
@@ -144,16 +120,14 @@ fn a_rule_that_cannot_be_is_none() {
             blocks_max: 501,
             ..RULE
         },
-        &[0, 1],
         1,
     );
-    check(RULE, &[0, 0], 1);
-    check(RULE, &[0, 1], 0);
+    check(RULE, 0);
     let rules = Rules {
         confidence: 1.0,
         ..RULE.rules
     };
-    check(StoppingRule { rules, ..RULE }, &[0, 1], 1);
+    check(StoppingRule { rules, ..RULE }, 1);
 }
 
 /// A fixed number of blocks is the case of a single look.
@@ -214,6 +188,6 @@ proptest! {
         all.rotate_left(turn);
         all.iter_mut().for_each(|o| o.block = 100 - o.block);
         let ended: Vec<usize> = (93..=100).rev().collect();
-        prop_assert_eq!(plan.look(Trials { observations: &all, disturbed: &[], ended: &ended }), whole);
+        prop_assert_eq!(plan.look(Trials { observations: &all, ended: &ended }), whole);
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum Drift {
     Walk(f64),
 }
 
-/// Where a simulated experiment takes place.
+/// Where a simulated experiment takes place, and what its treatments do besides having an effect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
     /// Log units of one trial.
@@ -27,6 +27,14 @@ pub(crate) struct Scene {
     pub(crate) drift: Drift,
     /// Share of trials that lose 10 to 30 %.
     pub(crate) outliers: f64,
+    /// A treatment, and how many times as large its noise is.
+    pub(crate) noisier: Option<(usize, f64)>,
+    /// A treatment, the share of its trials that stall, and what those lose.
+    pub(crate) stalls: Option<(usize, f64, f64)>,
+    /// Each trial has one of two levels, this far apart in log units.
+    pub(crate) bimodal: f64,
+    /// A treatment whose trials fail where their noise is in the lowest of these shares.
+    pub(crate) fails_low: Option<(usize, f64)>,
 }
 
 /// Independent noise of 2 %, nothing else.
@@ -35,7 +43,32 @@ pub(crate) const QUIET: Scene = Scene {
     rho: 0.0,
     drift: Drift::None,
     outliers: 0.0,
+    noisier: None,
+    stalls: None,
+    bimodal: 0.0,
+    fails_low: None,
 };
+
+/// Treatments that are no better or worse than others, and are noisier, stall or have two levels.
+pub(crate) fn unequal_scenes() -> Vec<(&'static str, Scene)> {
+    let noisier = |treatment, times| Scene {
+        noisier: Some((treatment, times)),
+        ..QUIET
+    };
+    vec![
+        ("a treatment three times as noisy", noisier(1, 3.0)),
+        ("the reference three times as noisy", noisier(0, 3.0)),
+        ("a treatment ten times as noisy", noisier(1, 10.0)),
+        ("the reference ten times as noisy", noisier(0, 10.0)),
+        (
+            "two levels, 6 % apart",
+            Scene {
+                bimodal: 0.06,
+                ..QUIET
+            },
+        ),
+    ]
+}
 
 /// Hosts that are not quiet: noise of 2 % that remembers the last trial, a level that moves by 0.3 % with each trial
 /// or wanders by 0.5 %, and one trial of twenty that loses 10 to 30 %.
@@ -89,32 +122,47 @@ impl Random {
     }
 }
 
-/// The trials of an experiment whose treatments have these log effects, in random order within each block, and
-/// whether each was disturbed: seven of ten outliers are, and one of ten others.
+/// The trials of an experiment whose treatments have these log effects, in random order within each block, without those
+/// that failed.
 pub(crate) fn experiment(
     random: &mut Random,
     scene: Scene,
     effects: &[f64],
     blocks: usize,
-) -> (Vec<Observation>, Vec<bool>) {
+) -> Vec<Observation> {
     let mut order: Vec<usize> = (0..effects.len()).collect();
     let (mut level, mut noise) = (0.0, random.normal());
     let innovation = (1.0 - scene.rho * scene.rho).sqrt();
-    let (mut observations, mut disturbed) = (Vec::new(), Vec::new());
+    let mut observations = Vec::new();
     for block in 0..blocks {
         random.shuffle(&mut order);
         for &treatment in &order {
-            let mut log = level + scene.noise * noise + effects[treatment];
-            let out = scene.outliers > 0.0 && random.uniform() < scene.outliers;
-            if out {
+            let times = match scene.noisier {
+                Some((noisier, times)) if noisier == treatment => times,
+                _ => 1.0,
+            };
+            let mut log = level + scene.noise * times * noise + effects[treatment];
+            if scene.outliers > 0.0 && random.uniform() < scene.outliers {
                 log += (0.9 - 0.2 * random.uniform()).ln();
             }
-            disturbed.push(random.uniform() < if out { 0.7 } else { 0.1 });
-            observations.push(Observation {
-                block,
-                treatment,
-                value: 1000.0 * log.exp(),
-            });
+            if scene.bimodal > 0.0 {
+                log += scene.bimodal * (random.uniform() - 0.5).signum() / 2.0;
+            }
+            if let Some((stalls, share, loss)) = scene.stalls
+                && stalls == treatment
+                && random.uniform() < share
+            {
+                log += (1.0 - loss).ln();
+            }
+            let has_failed =
+                matches!(scene.fails_low, Some((fails, share)) if fails == treatment && below(noise, share));
+            if !has_failed {
+                observations.push(Observation {
+                    block,
+                    treatment,
+                    value: 1000.0 * log.exp(),
+                });
+            }
             noise = scene.rho * noise + innovation * random.normal();
             level += match scene.drift {
                 Drift::None => 0.0,
@@ -123,7 +171,15 @@ pub(crate) fn experiment(
             };
         }
     }
-    (observations, disturbed)
+    observations
+}
+
+/// Whether a normal value is in the lowest of these shares (Abramowitz & Stegun 26.2.23, which is good to 0.0005).
+fn below(normal: f64, share: f64) -> bool {
+    let t = (-2.0 * share.ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let under = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    normal < above / under - t
 }
 
 /// Every treatment against the first.
@@ -194,10 +250,9 @@ pub(crate) fn tally(
         let mut tally = Tally::default();
         let ended: Vec<usize> = (0..blocks_max).collect();
         for _ in 0..experiments / 2 {
-            let (observations, disturbed) = experiment(&mut random, scene, effects, blocks_max);
+            let observations = experiment(&mut random, scene, effects, blocks_max);
             let trials = Trials {
                 observations: &observations,
-                disturbed: &disturbed,
                 ended: &ended,
             };
             tally.add(&plan.look(trials), blocks_max);

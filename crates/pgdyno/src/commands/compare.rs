@@ -104,12 +104,8 @@ fn compared(
 fn basis(comparison: &Comparison) -> String {
     let confidence = comparison.confidence * 100.0;
     let rest = format!(
-        "B is compared with A. Intervals are at {confidence:.0} %, each metric a family of its own{}.",
-        if comparison.pairs.len() > 1 {
-            " over all pairs"
-        } else {
-            ""
-        }
+        "B is compared with A. Intervals are at {confidence:.0} % together: those of the metric that decides over all comparisons of the \
+         experiment, those of the other metrics among themselves as well."
     );
     let what = match comparison.basis {
         Basis::Blocks => {
@@ -119,8 +115,8 @@ fn basis(comparison: &Comparison) -> String {
             "The two did not run in blocks: what drifted between them is not cancelled, and is part of the ratio."
         }
         Basis::TwoTrials => {
-            "These two trials only: the interval is made of their seconds, and trials of one and the same treatment usually \
-             differ by more."
+            "These two trials only: the interval is made of their seconds, and there is no verdict, for trials of one and the same \
+             treatment usually differ by more."
         }
     };
     format!("{what} {rest}")
@@ -171,12 +167,13 @@ fn notes(pair: &Pair) -> Vec<String> {
         if let Some(why) = row.why_no_interval {
             notes.push(format!("{}: {why}", row.metric));
         }
-        if row.excluded > 0 {
-            notes.push(format!(
-                "{}: {} disturbed trials are excluded as outliers",
-                row.metric, row.excluded
-            ));
-        }
+    }
+    let failed = pair.rows.first().map_or((0, 0), |row| row.failed);
+    if failed.0 != failed.1 {
+        notes.push(format!(
+            "{} trials of A and {} of B failed: what fails more often is called neither better nor the same",
+            failed.0, failed.1
+        ));
     }
     notes
 }

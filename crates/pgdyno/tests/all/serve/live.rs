@@ -4,7 +4,7 @@ use super::{SECOND, experiment, open, stop, store_of, trial};
 use common::openmetrics::parsed;
 use common::web::Web;
 use common::{Home, until_is};
-use pgdyno_record::{ExperimentStatus, ProgressRecord, SeriesRecord};
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, ProgressRecord, SeriesRecord};
 use pgdyno_store::Store;
 use serde_json::{Value, json};
 use std::fs;
@@ -14,7 +14,12 @@ use std::io::Read;
 fn an_experiment_streams_in_while_it_is_run() {
     let home = Home::new();
     let mut store = open(&home);
-    let id = store.begin(&experiment("memory", "sandbox a")).expect("begun");
+    // Of a fixed number of blocks nothing would be decided before the last.
+    let record = ExperimentRecord {
+        stop: "when-decided".into(),
+        ..experiment("memory", "sandbox a")
+    };
+    let id = store.begin(&record).expect("begun");
     let none = SeriesRecord::default();
     let first = store
         .add_trial(id, &trial(1, "reference", 1000.0), &none)

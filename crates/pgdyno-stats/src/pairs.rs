@@ -1,0 +1,99 @@
+//! Differences within blocks, comparison by comparison, with a spread of their own.
+
+use crate::blocks::{Contrast, Observation};
+use crate::matrix::count;
+use crate::moderated::{BORROWED, Variance, moderated};
+
+/// Two treatments to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comparison {
+    /// Number of the treatment in the observations.
+    pub treatment: usize,
+    /// Number of the treatment that it is compared with.
+    pub reference: usize,
+}
+
+/// A difference of two treatments, and what its error is known from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Difference {
+    /// The estimate with its standard error.
+    pub(crate) contrast: Contrast,
+    /// Degrees of freedom of the standard error.
+    pub(crate) freedom: f64,
+    /// The share of a level at which it is judged, for what its spread has borrowed from other comparisons.
+    pub(crate) level_share: f64,
+}
+
+/// Sums of differences of the logs, by comparison; grows by a block at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Pairs {
+    comparisons: Vec<Comparison>,
+    sums: Vec<Sums>,
+}
+
+/// Number, mean, and sum of squares from the mean (Welford 1962, *Technometrics* 4, 419-420).
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    blocks: usize,
+    mean: f64,
+    squares: f64,
+}
+
+impl Pairs {
+    /// For these comparisons, without doubles.
+    pub(crate) fn new(comparisons: Vec<Comparison>) -> Pairs {
+        let sums = vec![Sums::default(); comparisons.len()];
+        Pairs { comparisons, sums }
+    }
+
+    /// Adds the trials of one block. A treatment with several trials in it counts by their mean.
+    pub(crate) fn add<'a>(&mut self, block: impl Iterator<Item = &'a Observation> + Clone) {
+        let mean_log = |treatment: usize| {
+            let (mut n, mut sum) = (0, 0.0);
+            for one in block.clone().filter(|o| o.treatment == treatment && o.usable()) {
+                n += 1;
+                sum += one.value.ln();
+            }
+            (n > 0).then(|| sum / count(n))
+        };
+        for (comparison, sums) in self.comparisons.iter().zip(&mut self.sums) {
+            let sides = mean_log(comparison.treatment).zip(mean_log(comparison.reference));
+            let Some((test, reference)) = sides else { continue };
+            sums.blocks += 1;
+            let from_mean = test - reference - sums.mean;
+            sums.mean += from_mean / count(sums.blocks);
+            sums.squares += from_mean * (test - reference - sums.mean);
+        }
+    }
+
+    /// Where a comparison is among them.
+    pub(crate) fn place(&self, comparison: &Comparison) -> Option<usize> {
+        self.comparisons.iter().position(|one| one == comparison)
+    }
+
+    /// The differences so far, in the order of the comparisons; `None` with fewer than two blocks that have both sides.
+    pub(crate) fn differences(&self) -> Vec<Option<Difference>> {
+        let known = |sums: &&Sums| sums.blocks > 1;
+        let own = |sums: &Sums| Variance {
+            value: sums.squares / count(sums.blocks - 1),
+            freedom: count(sums.blocks - 1),
+        };
+        let own: Vec<Variance> = self.sums.iter().filter(known).map(own).collect();
+        let borrowed = moderated(&own);
+        let level_share = if borrowed.is_some() { BORROWED } else { 1.0 };
+        let mut variances = borrowed.unwrap_or(own).into_iter();
+        let difference = |sums: &Sums| {
+            let variance = Some(sums).filter(known).and_then(|_| variances.next())?;
+            Some(Difference {
+                contrast: Contrast {
+                    log_ratio: sums.mean,
+                    standard_error: Some((variance.value / count(sums.blocks)).sqrt()),
+                    blocks: sums.blocks,
+                },
+                freedom: variance.freedom,
+                level_share,
+            })
+        };
+        self.sums.iter().map(difference).collect()
+    }
+}
