@@ -7,6 +7,7 @@ mod access;
 mod beneath;
 pub mod block;
 mod cgroup;
+mod cpu_use;
 mod device;
 pub mod dial;
 mod fact;
@@ -25,6 +26,7 @@ pub use beneath::{
     COMING, Directory, EntryKind, Identity, Owner, USUAL_MODE, give, make_directory, tree_bytes,
 };
 pub use cgroup::{Cgroup, Limits, Unlimited};
+pub use cpu_use::{CpuUse, OthersCpu};
 pub use fact::Fact;
 pub use facts::{
     boot_id, group_directory, host_facts, parent, process_facts, same_device_fact, started_unix_s,

@@ -5,6 +5,7 @@ use crate::measure::Measurement;
 use pgdyno_engine::SecondFigures;
 use pgdyno_judge::{Judge, Observations, Progress};
 use pgdyno_record::{ExperimentRecord, TrialRecord};
+use pgdyno_stats::{WarmUp, warm_up_end};
 
 /// What is known of the trials so far.
 pub(crate) struct Looks {
@@ -43,8 +44,8 @@ impl Looks {
     }
 }
 
-/// Seconds of the measured time that were still part of the warm-up, by a change-point in throughput; `None` where
-/// there is none, or too little to tell.
+/// Seconds of the measured time that were still part of the warm-up; `None` where there were none, or it never ended, or too
+/// little is known.
 pub(crate) fn unsettled_s(measurement: &Measurement) -> Option<f64> {
     let measured: Vec<f64> = measurement
         .load
@@ -53,8 +54,9 @@ pub(crate) fn unsettled_s(measurement: &Measurement) -> Option<f64> {
         .filter(|s| s.measured && s.length_s > 0.99)
         .map(SecondFigures::tps)
         .collect();
-    let begins = pgdyno_stats::warm_up_end(&measured)?;
-    #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-    let seconds = begins as f64;
-    (begins > 0).then_some(seconds)
+    match warm_up_end(&measured) {
+        WarmUp::EndsAt(0) | WarmUp::Never | WarmUp::Unknown => None,
+        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
+        WarmUp::EndsAt(seconds) => Some(seconds as f64),
+    }
 }

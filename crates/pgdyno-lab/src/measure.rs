@@ -10,7 +10,7 @@ use pgdyno_engine::{
     ConnectError, Endpoint, Heat, LoadResult, Protocol, Second, SecondFigures, Warmup,
     keeps_prepared_statements,
 };
-use pgdyno_host::{children, cpu_us_of_tree};
+use pgdyno_host::{CpuUse, OthersCpu, children, cpu_us_of_tree};
 use pgdyno_record::ErrorClass;
 use pgdyno_record::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
 use pgdyno_server::series::OwnCommits;
@@ -206,6 +206,7 @@ pub(crate) fn watch(
     };
     let mut statements = MeasuredStatements::begin(&mut server, shape.warmup_s, shape.has_seconds);
     let cpu_before = probe.server_cpu_us(asking);
+    let others_before = probe.others();
     let beside = Beside::begin(probe, conninfo);
     let begun = Instant::now();
     // Its clients connect before the load begins.
@@ -223,6 +224,7 @@ pub(crate) fn watch(
         load
     })?;
     heat.end(&load.untold);
+    let others = others_before.and_then(|before| Some(probe.others()?.since(&before)));
     let (statements, gap) = statements.end(&mut server);
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
     series.gaps.extend(gap);
@@ -297,7 +299,7 @@ pub(crate) fn watch(
             }
             let wal = after.wal_bytes.checked_sub(before.wal_bytes);
             measurement.wal_bytes_per_tx = per_transaction(wal, &measurement.load);
-            let by_others = by_others(&measurement, cpu_us, elapsed_s);
+            let by_others = by_others(&measurement, others, elapsed_s);
             measurement.is_disturbed = !by_others.is_empty();
             measurement.disturbances = disturbances(&before, &after);
             measurement.disturbances.extend(by_others);
@@ -389,6 +391,13 @@ fn heat_record(heat: &Heat) -> Option<HeatRecord> {
 }
 
 impl Probe {
+    /// CPU time of programs that are neither the server, nor pgdyno with all that it has started, nor the kernel; `None` where the
+    /// server's processes are not known, for they would be others too.
+    fn others(&self) -> Option<CpuUse> {
+        let (host, postmaster) = (&**self.host.as_ref()?, self.postmaster?);
+        CpuUse::now(host, &[postmaster, std::process::id()]).ok()
+    }
+
     /// CPU time of the server's processes but the one that serves `asking`, if it is among them: what pgdyno asks is no part of
     /// the load. Whole ticks of 10 ms.
     fn server_cpu_us(&self, asking: Option<u32>) -> Option<u64> {
@@ -546,33 +555,38 @@ fn disturbances(before: &Counters, after: &Counters) -> Vec<String> {
 }
 
 /// CPU time that others took.
-fn by_others(measurement: &Measurement, server_cpu_us: Option<u64>, elapsed_s: f64) -> Vec<String> {
+fn by_others(measurement: &Measurement, others: Option<OthersCpu>, elapsed_s: f64) -> Vec<String> {
     let mut found = Vec::new();
-    let mean = |value: fn(&SecondRecord) -> Option<f64>| {
-        let values: Vec<f64> = measurement.seconds.iter().filter_map(value).collect();
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-        let n = values.len() as f64;
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)
-    };
-    if let Some(steal) = mean(|s| s.cpu_steal).filter(|steal| *steal > STEAL_MAX) {
+    let steal: Vec<f64> = measurement.seconds.iter().filter_map(|s| s.cpu_steal).collect();
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "CPU time, seconds of a load, and a count of CPUs"
+    )]
+    let (seconds, cpus, share) = (
+        steal.len() as f64,
+        std::thread::available_parallelism().map_or(1, usize::from) as f64,
+        |part: u64, whole: f64| part as f64 / 1e6 / whole,
+    );
+    let steal = steal.iter().sum::<f64>() / seconds.max(1.0);
+    if steal > STEAL_MAX {
         found.push(format!(
             "the hypervisor took {:.0} % of the CPU time",
             steal * 100.0
         ));
     }
-    if let (Some(busy), Some(server_cpu_us)) = (mean(|s| s.cpu_busy), server_cpu_us) {
-        #[expect(clippy::cast_precision_loss, reason = "CPU time and a count of CPUs")]
-        let (cpus, server_s) = (
-            std::thread::available_parallelism().map_or(1, usize::from) as f64,
-            server_cpu_us as f64 / 1e6,
-        );
-        let load = &measurement.load;
-        // The load's CPU is known for the measured time only; the warm-up is taken to cost the same per second.
-        let client_s = load.client_cpu_us / 1e6 * (elapsed_s / load.measured_s.max(1.0));
-        let others = busy - (server_s + client_s) / (cpus * elapsed_s);
-        if others > OTHERS_MAX {
-            found.push(format!("other programs used {:.0} % of the CPUs", others * 100.0));
-        }
+    let Some(others) = others else { return found };
+    let used = share(others.all_us, cpus * elapsed_s);
+    if used > OTHERS_MAX {
+        let most = others
+            .most
+            .filter(|(.., us)| us.saturating_mul(2) > others.all_us);
+        let most = most.map_or_else(String::new, |(name, pid, _)| {
+            format!(", most of it {name} (process {pid})")
+        });
+        found.push(format!(
+            "other programs used {:.0} % of the CPUs{most}",
+            used * 100.0
+        ));
     }
     found
 }

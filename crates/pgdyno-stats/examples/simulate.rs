@@ -65,9 +65,13 @@ fn unequal() {
     effects[2] = 1.03_f64.ln();
     for (name, scene) in scenes {
         print!("| {name} |");
-        for (treatments, looks) in [(6, (3, 30)), (7, (3, 3)), (3, (5, 18))] {
+        for (treatments, looks, experiments) in [
+            (6, (3, 30), EXPERIMENTS_OF_SIX),
+            (7, (3, 3), EXPERIMENTS),
+            (3, (5, 18), EXPERIMENTS),
+        ] {
             let plan = plan(treatments, looks);
-            let found = tally(&plan, scene, &vec![0.0; treatments], looks.1, EXPERIMENTS_OF_SIX);
+            let found = tally(&plan, scene, &vec![0.0; treatments], looks.1, experiments);
             print!(" {:.2} % |", found.percent(found.better_or_worse));
         }
         let mut random = Random::new(11);

@@ -5,6 +5,7 @@
 //! Satterthwaite 1946, *Biometrics Bulletin* 2, 110-114). Two single trials have only their own seconds: these tell how
 //! well the mean of this very trial is known, nothing of how trials differ, and the result says so.
 
+use crate::autocorrelation::{autocorrelation, variance_factor};
 use crate::spread::{count, student};
 use crate::steady::{Steadiness, steadiness};
 use crate::summary::MeanInterval;
@@ -44,8 +45,6 @@ pub struct WithinTrial {
 
 /// Fewer seconds than this show nothing of their correlation.
 const FEWEST_SECONDS: usize = 10;
-/// A correlation beyond this cannot be told from a trend in a trial's length.
-const LARGEST_CORRELATION: f64 = 0.95;
 
 /// The ratio of the means of two samples of positive values, one value per trial, on the log scale (so the ratio of
 /// geometric means). `comparisons`: how many such ratios are looked at together; the intervals hold together
@@ -65,8 +64,7 @@ pub fn compare_samples(
 ///
 /// Neighbouring seconds are alike, so n of them know less than n independent values: n (1 - r) / (1 + r) for a process
 /// whose values depend on the one before with correlation r (the effective sample size of an AR(1) process, as in
-/// [`steadiness`]). r is estimated too low in short series, and corrected (source: Kendall 1954, *Biometrika* 41,
-/// 403-404: the expectation of the estimate is about r - (1 + 3 r) / n). `None` for fewer than ten values, values that
+/// [`steadiness`]), with r corrected for its bias. `None` for fewer than ten values, values that
 /// are not finite, or a confidence outside of 0 to 1.
 pub fn within_trial_interval(values: &[f64], confidence: f64) -> Option<WithinTrial> {
     let n = values.len();
@@ -75,17 +73,9 @@ pub fn within_trial_interval(values: &[f64], confidence: f64) -> Option<WithinTr
         return None;
     }
     let mean = values.iter().sum::<f64>() / count(n);
-    let from_mean: Vec<f64> = values.iter().map(|v| v - mean).collect();
-    let squares: f64 = from_mean.iter().map(|d| d * d).sum();
-    let lagged: f64 = from_mean.windows(2).map(|w| w[0] * w[1]).sum();
-    let raw = if squares > 0.0 { lagged / squares } else { 0.0 };
-    let corrected = (raw + 1.0 / count(n)) / (1.0 - 3.0 / count(n));
-    let r = if squares > 0.0 {
-        corrected.clamp(0.0, LARGEST_CORRELATION)
-    } else {
-        0.0
-    };
-    let effective_size = (count(n) * (1.0 - r) / (1.0 + r)).max(2.0);
+    let squares: f64 = values.iter().map(|v| (v - mean).powi(2)).sum();
+    let r = autocorrelation(values);
+    let effective_size = (count(n) / variance_factor(r)).max(2.0);
     // The spread around their own mean is too small by what the mean itself moves.
     let variance = squares / count(n) / (1.0 - 1.0 / effective_size);
     let margin = student(confidence, effective_size - 1.0)? * (variance / effective_size).sqrt();

@@ -1,5 +1,6 @@
 //! Pure mathematics: effects in blocks, verdicts, steadiness, scaling, designs. Reads no clock, does no I/O, knows no database.
 
+mod autocorrelation;
 mod blocks;
 mod boundary;
 mod capacity;
@@ -29,7 +30,7 @@ pub use blocks::{BlockFit, Contrast, Observation};
 pub use capacity::{
     Capacity, CapacityError, CapacityModel, CpuLevel, Need, Price, Resources, cost_per_million,
 };
-pub use changepoint::{Stationarity, effective_sample_size, stationarity, warm_up_end};
+pub use changepoint::{Stationarity, WarmUp, effective_sample_size, stationarity, warm_up_end};
 pub use compare::{Basis, Compared, WithinTrial, compare_samples, compare_within, within_trial_interval};
 pub use design::{
     Design, DesignError, Fraction, fractional_factorial, full_factorial, one_at_a_time, plackett_burman,

@@ -32,7 +32,7 @@ const FEWEST: usize = 3;
 /// quiet one.
 const FREEDOM_MIN: f64 = 3.0;
 /// The share of a level at which a comparison with a borrowed variance is judged, so that all hold as promised.
-pub(crate) const BORROWED: f64 = 0.6;
+pub(crate) const BORROWED: f64 = 0.7;
 /// The correlation of the squares of two differences that have a treatment in common.
 const IN_COMMON: f64 = 0.25;
 /// Variances below it are rounding.
