@@ -7,7 +7,7 @@ use pgdyno_stats::{
 };
 use std::collections::BTreeSet;
 
-/// Findings of all shipped studies: whoever reads one of them may read all, so their intervals hold together.
+/// Number of findings of all shipped studies, whose intervals hold together: they are read side by side.
 pub const FINDINGS_TOGETHER: usize = 36;
 /// Fewer blocks than this contradict no finding.
 pub const FINDING_BLOCKS_MIN: usize = 3;
@@ -251,6 +251,11 @@ impl Judge {
         further.effects(observed, progress).0.pop().flatten()
     }
 
+    /// Whether intervals hold now: at each look where the experiment may stop, else once no further block comes.
+    pub fn is_due(&self, progress: Progress) -> bool {
+        self.sequential.is_some() || progress.is_over || progress.ended >= self.blocks
+    }
+
     /// The effects of all comparisons, and whether all are decided.
     fn effects(&self, observed: &Observations, progress: Progress) -> (Vec<Option<Effect>>, bool) {
         let (effects, done) = match &self.sequential {
@@ -267,8 +272,10 @@ impl Judge {
                 }
             }
             None => {
-                let is_due = progress.is_over || progress.ended >= self.blocks;
-                let due = |effect: Effect| if is_due { effect } else { effect.without_verdict() };
+                let due = |effect: Effect| match self.is_due(progress) {
+                    true => effect,
+                    false => effect.without_verdict(),
+                };
                 let effects = decide(&observed.observations, &self.comparisons, self.rules);
                 (effects.into_iter().map(|effect| effect.map(due)).collect(), false)
             }

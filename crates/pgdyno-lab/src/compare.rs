@@ -357,7 +357,7 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
         larger_is_better: rules.larger_is_better,
         ratio: ratio.filter(|ratio| ratio.is_finite()),
         why_no_interval: effect.is_none().then(|| match basis {
-            Basis::Blocks if is_early(a.stored) => EARLY,
+            Basis::Blocks if !Judge::new(&a.stored.record, metric).is_due(progress(a.stored)) => EARLY,
             _ => why_none(&of_a, &of_b, basis),
         }),
         a: figure_a,
@@ -399,7 +399,7 @@ fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
     };
     let progress = progress(a.stored);
     let effect = judge.between(place(b)?, place(a)?, &observed, progress);
-    effect.filter(|_| !is_early(a.stored))
+    effect.filter(|_| judge.is_due(progress))
 }
 
 fn progress(stored: &StoredExperiment) -> Progress {
@@ -407,13 +407,6 @@ fn progress(stored: &StoredExperiment) -> Progress {
         ended: ended(stored),
         is_over: stored.status == ExperimentStatus::Finished,
     }
-}
-
-/// Whether intervals of a fixed number of blocks do not hold yet.
-fn is_early(stored: &StoredExperiment) -> bool {
-    let progress = progress(stored);
-    let record = &stored.record;
-    record.stop != "when-decided" && !progress.is_over && progress.ended < record.blocks as usize
 }
 
 /// Blocks that have been run to their end.

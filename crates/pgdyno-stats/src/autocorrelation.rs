@@ -2,7 +2,7 @@
 
 use crate::matrix::count;
 
-/// A correlation beyond this cannot be told from a trend in a series of this length.
+/// A larger correlation cannot be distinguished from a trend in a series of this length.
 const LARGEST: f64 = 0.95;
 
 /// The correlation of a value with the next one, between 0 and 0.95. It is estimated too low in short series, and corrected

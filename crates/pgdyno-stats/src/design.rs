@@ -167,7 +167,7 @@ pub struct Fraction {
     /// (factor, the basic factors whose levels make its own: the sum of their numbers modulo 2), for all others.
     pub generators: Vec<(usize, Vec<usize>)>,
     /// Main effects and interactions of two factors that cannot be told apart: each set is a list of effects, each
-    /// effect a list of one or two factors. What is in no set is told apart from all of its kind.
+    /// effect a list of one or two factors. What is in no set is distinguished from all of its kind.
     pub aliases: Vec<Vec<Vec<usize>>>,
 }
 

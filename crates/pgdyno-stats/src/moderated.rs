@@ -28,7 +28,7 @@ const GRID: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 const ALIKE: f64 = 0.1;
 /// With fewer comparisons than this there is nothing to learn of how alike they are.
 const FEWEST: usize = 3;
-/// Degrees of freedom of its own from which on a comparison borrows: with fewer, a noisy comparison cannot be told from a
+/// Degrees of freedom of its own from which on a comparison borrows: with fewer, a noisy comparison cannot be distinguished from a
 /// quiet one.
 const FREEDOM_MIN: f64 = 3.0;
 /// The share of a level at which a comparison with a borrowed variance is judged, so that all hold as promised.

@@ -84,7 +84,7 @@ impl Disks {
     }
 
     /// Leaves whole devices that have ever been used: no partitions, and none of the many loop and RAM disks that only
-    /// are there. Gives the reason where partitions cannot be told from devices.
+    /// are there. Gives the reason where partitions cannot be distinguished from devices.
     fn keep_whole(&mut self, host: &dyn HostAccess, disks: &mut Vec<Disk>) -> Option<String> {
         disks.retain(|disk| disk.fields[0] > 0 || disk.fields[4] > 0);
         let known = |name: &String| self.whole.contains(name) || self.parts.contains(name);

@@ -152,7 +152,7 @@ fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Op
                 .treatments
                 .iter()
                 .position(|t| level_of(t, STEP) == Some(step)),
-            // What is not tested has nothing it is compared with, but the reference is told.
+            // What is not tested is compared with nothing, but the reference is shown.
             None => analysis.against[treatment].or((treatment > 0).then_some(0)),
         };
     }
