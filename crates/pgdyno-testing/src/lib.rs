@@ -5,6 +5,7 @@ pub mod guest;
 mod lane;
 pub mod machine;
 pub mod mounts;
+pub mod network;
 pub mod openmetrics;
 pub mod web;
 

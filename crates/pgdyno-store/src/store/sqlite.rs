@@ -132,8 +132,13 @@ fn free_name(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// SQLite's error, or that another process has the file.
+/// SQLite's error, or its cause where that is known: another process has the file, or a part of it is missing.
 fn failed(place: &Place, action: &'static str, source: rusqlite::Error) -> StoreError {
+    if let (Some(ErrorCode::DatabaseCorrupt), Place::File(path)) = (source.sqlite_error_code(), place)
+        && let Some(truncated) = open::cut_off(path, place)
+    {
+        return truncated;
+    }
     let place = place.clone();
     let endless = |reason: String| StoreError::Endless {
         place: place.clone(),

@@ -179,6 +179,7 @@ fn leave_a_change(home: &Home) {
 
 #[test]
 fn the_page_works_over_the_server() {
+    common::network::leave();
     let home = Home::new();
     let data = home.file("data");
     fs::create_dir_all(&data).expect("a directory");

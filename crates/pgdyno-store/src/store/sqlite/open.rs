@@ -347,7 +347,7 @@ fn whole(path: &Path, place: &Place) -> Result<(), StoreError> {
 }
 
 /// What is missing of a file that is shorter than it says, which is why SQLite cannot read it.
-fn cut_off(path: &Path, place: &Place) -> Option<StoreError> {
+pub(super) fn cut_off(path: &Path, place: &Place) -> Option<StoreError> {
     let mut head = Vec::with_capacity(HEADER_BYTES);
     let read = named::read(path).and_then(|file| {
         let about = file.metadata()?;
