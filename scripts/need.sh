@@ -34,10 +34,10 @@ bench)
   have sysbench || want sysbench
   have sar || want sysstat
   # The report's page is opened in it.
-  [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium
+  [ -x "${CHROMIUM:-/usr/bin/chromium-headless-shell}" ] || want chromium-headless-shell
   ;;
 test)
-  [ -x "${CHROMIUM:-/usr/bin/chromium}" ] || want chromium
+  [ -x "${CHROMIUM:-/usr/bin/chromium-headless-shell}" ] || want chromium-headless-shell
   # Network namespaces, sandboxes' own too, and an unprivileged user, are made with these.
   have ip || want iproute2
   have setpriv || want util-linux
