@@ -10,13 +10,10 @@ use ladder::{Group, groups};
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::StoredExperiment;
 use pgdyno_stats::{
-    Capacity, CapacityModel, CpuLevel, Edge, Estimate, LoadPoint, Need, Price, best_within, cost_per_million,
-    happy_zone,
+    BestClients, Capacity, CapacityModel, CpuLevel, EXTRAPOLATES_MAX, Edge, Estimate, LoadPoint, Need, Price,
+    best_clients, cost_per_million, happy_zone, three_digits,
 };
 use serde::Serialize;
-
-/// Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer.
-pub const EXTRAPOLATES_MAX: f64 = 2.0;
 
 /// What is asked for where nobody says: the throughput of the worked example in docs/how-to/capacity.md.
 pub const USUAL_TPS: f64 = 60_000.0;
@@ -62,12 +59,12 @@ pub struct Measured {
     pub cpus: f64,
     /// Client count with the most throughput at that number of CPUs.
     pub clients: u32,
-    /// Mean throughput over its trials, transactions per second.
+    /// Mean throughput, transactions per second, of the client counts that other blocks chose.
     pub tps: f64,
     /// Mean 99th percentile of response time over those of its trials that have one, ms.
     pub p99_ms: Option<f64>,
-    /// Number of finished trials with these clients.
-    pub trials: usize,
+    /// Number of blocks that the mean is of.
+    pub blocks: usize,
 }
 
 /// The answer for one combination of the other factors: a need, a zone, or why there is none.
@@ -81,17 +78,23 @@ pub enum Found {
         cpus: Bounds,
         /// Connections that it needs with those CPUs.
         connections: Bounds,
-        /// CPUs needed / largest number measured; above 2 nothing measured speaks for it.
+        /// CPUs needed / largest number measured, at most 2.
         extrapolates: f64,
         /// Cost of a million transactions, in the currency of the price; `None` without a price.
         cost_per_million: Option<Bounds>,
     },
-    /// The curve never goes so high.
-    Unreachable {
-        /// Throughput at the peak of the curve; `None` where it has none.
-        peak_tps: Option<f64>,
-        /// CPUs at which the upper bounds of the curve would reach it; `None` where these do not.
+    /// The curve goes so high beyond twice the largest number measured, or never: there are bounds alone.
+    Beyond {
+        /// CPUs at which the upper bounds of the laws reach it; `None` where these never do.
         cpus_low: Option<f64>,
+        /// CPUs at which the lower bounds of the laws reach it; `None` where these never do.
+        cpus_high: Option<f64>,
+        /// Throughput at the peak of the curve, where that is below what is wanted.
+        peak_tps: Option<f64>,
+        /// CPUs at that peak; `None` without one, or where the curve comes ever nearer to it.
+        peak_cpus: Option<f64>,
+        /// The peak's CPUs / largest number measured: above 1 nobody has seen it.
+        peak_extrapolates: Option<f64>,
     },
     /// CPUs were not varied: what clients are good for on this machine as it is.
     Zone {
@@ -115,6 +118,47 @@ pub enum Found {
     },
 }
 
+impl Found {
+    fn remark(&self) -> String {
+        match self {
+            Found::Needs { extrapolates, .. } if *extrapolates > 1.0 => {
+                format!("extrapolated to {extrapolates:.1} times the largest measured")
+            }
+            Found::Needs { .. } => "within what was measured".to_owned(),
+            Found::Beyond { peak_tps: None, .. } => {
+                format!("beyond {EXTRAPOLATES_MAX} times the largest measured: bounds alone")
+            }
+            Found::Beyond {
+                peak_tps: Some(tps),
+                peak_cpus,
+                peak_extrapolates,
+                ..
+            } => {
+                let tps = three_digits(*tps);
+                match peak_cpus.zip(*peak_extrapolates) {
+                    Some((cpus, times)) if times > 1.0 => format!(
+                        "never reached by the curve, extrapolated: its peak is {tps} TPS with {} CPUs, {times:.1} times the largest \
+                         measured",
+                        three_digits(cpus)
+                    ),
+                    Some((cpus, _)) => {
+                        format!(
+                            "never reached: the curve's peak is {tps} TPS with {} CPUs",
+                            three_digits(cpus)
+                        )
+                    }
+                    None => {
+                        format!("never reached by the curve, extrapolated: it comes ever nearer to {tps} TPS")
+                    }
+                }
+            }
+            Found::Zone { reaches: true, .. } => "reached with these CPUs".to_owned(),
+            Found::Zone { .. } => "not reached with these CPUs".to_owned(),
+            Found::No { why } => why.clone(),
+        }
+    }
+}
+
 /// The answer for one combination of the other factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityRow"))]
@@ -131,6 +175,8 @@ pub struct Row {
     pub measured: Vec<Measured>,
     /// Need or zone that follows from them, or why there is none.
     pub found: Found,
+    /// What to know of it: how far it is extrapolated, where the curve has its peak.
+    pub remark: String,
     /// Trials and levels that were left out, with the reason, a sentence each.
     pub notes: Vec<String>,
 }
@@ -179,6 +225,7 @@ pub fn answer(
                 of,
                 model,
                 measured,
+                remark: found.remark(),
                 found,
                 notes,
             }
@@ -198,10 +245,17 @@ type Outcome = (Option<&'static str>, Vec<Measured>, Found);
 fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<String>) -> Outcome {
     let mut levels = Vec::new();
     let mut measured = Vec::new();
+    let mut one_block = false;
     for (thousandths, points) in &group.by_cpus {
         #[expect(clippy::cast_precision_loss, reason = "a number of CPUs")]
         let cpus = *thousandths as f64 / 1e3;
-        let Some((clients, tps)) = best_within(points, question.p99_ms) else {
+        let best = best_clients(points, question.p99_ms).filter(|best| !best.tps.is_empty());
+        let Some(BestClients {
+            clients,
+            tps,
+            by_others,
+        }) = best
+        else {
             notes.push(format!(
                 "{cpus} CPUs are excluded: no number of clients kept the response time"
             ));
@@ -213,18 +267,27 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
                 "with {cpus} CPUs the most clients that were measured, {clients}, did best: more might do better"
             ));
         }
+        one_block |= !by_others;
+        let values: Vec<f64> = tps.iter().map(|&(_, tps)| tps).collect();
         measured.push(Measured {
             cpus,
             clients,
-            tps: mean(&tps),
+            tps: mean(&values),
             p99_ms: p99_ms(points, clients),
-            trials: tps.len(),
+            blocks: tps.len(),
         });
         levels.push(CpuLevel {
             cpus,
             clients: f64::from(clients),
             tps,
         });
+    }
+    if one_block {
+        notes.push(
+            "there is a single block, which had to choose the best clients for itself: the throughputs are a little too high, and \
+             how blocks differ is not in the intervals"
+                .to_owned(),
+        );
     }
     let capacity = match Capacity::fit(&levels) {
         Ok(capacity) => capacity,
@@ -252,7 +315,21 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
                 .price
                 .and_then(|price| cost(price, resources.cpus, question.tps)),
         },
-        Some(Need::Unreachable { peak_tps, cpus_low }) => Found::Unreachable { peak_tps, cpus_low },
+        Some(Need::Beyond {
+            cpus_low,
+            cpus_high,
+            peak,
+        }) => {
+            let peak_cpus = peak.and_then(|peak| peak.cpus);
+            let largest = levels.iter().map(|level| level.cpus).fold(0.0, f64::max);
+            Found::Beyond {
+                cpus_low,
+                cpus_high,
+                peak_tps: peak.map(|peak| peak.tps),
+                peak_cpus,
+                peak_extrapolates: peak_cpus.map(|cpus| cpus / largest),
+            }
+        }
         None => Found::No {
             why: "the wanted throughput is no positive number".into(),
         },
@@ -271,12 +348,14 @@ fn cost(price: Price, cpus: Estimate, tps: f64) -> Option<Bounds> {
 }
 
 fn zone(group: &Group, question: &Question, confidence: f64) -> Outcome {
-    let kept = |point: &&LoadPoint| {
+    let all: Vec<LoadPoint> = group.by_cpus.values().flatten().copied().collect();
+    // Single trials may keep what their number of clients does not.
+    let keeps = |point: &&LoadPoint| {
         question
             .p99_ms
-            .is_none_or(|most| point.p99_ms.is_some_and(|p99| p99 <= most))
+            .is_none_or(|most| p99_ms(&all, point.clients).is_some_and(|p99| p99 <= most))
     };
-    let points: Vec<LoadPoint> = group.by_cpus.values().flatten().filter(kept).cloned().collect();
+    let points: Vec<LoadPoint> = all.iter().filter(keeps).copied().collect();
     let Some(zone) = happy_zone(&points, confidence) else {
         let why = "no number of clients kept the response time".to_owned();
         return (None, Vec::new(), Found::No { why });

@@ -5,6 +5,7 @@
 mod simulator;
 
 use pgdyno_stats::{FixedDesign, Rules, Sequential, StoppingRule, Verdict, looks_for};
+use simulator::ladders::{ASKED, covered, ladders, winners};
 use simulator::{Drift, QUIET, Random, Scene, experiment, rough_scenes, tally, to_first, unequal_scenes};
 
 const RULES: Rules = Rules {
@@ -28,6 +29,30 @@ fn main() {
     unequal();
     first_looks(&scenes);
     power();
+    capacity();
+}
+
+/// Ladders of CPUs: how often the CPUs needed are in their interval, and how often that has an upper bound.
+fn capacity() {
+    const LADDERS: u32 = 2000;
+    println!(
+        "\n| law and host | 0.45 of the largest | 0.8 | 1.25 | 3 | best clients: mean of all | by other blocks |"
+    );
+    println!("|---|---:|---:|---:|---:|---:|---:|");
+    for ladder in ladders() {
+        print!("| {} |", ladder.name);
+        for times in ASKED {
+            let found = covered(&ladder, times, LADDERS);
+            let percent = |n: u32| 100.0 * f64::from(n) / f64::from(found.ladders);
+            print!(
+                " {:.1} % ({:.0} %) |",
+                percent(found.held),
+                percent(found.bounded)
+            );
+        }
+        let (naive, own) = winners(&ladder, LADDERS);
+        println!(" {:+.2} % | {:+.2} % |", 100.0 * naive, 100.0 * own);
+    }
 }
 
 fn plan(treatments: usize, looks: (usize, usize)) -> Sequential {

@@ -2,12 +2,14 @@
 //!
 //! With four or more numbers of CPUs the Universal Scalability Law is fitted (`usl.rs`; Gunther, *Guerrilla Capacity
 //! Planning*, applies it to processors just so), with three a power law, with two the power law through both and, for
-//! the interval, proportional growth beside it: two points cannot show how a curve bends. Connections are those with
+//! the interval, proportional growth beside it: two points cannot show how a curve bends. Beyond the largest number no law is known to
+//! go on, so the bounds there are the wider ones of the scalability law and the power law, unless the trials refute one of them; and
+//! beyond twice that number there are bounds alone. Connections are those with
 //! which each number of CPUs did best, as a power law of the CPUs. Where a number of CPUs was measured more than once
 //! and surely gave enough, or too little, that bounds the answer whatever the curve says.
 
 use crate::power_law::{Inverse, PowerFit, levels, samples};
-use crate::spread::Estimate;
+use crate::spread::{Estimate, Sample, student};
 use crate::summary::mean_interval;
 use crate::usl::{UslError, UslFit, UslPoint, fit_usl};
 
@@ -16,10 +18,10 @@ use crate::usl::{UslError, UslFit, UslPoint, fit_usl};
 pub struct CpuLevel {
     /// CPUs, also parts of one (0.5: a quota of half a CPU).
     pub cpus: f64,
-    /// Clients with which it did best (see [`crate::best_within`] for a limit of response time).
+    /// Clients with which it did best (see [`crate::best_clients`]).
     pub clients: f64,
-    /// Throughput of each trial with these clients, transactions per second.
-    pub tps: Vec<f64>,
+    /// Block and throughput of each trial, transactions per second.
+    pub tps: Vec<(u32, f64)>,
 }
 
 /// The kind of curve, chosen by how many numbers of CPUs were measured.
@@ -27,7 +29,7 @@ pub struct CpuLevel {
 pub enum CapacityModel {
     /// The Universal Scalability Law: four or more numbers of CPUs.
     Usl,
-    /// tps = a cpus^b: three numbers of CPUs.
+    /// tps = a cpus^b: three numbers of CPUs, or more where the trials refute the scalability law.
     PowerLaw,
     /// The power law through two numbers of CPUs; its intervals also hold what proportional growth would give.
     TwoLevels,
@@ -63,22 +65,32 @@ pub enum CapacityError {
     Usl(#[from] UslError),
 }
 
-/// How many times the largest measured number of CPUs is still an answer. What a nearly flat curve reaches beyond it is
-/// the same as never.
-const FURTHEST: f64 = 1000.0;
+/// Beyond this many times the largest measured number of CPUs nothing measured speaks for an answer: there are bounds alone.
+pub const EXTRAPOLATES_MAX: f64 = 2.0;
 
 /// Answer for a wanted throughput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Need {
     /// CPUs and connections with which the fitted curve reaches it.
     Reachable(Resources),
-    /// The fitted curve does not go so high, at any number of CPUs up to a thousand times the largest measured one.
-    Unreachable {
-        /// Transactions per second at the peak of the curve; `None` for a curve that does not grow and has no peak.
-        peak_tps: Option<f64>,
-        /// CPUs at which the upper bounds of the curve would reach it; `None` where even these do not.
+    /// The fitted curve reaches it beyond twice the largest measured number of CPUs, or never.
+    Beyond {
+        /// Lower bound of the CPUs needed: where the upper bounds of the laws reach it; `None` where even these never do.
         cpus_low: Option<f64>,
+        /// Upper bound; `None` where the lower bounds of the laws never reach it.
+        cpus_high: Option<f64>,
+        /// The curve's peak, where that is below what is wanted.
+        peak: Option<Peak>,
     },
+}
+
+/// The peak of a fitted curve.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Peak {
+    /// CPUs at the peak; `None` where the curve comes ever nearer to it.
+    pub cpus: Option<f64>,
+    /// Throughput there, transactions per second.
+    pub tps: f64,
 }
 
 /// The smallest number of connections that a need has.
@@ -93,7 +105,7 @@ pub struct Resources {
     /// Connections needed with them: from the lower bound at the lowest to the upper bound at the highest number of CPUs.
     /// One at the least.
     pub connections: Estimate,
-    /// CPUs needed / largest measured number of CPUs. Beyond 2, warn: nothing measured speaks for it.
+    /// CPUs needed / largest measured number of CPUs; at most [`EXTRAPOLATES_MAX`].
     pub extrapolates: f64,
 }
 
@@ -109,31 +121,121 @@ pub enum Price {
 /// A fitted curve of throughput over CPUs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Capacity {
-    curve: Curve,
+    model: CapacityModel,
+    /// The law that gives the answers.
+    main: Law,
+    /// One that the trials do not refute: from `beside_from` CPUs on the bounds hold for both.
+    beside: Option<Law>,
+    beside_from: f64,
     connections: PowerFit,
     measured: Vec<CpuLevel>,
     largest_cpus: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Curve {
+enum Law {
     /// N of the law is CPUs / unit: it is not defined below 1.
     Usl {
-        fit: UslFit,
+        fit: Box<UslFit>,
         unit: f64,
     },
     Power(PowerFit),
-    Two {
-        power: PowerFit,
-        proportional: PowerFit,
-    },
 }
+
+impl Law {
+    /// The scalability law, or what goes for it where the trials fit a power law much better; and, where they refute neither, the other.
+    fn of_many(
+        trials: &[Sample],
+        smallest_cpus: f64,
+    ) -> Result<(CapacityModel, Law, Option<Law>), CapacityError> {
+        let unit = smallest_cpus.min(1.0);
+        let points: Vec<UslPoint> = trials
+            .iter()
+            .map(|trial| UslPoint {
+                block: trial.block,
+                n: trial.level / unit,
+                value: trial.log_value.exp(),
+            })
+            .collect();
+        let fit = Box::new(fit_usl(&points)?);
+        let (sum, variance) = fit.misfit();
+        let degrees_of_freedom = fit.degrees_of_freedom();
+        let law = Law::Usl { fit, unit };
+        let Some(power) = PowerFit::new(trials, None) else {
+            return Ok((CapacityModel::Usl, law, None));
+        };
+        // One law is refuted by another that comes nearer by more than the square of Student's t, as a value is by a fit's best.
+        let refutes = |better: f64, other: f64, variance: f64| {
+            student(REFUTES_CONFIDENCE, degrees_of_freedom)
+                .is_some_and(|t| other - better > t.powi(2) * variance)
+        };
+        Ok(match power.misfit() {
+            Some((other, own)) if refutes(other, sum, own) => {
+                (CapacityModel::PowerLaw, Law::Power(power), None)
+            }
+            Some((other, _)) if !refutes(sum, other, variance) => {
+                (CapacityModel::Usl, law, Some(Law::Power(power)))
+            }
+            _ => (CapacityModel::Usl, law, None),
+        })
+    }
+
+    /// Throughput at `cpus`; `None` below the smallest measured number (or one) for the scalability law.
+    fn interval_at(&self, cpus: f64, confidence: f64) -> Option<Estimate> {
+        match self {
+            Law::Usl { fit, unit } => fit.interval_at(cpus / unit, confidence),
+            Law::Power(power) => Some(power.interval_at(cpus, confidence)),
+        }
+    }
+
+    /// The CPUs that give `tps`. Without a spread two points are all there is, and the law through them its own bounds.
+    fn inverse(&self, tps: f64, confidence: f64) -> Option<Inverse> {
+        Some(match self {
+            Law::Usl { fit, unit } => {
+                let need = fit.need(tps, confidence)?;
+                Inverse {
+                    value: need.n.map(|n| n * unit),
+                    low: need.low.map_or(f64::INFINITY, |n| n * unit),
+                    high: need.high.map(|n| n * unit),
+                }
+            }
+            Law::Power(power) => {
+                let found = power.inverse(tps, confidence);
+                if power.misfit().is_some() {
+                    found
+                } else {
+                    Inverse {
+                        low: found.value.unwrap_or(f64::INFINITY),
+                        high: found.value,
+                        ..found
+                    }
+                }
+            }
+        })
+    }
+
+    /// The peak, where it is below `tps`.
+    fn peak_below(&self, tps: f64) -> Option<Peak> {
+        let Law::Usl { fit, unit } = self else {
+            return None;
+        };
+        let (n, value) = fit.summit();
+        let peak = Peak {
+            cpus: n.map(|n| n * unit),
+            tps: value?,
+        };
+        (peak.tps < tps).then_some(peak)
+    }
+}
+
+/// The confidence at which one law refutes another.
+const REFUTES_CONFIDENCE: f64 = 0.95;
 
 impl Capacity {
     /// Fits the curve that the number of levels can carry. Levels may come in any order; trials are replicates.
     pub fn fit(levels_measured: &[CpuLevel]) -> Result<Capacity, CapacityError> {
         for (index, level) in levels_measured.iter().enumerate() {
-            let values = level.tps.iter().map(|&value| ("a throughput", value));
+            let values = level.tps.iter().map(|&(_, value)| ("a throughput", value));
             let all = [
                 ("the number of CPUs", level.cpus),
                 ("the number of clients", level.clients),
@@ -150,43 +252,33 @@ impl Capacity {
         let trials = samples(
             levels_measured
                 .iter()
-                .flat_map(|l| l.tps.iter().map(|&tps| (l.cpus, tps))),
+                .flat_map(|l| l.tps.iter().map(|&(block, tps)| (block, l.cpus, tps))),
         );
         let cpus = levels(&trials);
         let too_few = CapacityError::TooFewLevels { found: cpus.len() };
         let (Some(&smallest), Some(&largest_cpus)) = (cpus.first(), cpus.last()) else {
             return Err(too_few);
         };
-        let curve = match cpus.len() {
+        let power = |exponent| PowerFit::new(&trials, exponent).map(Law::Power).ok_or(too_few);
+        let (model, main, beside) = match cpus.len() {
             1 => return Err(too_few),
-            2 => Curve::Two {
-                power: PowerFit::new(&trials, None).ok_or(too_few)?,
-                proportional: PowerFit::new(&trials, Some(1.0)).ok_or(too_few)?,
-            },
-            3 => Curve::Power(PowerFit::new(&trials, None).ok_or(too_few)?),
-            _ => {
-                let unit = smallest.min(1.0);
-                let points: Vec<UslPoint> = levels_measured
-                    .iter()
-                    .flat_map(|l| l.tps.iter().map(|&value| (l.cpus / unit, value)))
-                    .map(|(n, value)| UslPoint {
-                        n,
-                        value,
-                        weight: 1.0,
-                    })
-                    .collect();
-                Curve::Usl {
-                    fit: fit_usl(&points)?,
-                    unit,
-                }
-            }
+            2 => (CapacityModel::TwoLevels, power(None)?, Some(power(Some(1.0))?)),
+            3 => (CapacityModel::PowerLaw, power(None)?, None),
+            _ => Law::of_many(&trials, smallest)?,
         };
         // The best client count of a level is one of a coarse ladder: two of them would make a slope of chance.
-        let clients = samples(levels_measured.iter().map(|l| (l.cpus, l.clients)));
+        let clients = samples(levels_measured.iter().map(|l| (0, l.cpus, l.clients)));
         let exponent = (cpus.len() < 3).then_some(1.0);
         let connections = PowerFit::new(&clients, exponent).ok_or(too_few)?;
         Ok(Capacity {
-            curve,
+            beside_from: if model == CapacityModel::TwoLevels {
+                0.0
+            } else {
+                largest_cpus
+            },
+            model,
+            main,
+            beside,
             connections,
             measured: levels_measured.to_vec(),
             largest_cpus,
@@ -195,47 +287,7 @@ impl Capacity {
 
     /// The kind of curve that was fitted.
     pub fn model(&self) -> CapacityModel {
-        match self.curve {
-            Curve::Usl { .. } => CapacityModel::Usl,
-            Curve::Power(_) => CapacityModel::PowerLaw,
-            Curve::Two { .. } => CapacityModel::TwoLevels,
-        }
-    }
-
-    /// The scalability law behind it, with N in units of `unit` CPUs; `None` for the other models.
-    pub fn law(&self) -> Option<(&UslFit, f64)> {
-        match &self.curve {
-            Curve::Usl { fit, unit } => Some((fit, *unit)),
-            Curve::Power(_) | Curve::Two { .. } => None,
-        }
-    }
-
-    /// Throughput at `cpus` with the interval of the curve. `None` for CPUs or a confidence that make no sense, and
-    /// below the smallest measured number (or one) for the law.
-    pub fn tps_at(&self, cpus: f64, confidence: f64) -> Option<Estimate> {
-        if !(cpus.is_finite() && cpus > 0.0 && confidence > 0.0 && confidence < 1.0) {
-            return None;
-        }
-        Some(match &self.curve {
-            Curve::Usl { fit, unit } => fit.interval_at(cpus / unit, confidence)?,
-            Curve::Power(power) => power.interval_at(cpus, confidence),
-            Curve::Two { power, proportional } => {
-                let (curved, straight) = (
-                    power.interval_at(cpus, confidence),
-                    proportional.interval_at(cpus, confidence),
-                );
-                let (low, high) = if power.has_spread() {
-                    (curved.low, curved.high?)
-                } else {
-                    (curved.value, curved.value)
-                };
-                Estimate {
-                    value: curved.value,
-                    low: low.min(straight.low),
-                    high: Some(high.max(straight.high?)),
-                }
-            }
-        })
+        self.model
     }
 
     /// What `tps` transactions per second need. `None` for a throughput or a confidence that make no sense.
@@ -243,21 +295,25 @@ impl Capacity {
         if !(tps.is_finite() && tps > 0.0 && confidence > 0.0 && confidence < 1.0) {
             return None;
         }
-        let (mut found, peak_tps) = self.by_the_curve(tps, confidence)?;
-        found.value = found.value.filter(|value| *value <= FURTHEST * self.largest_cpus);
+        let found = self.by_the_laws(tps, confidence)?;
         let (below, enough) = self.measured_around(tps, confidence);
-        let Some(value) = found.value.or(enough) else {
-            return Some(Need::Unreachable {
-                peak_tps,
-                cpus_low: Some(found.low.max(below)).filter(|low| low.is_finite() && *low > 0.0),
+        // What was measured goes before the curve.
+        let low = found.low.max(below);
+        let high = [found.high, enough].into_iter().flatten().reduce(f64::min);
+        let nearest = found
+            .value
+            .or(enough)
+            .map(|value| value.max(below).min(enough.unwrap_or(f64::INFINITY)));
+        let Some(value) = nearest.filter(|value| *value <= EXTRAPOLATES_MAX * self.largest_cpus) else {
+            return Some(Need::Beyond {
+                cpus_low: Some(low).filter(|low| low.is_finite() && *low > 0.0),
+                cpus_high: high,
+                peak: self.main.peak_below(tps),
             });
         };
-        // What was measured goes before the curve.
-        let value = value.max(below).min(enough.unwrap_or(f64::INFINITY));
-        let high = [found.high, enough].into_iter().flatten().reduce(f64::min);
         let cpus = Estimate {
             value,
-            low: found.low.max(below).min(value),
+            low: low.min(value),
             high: high.map(|high| high.max(value)),
         };
         Some(Need::Reachable(Resources {
@@ -267,50 +323,58 @@ impl Capacity {
         }))
     }
 
-    /// What the curve needs, and the height of its peak where it does not reach so high.
-    fn by_the_curve(&self, tps: f64, confidence: f64) -> Option<(Inverse, Option<f64>)> {
-        let found = match &self.curve {
-            Curve::Usl { fit, unit } => {
-                let need = fit.need(tps, confidence)?;
-                let peak = if need.n.is_none() {
-                    fit.peak(confidence)?.value.value
-                } else {
-                    None
-                };
-                let found = Inverse {
-                    value: need.n.map(|n| n * unit),
-                    low: need.low.map_or(f64::INFINITY, |n| n * unit),
-                    high: need.high.map(|n| n * unit),
-                };
-                return Some((found, peak));
+    /// What the main law needs, with the bounds of both laws where both hold.
+    fn by_the_laws(&self, tps: f64, confidence: f64) -> Option<Inverse> {
+        let mut found = self.main.inverse(tps, confidence)?;
+        if let Some(beside) = &self.beside {
+            let other = beside.inverse(tps, confidence)?;
+            let from = self.beside_from;
+            if found.low > from {
+                found.low = found.low.min(other.low.max(from));
             }
-            Curve::Power(power) => power.inverse(tps, confidence),
-            Curve::Two { power, proportional } => either(power, proportional, tps, confidence),
-        };
-        Some((self.proportional_below(found, tps, confidence), None))
+            if found.high.is_none_or(|high| high > from) {
+                found.high = found.high.zip(other.high).map(|(a, b)| a.max(b));
+            }
+        }
+        Some(self.proportional_below(found, tps, confidence))
     }
 
     /// Below the smallest measured number a flat power law would need next to nothing: needs are proportional there.
     fn proportional_below(&self, found: Inverse, tps: f64, confidence: f64) -> Inverse {
+        if let Law::Usl { .. } = self.main {
+            return found;
+        }
         let smallest = self
             .measured
             .iter()
             .map(|level| level.cpus)
             .fold(f64::INFINITY, f64::min);
-        let Some(there) = self
-            .tps_at(smallest, confidence)
-            .filter(|there| there.value > tps)
-        else {
+        let laws = [
+            Some(&self.main),
+            self.beside.as_ref().filter(|_| self.beside_from <= 0.0),
+        ];
+        let there: Vec<Estimate> = laws
+            .into_iter()
+            .flatten()
+            .filter_map(|law| law.interval_at(smallest, confidence))
+            .collect();
+        let Some(at) = there.first().filter(|at| at.value > tps) else {
             return found;
         };
         let least = |at: f64| smallest * tps / at;
         let value = found
             .value
-            .map_or(least(there.value), |value| value.max(least(there.value)));
+            .map_or(least(at.value), |value| value.max(least(at.value)));
+        let lowest = there.iter().map(|at| at.low).fold(f64::INFINITY, f64::min);
+        let highest = there
+            .iter()
+            .map(|at| at.high)
+            .reduce(|a, b| Some(a?.max(b?)))
+            .flatten();
         Inverse {
             value: Some(value),
-            low: there.high.map_or(0.0, least),
-            high: Some(least(there.low))
+            low: highest.map_or(0.0, least),
+            high: Some(least(lowest))
                 .filter(|high| high.is_finite())
                 .map(|high| high.max(value)),
         }
@@ -323,7 +387,10 @@ impl Capacity {
         sorted.sort_by(|a, b| a.cpus.total_cmp(&b.cpus));
         let (mut below, mut all_below) = (0.0, true);
         for group in sorted.chunk_by(|a, b| a.cpus.total_cmp(&b.cpus).is_eq()) {
-            let trials: Vec<f64> = group.iter().flat_map(|level| level.tps.iter().copied()).collect();
+            let trials: Vec<f64> = group
+                .iter()
+                .flat_map(|level| level.tps.iter().map(|&(_, tps)| tps))
+                .collect();
             let Some(found) = mean_interval(&trials, confidence).filter(|_| trials.len() > 1) else {
                 continue;
             };
@@ -355,25 +422,6 @@ impl Capacity {
             low: low.max(ONE),
             high: high.map(|high| high.max(ONE)),
         }
-    }
-}
-
-/// Two levels: from the lower of the lower bounds of both laws to the higher of the upper ones. Without replicates the
-/// power law goes through both points and has no bounds of its own: that they are not proportional is all the spread.
-fn either(power: &PowerFit, proportional: &PowerFit, tps: f64, confidence: f64) -> Inverse {
-    let (curved, straight) = (
-        power.inverse(tps, confidence),
-        proportional.inverse(tps, confidence),
-    );
-    let (low, high) = if power.has_spread() {
-        (curved.low, curved.high)
-    } else {
-        (curved.value.unwrap_or(f64::INFINITY), curved.value)
-    };
-    Inverse {
-        value: curved.value,
-        low: straight.low.min(low),
-        high: high.zip(straight.high).map(|(a, b)| a.max(b)),
     }
 }
 

@@ -13,15 +13,30 @@ use crate::spread::count;
 use crate::summary::{MeanInterval, mean_interval};
 use serde::Serialize;
 
-/// What was measured with one number of clients.
-#[derive(Debug, Clone, PartialEq)]
+/// A trial with a number of clients.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadPoint {
+    /// Block of trials that it is of.
+    pub block: u32,
     /// Clients; 0 is left out.
     pub clients: u32,
-    /// Throughput of each trial, transactions per second; those that are not finite and positive are left out.
-    pub tps: Vec<f64>,
-    /// 99th percentile of the response time, ms, over the trials; `None` where it is not known.
+    /// Throughput, transactions per second; what is not finite and positive is left out.
+    pub tps: f64,
+    /// 99th percentile of the response time, ms; `None` where it is not known.
     pub p99_ms: Option<f64>,
+}
+
+/// The client count with the most throughput, and what its choice gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BestClients {
+    /// The choice of all blocks.
+    pub clients: u32,
+    /// Per block (its number first) the mean throughput, transactions per second, of the client count that the other blocks
+    /// choose: the largest of some means is larger than what it is the mean of, and a block that has no say in the choice does not
+    /// have that part. Blocks without a trial of their count are left out. A single block must choose for itself.
+    pub tps: Vec<(u32, f64)>,
+    /// Whether the trials that `tps` is of had no say in the choice.
+    pub by_others: bool,
 }
 
 /// What ends a zone of client counts on one side.
@@ -127,19 +142,31 @@ pub fn happy_zone(points: &[LoadPoint], confidence: f64) -> Option<HappyZone> {
     })
 }
 
-/// The client count with the most throughput among points whose response time keeps a limit, and its trials.
-/// With a limit, points of unknown response time are left out, too. `None` where nothing is left.
-pub fn best_within(points: &[LoadPoint], p99_limit_ms: Option<f64>) -> Option<(u32, Vec<f64>)> {
-    let kept: Vec<LoadPoint> = points
-        .iter()
-        .filter(|p| p99_limit_ms.is_none_or(|limit| p.p99_ms.is_some_and(|p99| p99 <= limit)))
-        .cloned()
-        .collect();
-    let mut steps = merged(&kept);
-    let means: Vec<f64> = steps.iter().map(Step::mean).collect();
-    let best = largest(&means, 0, means.len())?;
-    let best = steps.swap_remove(best);
-    Some((best.clients, best.tps))
+/// The client count with the most throughput among those whose mean response time keeps a limit; with a limit, client counts
+/// of unknown response time are left out. `None` where nothing is left.
+pub fn best_clients(points: &[LoadPoint], p99_limit_ms: Option<f64>) -> Option<BestClients> {
+    let choice = |points: &[LoadPoint]| {
+        let mut steps = merged(points);
+        steps.retain(|step| p99_limit_ms.is_none_or(|limit| step.p99_ms.is_some_and(|p99| p99 <= limit)));
+        let means: Vec<f64> = steps.iter().map(Step::mean).collect();
+        Some(steps[largest(&means, 0, means.len())?].clients)
+    };
+    let clients = choice(points)?;
+    let mut blocks: Vec<u32> = points.iter().map(|p| p.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let by_others = blocks.len() > 1;
+    let gave = |block: u32| {
+        let (own, others): (Vec<LoadPoint>, Vec<LoadPoint>) = points.iter().partition(|p| p.block == block);
+        let chosen = if by_others { choice(&others)? } else { clients };
+        let step = merged(&own).into_iter().find(|step| step.clients == chosen)?;
+        Some((block, step.mean()))
+    };
+    Some(BestClients {
+        clients,
+        tps: blocks.into_iter().filter_map(gave).collect(),
+        by_others,
+    })
 }
 
 /// All that was measured with one client count.
@@ -165,7 +192,7 @@ fn merged(points: &[LoadPoint]) -> Vec<Step> {
             .filter_map(|p| p.p99_ms)
             .filter(|ms| ms.is_finite() && *ms > 0.0)
             .collect();
-        let tps = group.iter().flat_map(|p| p.tps.iter().copied());
+        let tps = group.iter().map(|p| p.tps);
         Step {
             clients: group[0].clients,
             tps: tps.filter(|v| v.is_finite() && *v > 0.0).collect(),
@@ -228,8 +255,9 @@ mod tests {
     fn points(all: &[(u32, f64, f64)]) -> Vec<LoadPoint> {
         all.iter()
             .map(|&(clients, tps, p99_ms)| LoadPoint {
+                block: 1,
                 clients,
-                tps: vec![tps],
+                tps,
                 p99_ms: (p99_ms > 0.0).then_some(p99_ms),
             })
             .collect()
@@ -371,16 +399,39 @@ mod tests {
             (64, 200.0, 0.0),
         ]);
         let check = |limit, expected| {
-            assert_eq!(
-                best_within(&all, limit).map(|(clients, _)| clients),
-                expected,
-                "{limit:?}"
-            );
+            let found = best_clients(&all, limit).map(|best| best.clients);
+            assert_eq!(found, expected, "{limit:?}");
         };
         check(None, Some(64));
         check(Some(50.0), Some(32));
         check(Some(5.0), Some(16));
         check(Some(0.5), None);
+    }
+
+    #[test]
+    fn blocks_choose_for_one_another() {
+        let of = |block, clients, tps| LoadPoint {
+            block,
+            clients,
+            tps,
+            p99_ms: None,
+        };
+        // Each block is best with the count that the other one would not choose.
+        let two = [
+            of(1, 8, 100.0),
+            of(1, 16, 110.0),
+            of(2, 8, 130.0),
+            of(2, 16, 95.0),
+        ];
+        let found = best_clients(&two, None).unwrap();
+        assert_eq!((found.clients, found.by_others), (8, true));
+        assert_eq!(found.tps, [(1, 100.0), (2, 95.0)]);
+        // A block without the others' choice has nothing to say; a single block has its own.
+        let found = best_clients(&two[..3], None).unwrap();
+        assert_eq!(found.tps, [(1, 100.0)]);
+        let found = best_clients(&two[..2], None).unwrap();
+        assert_eq!((found.clients, found.by_others), (16, false));
+        assert_eq!(found.tps, [(1, 110.0)]);
     }
 
     proptest! {

@@ -10,6 +10,7 @@ mod design;
 mod digits;
 mod fraction;
 mod happy;
+mod heights;
 mod interaction;
 mod matrix;
 mod moderated;
@@ -28,7 +29,8 @@ mod verdict;
 
 pub use blocks::{BlockFit, Contrast, Observation};
 pub use capacity::{
-    Capacity, CapacityError, CapacityModel, CpuLevel, Need, Price, Resources, cost_per_million,
+    Capacity, CapacityError, CapacityModel, CpuLevel, EXTRAPOLATES_MAX, Need, Peak, Price, Resources,
+    cost_per_million,
 };
 pub use changepoint::{Stationarity, WarmUp, effective_sample_size, stationarity, warm_up_end};
 pub use compare::{Basis, Compared, WithinTrial, compare_samples, compare_within, within_trial_interval};
@@ -36,11 +38,11 @@ pub use design::{
     Design, DesignError, Fraction, fractional_factorial, full_factorial, one_at_a_time, plackett_burman,
 };
 pub use digits::three_digits;
-pub use happy::{Edge, HappyZone, LoadPoint, NoKnee, best_within, happy_zone};
+pub use happy::{BestClients, Edge, HappyZone, LoadPoint, NoKnee, best_clients, happy_zone};
 pub use interaction::{FactorialEffect, Level, factorial_effects, screening_effects};
 pub use pairs::Comparison;
 pub use power::{FixedDesign, looks_for};
-pub use ranks::{RankInterval, percentile_interval};
+pub use ranks::{RankInterval, independent_share, knows_percentile, percentile_interval};
 pub use sequential::{Looked, MOST_BLOCKS, Sequential, StoppingRule, Trials};
 pub use spread::{Estimate, OpenEstimate};
 pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};

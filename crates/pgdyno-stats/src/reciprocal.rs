@@ -69,7 +69,7 @@ impl Plane {
     }
 }
 
-/// The coefficients at a minimum and the weighted sum of squared residuals there.
+/// The coefficients at a minimum and the sum of squared residuals there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Minimum {
     pub coefficients: Coefficients,
@@ -174,7 +174,7 @@ fn residual_sum(samples: &[Sample], at: &Coefficients) -> f64 {
     }
     samples
         .iter()
-        .map(|s| s.weight * (s.log_value - value(at, s.level).ln()).powi(2))
+        .map(|s| (s.log_value - value(at, s.level).ln()).powi(2))
         .sum()
 }
 
@@ -192,9 +192,9 @@ fn equations(samples: &[Sample], plane: &Plane, at: &Coefficients) -> (Vec<Vec<f
             .map(|column| dot(column, &terms) / reciprocal)
             .collect();
         for i in 0..k {
-            gradient[i] += sample.weight * slopes[i] * residual;
+            gradient[i] += slopes[i] * residual;
             for j in 0..k {
-                normal[i][j] += sample.weight * slopes[i] * slopes[j];
+                normal[i][j] += slopes[i] * slopes[j];
             }
         }
     }
@@ -249,7 +249,7 @@ mod tests {
             .map(|&level| Sample {
                 level,
                 log_value: value(coefficients, level).ln(),
-                weight: 1.0,
+                block: 1,
             })
             .collect()
     }

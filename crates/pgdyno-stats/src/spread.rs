@@ -31,14 +31,14 @@ pub(crate) struct Sample {
     pub level: f64,
     /// Natural logarithm of the measured value.
     pub log_value: f64,
-    /// Weight: the variance of `log_value` is the common one divided by it.
-    pub weight: f64,
+    /// Block that it is of: trials that followed one another.
+    pub block: u32,
 }
 
 /// A variance with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
-    /// Variance of a value of weight 1, on the log scale.
+    /// Variance of a value, on the log scale.
     pub variance: f64,
     /// Degrees of freedom of the variance; at least 1.
     pub degrees_of_freedom: f64,
@@ -47,28 +47,30 @@ pub(crate) struct Spread {
 /// From this confidence on, values that agree better with one another than with the curve are not taken for chance.
 const MISFIT_CONFIDENCE: f64 = 0.95;
 
-/// The spread around a curve with `parameters` parameters whose weighted sum of squared residuals is `residual_sum`.
+/// The spread around a curve with `parameters` parameters whose sum of squared residuals is `residual_sum`, of samples without
+/// the terms of their blocks, of which one less than there are blocks were estimated, too.
 ///
-/// Usually residual sum / (samples - parameters). Where replicates agree so much better with one another than with
+/// Usually residual sum / (samples - parameters - terms). Where replicates agree so much better with one another than with
 /// the curve that it is no chance (the F test of lack of fit: Draper & Smith, *Applied Regression Analysis*, chapter 2),
 /// the curve is not quite right, more replicates would not make it better known, and the misfit of the levels alone is
 /// the spread. `None` without a degree of freedom.
 pub(crate) fn spread(samples: &[Sample], residual_sum: f64, parameters: usize) -> Option<Spread> {
+    let terms = blocks(samples).len().saturating_sub(1);
     let mut sorted: Vec<&Sample> = samples.iter().collect();
     sorted.sort_by(|a, b| a.level.total_cmp(&b.level));
     let mut pure_sum = 0.0;
     let mut levels = 0_usize;
     for group in sorted.chunk_by(|a, b| a.level.total_cmp(&b.level).is_eq()) {
-        let weight: f64 = group.iter().map(|s| s.weight).sum();
-        let mean = group.iter().map(|s| s.weight * s.log_value).sum::<f64>() / weight;
-        pure_sum += group
-            .iter()
-            .map(|s| s.weight * (s.log_value - mean).powi(2))
-            .sum::<f64>();
+        let mean = group.iter().map(|s| s.log_value).sum::<f64>() / count(group.len());
+        pure_sum += group.iter().map(|s| (s.log_value - mean).powi(2)).sum::<f64>();
         levels += 1;
     }
-    let all = samples.len().checked_sub(parameters).filter(|&df| df > 0)?;
-    let (misfit, pure) = (levels.saturating_sub(parameters), samples.len() - levels);
+    let all = samples
+        .len()
+        .checked_sub(parameters + terms)
+        .filter(|&df| df > 0)?;
+    let misfit = levels.saturating_sub(parameters);
+    let pure = samples.len().saturating_sub(levels + terms);
     if misfit > 0 && pure > 0 {
         let variance = (residual_sum - pure_sum).max(0.0) / count(misfit);
         if is_misfit(variance, pure_sum / count(pure), count(misfit), count(pure)) {
@@ -97,6 +99,14 @@ pub(crate) fn student(confidence: f64, degrees_of_freedom: f64) -> Option<f64> {
     Some(student.inverse_cdf(0.5 + confidence / 2.0))
 }
 
+/// The different blocks of samples, rising.
+pub(crate) fn blocks(samples: &[Sample]) -> Vec<u32> {
+    let mut blocks: Vec<u32> = samples.iter().map(|sample| sample.block).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks
+}
+
 /// A count as a real number.
 #[expect(clippy::cast_precision_loss, reason = "counts of trials, seconds and levels")]
 pub(crate) fn count(n: usize) -> f64 {
@@ -113,7 +123,7 @@ mod tests {
             .map(|&(level, log_value)| Sample {
                 level,
                 log_value,
-                weight: 1.0,
+                block: 1,
             })
             .collect()
     }

@@ -8,6 +8,7 @@
 //! Watts, *Nonlinear Regression Analysis and Its Applications*, Wiley 1988, chapter 6). Unlike a bootstrap they need no
 //! seed, hold with one trial per N, and know the bounds of the parameters.
 
+use crate::heights::{Height, levelled};
 use crate::reciprocal::{Minimum, Plane, minimise, minimise_through, value};
 use crate::search::{best_on, edge, first_at_most};
 use crate::spread::{Estimate, OpenEstimate, Sample, Spread, count, spread, student};
@@ -15,12 +16,12 @@ use crate::spread::{Estimate, OpenEstimate, Sample, Spread, count, spread, stude
 /// One measured throughput.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UslPoint {
+    /// Block of trials that it is of.
+    pub block: u32,
     /// Clients, CPUs: at least 1. Replicates are points with the same `n`.
     pub n: f64,
     /// Throughput in any unit; positive.
     pub value: f64,
-    /// How many trials it stands for (a mean of three has 3); positive. Only the proportions matter.
-    pub weight: f64,
 }
 
 /// Why the law is not fitted.
@@ -41,7 +42,7 @@ pub enum UslError {
     NotPositive {
         /// Place among the points given, from 0.
         index: usize,
-        /// Name of the value within a sentence: "the weight".
+        /// Name of the value within a sentence: "the value".
         what: &'static str,
         /// The value at fault: not finite, 0 or negative.
         value: f64,
@@ -102,17 +103,24 @@ pub struct UslFit {
     samples: Vec<Sample>,
     best: Minimum,
     spread: Spread,
+    /// How well the blocks tell the height; `None` for one block.
+    height: Option<Height>,
     largest_n: f64,
+}
+
+/// How far from the best a curve of an interval may be.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// Standard errors: the quantile of Student's t.
+    t: f64,
+    /// Standard errors, on the log scale, by which all of the curve may be higher or lower beyond that.
+    height: f64,
 }
 
 /// Fits the law. Points may come in any order; see [`UslError`] for what is refused.
 pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
     for (index, point) in points.iter().enumerate() {
-        for (what, value) in [
-            ("N", point.n),
-            ("the value", point.value),
-            ("the weight", point.weight),
-        ] {
+        for (what, value) in [("N", point.n), ("the value", point.value)] {
             if !(value.is_finite() && value > 0.0) {
                 return Err(UslError::NotPositive { index, what, value });
             }
@@ -130,24 +138,26 @@ pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
     if levels.len() < FEWEST_LEVELS {
         return Err(UslError::TooFewLevels { found: levels.len() });
     }
-    // Weights of mean 1, so that the spread is one of a usual point.
-    let weight = points.iter().map(|p| p.weight).sum::<f64>() / count(points.len());
     let samples: Vec<Sample> = points
         .iter()
         .map(|p| Sample {
             level: p.n,
             log_value: p.value.ln(),
-            weight: p.weight / weight,
+            block: p.block,
         })
         .collect();
     let largest_n = levels[levels.len() - 1];
-    let best = from_anywhere(points, &samples, largest_n).ok_or(UslError::DoesNotConverge)?;
-    let spread = spread(&samples, best.sum, 3).ok_or(UslError::DoesNotConverge)?;
+    let law = |samples: &[Sample]| from_anywhere(samples, largest_n);
+    let log_at = |best: &Minimum, n: f64| value(&best.coefficients, n).ln();
+    let found = levelled(&samples, law, log_at).ok_or(UslError::DoesNotConverge)?;
+    let best = found.fit;
+    let spread = spread(&found.samples, best.sum, 3).ok_or(UslError::DoesNotConverge)?;
     if value(&best.coefficients, 1.0).is_finite() {
         Ok(UslFit {
-            samples,
+            samples: found.samples,
             best,
             spread,
+            height: found.height,
             largest_n,
         })
     } else {
@@ -156,9 +166,10 @@ pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
 }
 
 /// The best minimum of three beginnings: nearly linear, saturated, falling.
-fn from_anywhere(points: &[UslPoint], samples: &[Sample], largest_n: f64) -> Option<Minimum> {
-    let steepest = points.iter().map(|p| p.value / p.n).fold(0.0, f64::max);
-    let highest = points.iter().map(|p| p.value).fold(0.0, f64::max);
+fn from_anywhere(samples: &[Sample], largest_n: f64) -> Option<Minimum> {
+    let most = |of: &dyn Fn(&Sample) -> f64| samples.iter().map(of).fold(0.0, f64::max);
+    let steepest = most(&|s| s.log_value.exp() / s.level);
+    let highest = most(&|s| s.log_value.exp());
     let (a, s, c) = (1.0 / steepest, 1.0 / highest, 1.0 / (highest * largest_n));
     [
         [a, 0.01 * s, 0.01 * c],
@@ -207,7 +218,7 @@ impl UslFit {
 
     /// The parameters with intervals. `None` for a confidence outside of 0 to 1.
     pub fn parameters(&self, confidence: f64) -> Option<UslParameters> {
-        let t = self.quantile(confidence)?;
+        let limits = self.limits(confidence)?;
         let [a, s, c] = self.best.coefficients;
         let sigma = |held: f64| {
             let plane = Plane::of(&[[1.0 - held, held, 0.0], [0.0, 0.0, 1.0]]);
@@ -219,16 +230,22 @@ impl UslFit {
         };
         let least = 0.001 / self.largest_n.powi(2);
         Some(UslParameters {
-            lambda: self.interval(1.0, t),
+            lambda: self.interval(1.0, limits),
             sigma: Estimate {
                 value: self.sigma(),
-                low: edge(sigma, self.sigma(), 0.0, 0.01, t).unwrap_or(0.0),
-                high: Some(edge(sigma, self.sigma(), 1.0, 0.01, t).unwrap_or(1.0)),
+                low: edge(sigma, self.sigma(), 0.0, 0.01, limits.t).unwrap_or(0.0),
+                high: Some(edge(sigma, self.sigma(), 1.0, 0.01, limits.t).unwrap_or(1.0)),
             },
             kappa: Estimate {
                 value: self.kappa(),
-                low: edge(kappa, self.kappa(), 0.0, 0.1 * self.kappa() + least, t).unwrap_or(0.0),
-                high: edge(kappa, self.kappa(), f64::INFINITY, 0.1 * self.kappa() + least, t),
+                low: edge(kappa, self.kappa(), 0.0, 0.1 * self.kappa() + least, limits.t).unwrap_or(0.0),
+                high: edge(
+                    kappa,
+                    self.kappa(),
+                    f64::INFINITY,
+                    0.1 * self.kappa() + least,
+                    limits.t,
+                ),
             },
         })
     }
@@ -236,16 +253,16 @@ impl UslFit {
     /// X(n) with the interval of the curve there (not of a single further trial). `None` for n below 1 or a
     /// confidence outside of 0 to 1.
     pub fn interval_at(&self, n: f64, confidence: f64) -> Option<Estimate> {
-        let t = self.quantile(confidence)?;
-        (n.is_finite() && n >= 1.0).then(|| self.interval(n, t))
+        let limits = self.limits(confidence)?;
+        (n.is_finite() && n >= 1.0).then(|| self.interval(n, limits))
     }
 
     /// The peak with intervals. `None` for a confidence outside of 0 to 1.
     pub fn peak(&self, confidence: f64) -> Option<UslPeak> {
-        let t = self.quantile(confidence)?;
+        let limits = self.limits(confidence)?;
         Some(UslPeak {
-            n: self.peak_place(t),
-            value: self.peak_value(t),
+            n: self.peak_place(limits.t),
+            value: self.peak_value(limits),
         })
     }
 
@@ -286,22 +303,28 @@ impl UslFit {
         edge(|y| profile(1.0 / y), 0.0, f64::INFINITY, 0.01, t).map(f64::recip)
     }
 
-    fn peak_value(&self, t: f64) -> OpenEstimate {
+    /// The fitted curve's peak: where it is, and how high. Without a place the height is a limit; without a height there is none.
+    pub(crate) fn summit(&self) -> (Option<f64>, Option<f64>) {
         let [a, s, c] = self.best.coefficients;
-        let top = if c > 0.0 {
-            Some(self.at((a / c).sqrt().max(1.0)))
+        if c > 0.0 {
+            let place = (a / c).sqrt().max(1.0);
+            (Some(place), Some(self.at(place)))
         } else {
-            (s > 0.0).then(|| 1.0 / s)
-        };
+            (None, (s > 0.0).then(|| 1.0 / s))
+        }
+    }
+
+    fn peak_value(&self, limits: Limits) -> OpenEstimate {
+        let [a, s, _] = self.best.coefficients;
         // Proportional to N without end, or with an end?
         let linear = minimise(&self.samples, &Plane::of(&[[1.0, 0.0, 0.0]]), &[a + s]);
-        let bounded = self.distance(linear) > t;
+        let bounded = self.distance(linear) > limits.t;
         let (first, last) = (0.0, (FURTHEST * self.largest_n).ln());
         OpenEstimate {
-            value: top,
-            low: best_on(|u: f64| self.bound(u.exp(), -1.0, t), first, last),
+            value: self.summit().1,
+            low: best_on(|u: f64| self.bound(u.exp(), -1.0, limits), first, last),
             high: if bounded {
-                best_on(|u: f64| self.bound(u.exp(), 1.0, t), first, last)
+                best_on(|u: f64| self.bound(u.exp(), 1.0, limits), first, last)
             } else {
                 None
             },
@@ -311,18 +334,11 @@ impl UslFit {
     /// The least N that gives `target`. Below N = 1 it is proportional to what one gives, which a curve of this kind
     /// cannot fall short of. `None` for a target that is not positive or a confidence outside of 0 to 1.
     pub fn need(&self, target: f64, confidence: f64) -> Option<UslNeed> {
-        let t = self.quantile(confidence)?;
+        let limits = self.limits(confidence)?;
         if !(target.is_finite() && target > 0.0) {
             return None;
         }
-        let off = |u: f64| {
-            self.distance(minimise_through(
-                &self.samples,
-                u.exp(),
-                target,
-                &self.best.coefficients,
-            ))
-        };
+        let off = |u: f64| self.off(u.exp(), target, limits);
         // How far the curve at N is below the target, in standard errors: it falls towards the peak.
         let missing = |u: f64| {
             if self.at(u.exp()) >= target {
@@ -333,17 +349,17 @@ impl UslFit {
         };
         let n = self.first_reaching(target);
         let last = (FURTHEST * self.largest_n).ln();
-        let one = self.interval(1.0, t);
+        let one = self.interval(1.0, limits);
         let low = match n {
             _ if one.high.is_none_or(|one| one >= target) => {
                 one.high.map_or(Some(0.0), |one| Some(target / one))
             }
-            Some(n) => Some(edge(off, n.ln(), 0.0, 0.02, t).map_or(1.0, f64::exp)),
-            None => first_at_most(missing, t, 0.0, last).map(f64::exp),
+            Some(n) => Some(edge(off, n.ln(), 0.0, 0.02, limits.t).map_or(1.0, f64::exp)),
+            None => first_at_most(missing, limits.t, 0.0, last).map(f64::exp),
         };
         let high = match n {
             _ if one.low >= target => Some(target / one.low),
-            Some(n) => first_at_most(missing, -t, n.max(1.0).ln(), last).map(f64::exp),
+            Some(n) => first_at_most(missing, -limits.t, n.max(1.0).ln(), last).map(f64::exp),
             None => None,
         };
         Some(UslNeed { n, low, high })
@@ -363,21 +379,34 @@ impl UslFit {
             .filter(|&n| n >= 1.0)
     }
 
-    fn interval(&self, n: f64, t: f64) -> Estimate {
+    fn interval(&self, n: f64, limits: Limits) -> Estimate {
         Estimate {
             value: self.at(n),
-            low: self.bound(n, -1.0, t).unwrap_or(0.0),
-            high: self.bound(n, 1.0, t),
+            low: self.bound(n, -1.0, limits).unwrap_or(0.0),
+            high: self.bound(n, 1.0, limits),
         }
     }
 
     /// The lower (`side` -1) or upper (1) bound of X(n).
-    fn bound(&self, n: f64, side: f64, t: f64) -> Option<f64> {
-        let near = &self.best.coefficients;
-        let profile = |log: f64| self.distance(minimise_through(&self.samples, n, log.exp(), near));
+    fn bound(&self, n: f64, side: f64, limits: Limits) -> Option<f64> {
+        let profile = |log: f64| self.off(n, log.exp(), limits);
         let limit = side * f64::INFINITY;
-        let first = 0.5 * t * self.spread.variance.sqrt() / count(self.samples.len()).sqrt();
-        edge(profile, self.at(n).ln(), limit, first.max(1e-9), t).map(f64::exp)
+        let first = 0.5 * limits.t * self.spread.variance.sqrt() / count(self.samples.len()).sqrt();
+        edge(profile, self.at(n).ln(), limit, first.max(1e-9), limits.t).map(f64::exp)
+    }
+
+    /// How far the best curve through `value` at `n` is from the best of all, in standard errors: those of its shape within blocks
+    /// and of its height between them, which add up as variances do.
+    fn off(&self, n: f64, value: f64, limits: Limits) -> f64 {
+        let within = minimise_through(&self.samples, n, value, &self.best.coefficients);
+        let within = self.distance(within);
+        let way = (value / self.at(n)).ln().abs();
+        if limits.height <= 0.0 || way <= 0.0 {
+            return within;
+        }
+        // Where no curve of the law goes, a higher or lower one still does.
+        let own = if within.is_finite() { way / within } else { 0.0 };
+        way / own.hypot(limits.height)
     }
 
     /// How far a minimum is from the best, in standard errors; infinite where there is none.
@@ -390,10 +419,25 @@ impl UslFit {
         (more / self.spread.variance.max(ROUNDING)).sqrt()
     }
 
-    fn quantile(&self, confidence: f64) -> Option<f64> {
-        (confidence > 0.0 && confidence < 1.0)
-            .then(|| student(confidence, self.spread.degrees_of_freedom))
-            .flatten()
+    fn limits(&self, confidence: f64) -> Option<Limits> {
+        if !(confidence > 0.0 && confidence < 1.0) {
+            return None;
+        }
+        let t = student(confidence, self.spread.degrees_of_freedom)?;
+        // A part of the height's variance is that within blocks, which the curve's own intervals have already.
+        let own = t.powi(2) * self.spread.variance / count(self.samples.len());
+        let height = self
+            .height
+            .and_then(|height| height.half_width_squared(confidence));
+        Some(Limits {
+            t,
+            height: (height.unwrap_or(0.0) - own).max(0.0).sqrt() / t,
+        })
+    }
+
+    /// The sum of squared residuals, and the variance of one of them.
+    pub(crate) fn misfit(&self) -> (f64, f64) {
+        (self.best.sum, self.spread.variance)
     }
 }
 

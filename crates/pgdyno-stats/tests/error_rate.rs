@@ -3,6 +3,7 @@
 mod simulator;
 
 use pgdyno_stats::{Comparison, FixedDesign, Rules, Sequential, StoppingRule, Verdict, decide, looks_for};
+use simulator::ladders::{ASKED, covered, ladders, winners};
 use simulator::{QUIET, Random, Scene, experiment, rough_scenes, tally, to_first, unequal_scenes};
 
 const RULES: Rules = Rules {
@@ -231,4 +232,35 @@ fn quiet_comparisons_find_effects_beside_noisy_ones() {
     let noisier = Some((1, 3.0));
     let beside = found(Scene { noisier, ..QUIET });
     assert!(beside > 50, "{beside} %");
+}
+
+/// Intervals of the CPUs that a throughput needs hold within the ladder and beyond it, where blocks differ and the law is another.
+#[test]
+fn the_cpus_needed_are_in_their_interval() {
+    /// Four standard errors below 95 % of so many ladders.
+    const LADDERS: u32 = 300;
+    const LEAST: u32 = LADDERS * 90 / 100;
+    for ladder in ladders() {
+        for times in ASKED {
+            let found = covered(&ladder, times, LADDERS);
+            assert!(found.held >= LEAST, "{}, {times}: {found:?}", ladder.name);
+            // A number is given up to twice the largest, and within the ladder it has an upper bound.
+            assert!(
+                times > 1.0 || found.numbers == LADDERS,
+                "{}, {times}: {found:?}",
+                ladder.name
+            );
+            assert!(
+                times > 1.0 || found.bounded >= LADDERS * 9 / 10,
+                "{}, {times}: {found:?}",
+                ladder.name
+            );
+        }
+        let (naive, own) = winners(&ladder, 1000);
+        assert!(
+            naive > 0.01 && own.abs() < 0.005,
+            "{}: {naive} {own}",
+            ladder.name
+        );
+    }
 }

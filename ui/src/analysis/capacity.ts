@@ -1,8 +1,5 @@
-import { isKnown, tick, tps } from "../format/number.ts";
+import { isKnown } from "../format/number.ts";
 import type { CapacityDocument, CapacityQuestion, CapacityRow, Estimate } from "../model.ts";
-
-/** Beyond this many times the largest measured number of CPUs nothing measured speaks for the answer (pgdyno-lab/src/capacity.rs). */
-export const EXTRAPOLATES_MAX = 2;
 
 const SECONDS_PER_HOUR = 3600;
 
@@ -17,31 +14,13 @@ export function rowName({ of }: CapacityRow): string {
   return of.length === 0 ? "all" : of.map(([, level]) => level).join(", ");
 }
 
-export function isFar({ found }: CapacityRow): boolean {
-  return found.kind === "needs" && found.extrapolates > EXTRAPOLATES_MAX;
-}
-
-/** What there is to say beside the figures of a row. */
-export function remark({ found }: CapacityRow): string {
-  switch (found.kind) {
-    case "needs": {
-      const times = `${tick(Math.round(found.extrapolates * 10) / 10)} times the largest measured`;
-      if (found.extrapolates > EXTRAPOLATES_MAX) return `EXTRAPOLATED to ${times}: nothing measured speaks for it`;
-      return found.extrapolates > 1 ? `extrapolated to ${times}` : "within what was measured";
-    }
-    case "unreachable": {
-      const peak = isKnown(found.peak_tps) ? `never reached: the curve's peak is ${tps(found.peak_tps)} TPS` : "never reached: the curve does not grow";
-      return isKnown(found.cpus_low) ? `${peak}; its upper bounds reach it with ${tick(found.cpus_low)} CPUs` : peak;
-    }
-    case "zone":
-      return found.reaches ? "reached with these CPUs" : "not reached with these CPUs";
-    case "no":
-      return found.why;
-  }
+/** The bounds of the CPUs where there is no number of them; null where there is one, or not even that. */
+export function boundsAlone({ found }: CapacityRow): Pick<Estimate, "low" | "high"> | null {
+  return found.kind === "beyond" && isKnown(found.cpus_low) ? { low: found.cpus_low, high: found.cpus_high } : null;
 }
 
 /** "4.34 … 11.2", or "4.34 and up, no upper bound". */
-export function estimateBounds({ low, high }: Estimate, figure: (value: number) => string): string {
+export function estimateBounds({ low, high }: Pick<Estimate, "low" | "high">, figure: (value: number) => string): string {
   return isKnown(high) ? `${figure(low)} … ${figure(high)}` : `${figure(low)} and up, no upper bound`;
 }
 

@@ -57,6 +57,8 @@ export type CapacityRow = {
   measured: Array<Measured>,
   /** Need or zone that follows from them, or why there is none. */
   found: Found,
+  /** What to know of it: how far it is extrapolated, where the curve has its peak. */
+  remark: string,
   /** Trials and levels that were left out, with the reason, a sentence each. */
   notes: Array<string>,
 };
@@ -377,15 +379,21 @@ export type Found = { "kind": "needs",
   cpus: Estimate,
   /** Connections that it needs with those CPUs. */
   connections: Estimate,
-  /** CPUs needed / largest number measured; above 2 nothing measured speaks for it. */
+  /** CPUs needed / largest number measured, at most 2. */
   extrapolates: number,
   /** Cost of a million transactions, in the currency of the price; `null` without a price. */
   cost_per_million: Estimate | null,
-} | { "kind": "unreachable",
-  /** Throughput at the peak of the curve; `null` where it has none. */
-  peak_tps: number | null,
-  /** CPUs at which the upper bounds of the curve would reach it; `null` where these do not. */
+} | { "kind": "beyond",
+  /** CPUs at which the upper bounds of the laws reach it; `null` where these never do. */
   cpus_low: number | null,
+  /** CPUs at which the lower bounds of the laws reach it; `null` where these never do. */
+  cpus_high: number | null,
+  /** Throughput at the peak of the curve, where that is below what is wanted. */
+  peak_tps: number | null,
+  /** CPUs at that peak; `null` without one, or where the curve comes ever nearer to it. */
+  peak_cpus: number | null,
+  /** The peak's CPUs / largest number measured: above 1 nobody has seen it. */
+  peak_extrapolates: number | null,
 } | { "kind": "zone",
   /** Most throughput at any client count, mean over its trials. */
   peak_tps: number,
@@ -519,12 +527,12 @@ export type Measured = {
   cpus: number,
   /** Client count with the most throughput at that number of CPUs. */
   clients: number,
-  /** Mean throughput over its trials, transactions per second. */
+  /** Mean throughput, transactions per second, of the client counts that other blocks chose. */
   tps: number,
   /** Mean 99th percentile of response time over those of its trials that have one, ms. */
   p99_ms: number | null,
-  /** Number of finished trials with these clients. */
-  trials: number,
+  /** Number of blocks that the mean is of. */
+  blocks: number,
 };
 
 /** A note on an experiment. */

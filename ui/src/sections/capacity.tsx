@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { capacityCommand, capacityQuery, costPerMillion, estimateBounds, isFar, measuredP99, modelInWords, remark, rowName, storedAnswer } from "../analysis/capacity.ts";
+import { boundsAlone, capacityCommand, capacityQuery, costPerMillion, estimateBounds, measuredP99, modelInWords, rowName, storedAnswer } from "../analysis/capacity.ts";
 import { bareFigure } from "../analysis/metric.ts";
 import { useSource } from "../data/context.ts";
 import { useLoaded } from "../data/use-loaded.ts";
@@ -36,15 +36,16 @@ function Needs({ document, cost }: { document: CapacityDocument; cost: ((row: Ca
       {document.answer.rows.map((row) => {
         const { found } = row;
         const needs = found.kind === "needs" ? found : null;
+        const beyond = boundsAlone(row);
         return (
           <tr role="row" key={rowName(row)}>
             <th scope="row" role="rowheader">{rowName(row)}</th>
-            <Cell label="CPUs" number><Bounds estimate={needs?.cpus ?? null} figure={tick} /></Cell>
+            <Cell label="CPUs" number>{beyond === null ? <Bounds estimate={needs?.cpus ?? null} figure={tick} /> : <span class="interval">{estimateBounds(beyond, tick)}</span>}</Cell>
             <Cell label="Connections" number><Bounds estimate={needs?.connections ?? null} figure={tick} /></Cell>
             <Cell label="Measured p99, ms" number><P99 row={row} /></Cell>
             {cost === null ? null : <Cell label="Cost per million" number><Bounds estimate={cost(row)} figure={bareFigure} /></Cell>}
             <Cell label="Curve">{modelInWords(row.model)}</Cell>
-            <Cell label="How sure">{isFar(row) ? <span class="interval attention">{remark(row)}</span> : remark(row)}</Cell>
+            <Cell label="How sure">{found.kind === "beyond" ? <span class="interval attention">{row.remark}</span> : row.remark}</Cell>
           </tr>
         );
       })}
@@ -66,7 +67,7 @@ function Zones({ document }: { document: CapacityDocument }) {
               <Cell label="Peak, TPS" number>{tps(zone?.peak_tps)}</Cell>
               <Cell label="Clients there" number>{count(zone?.peak_clients)}</Cell>
               <Cell label="Happy zone, clients">{zone === null ? UNKNOWN : `${count(zone.lowest_clients)} to ${count(zone.highest_clients)}${zone.open ? " or more" : ""}`}</Cell>
-              <Cell label="Answer">{remark(row)}</Cell>
+              <Cell label="Answer">{row.remark}</Cell>
             </tr>
           );
         })}
@@ -80,7 +81,7 @@ function MeasuredTable({ rows }: { rows: readonly CapacityRow[] }) {
   return (
     <details>
       <summary>What the curves go by: the best of each number of CPUs</summary>
-      <DataTable class="result-table" captionHidden caption="The best that each number of CPUs did" headings={["For", "CPUs", "Best clients", "TPS", "p99, ms", "Trials"]}>
+      <DataTable class="result-table" captionHidden caption="The best that each number of CPUs did" headings={["For", "CPUs", "Best clients", "TPS", "p99, ms", "Blocks"]}>
         {rows.flatMap((row) =>
           row.measured.map((measured) => (
             <tr role="row" key={`${rowName(row)} ${String(measured.cpus)}`}>
@@ -89,7 +90,7 @@ function MeasuredTable({ rows }: { rows: readonly CapacityRow[] }) {
               <Cell label="Best clients" number>{count(measured.clients)}</Cell>
               <Cell label="TPS" number>{tps(measured.tps)}</Cell>
               <Cell label="p99, ms" number>{bareMilliseconds(measured.p99_ms)}</Cell>
-              <Cell label="Trials" number>{count(measured.trials)}</Cell>
+              <Cell label="Blocks" number>{count(measured.blocks)}</Cell>
             </tr>
           )),
         )}

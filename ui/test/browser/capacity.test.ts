@@ -13,8 +13,8 @@ describe("what a throughput takes", () => {
     expect(await table.locator("tbody tr").count()).toBe(4);
     const write = table.getByRole("row", { name: /^write, nvme/ });
     expect(await write.innerText()).toMatch(/and up, no upper bound/);
-    expect(await write.locator(".attention").innerText()).toContain("nothing measured speaks for it");
-    expect(await table.innerText()).toContain("never reached: the curve's peak is 21,400 TPS");
+    expect(await write.locator(".attention").innerText()).toContain("bounds alone");
+    expect(await table.innerText()).toContain("its peak is 21,400 TPS with 35.1 CPUs");
     expect(await page.locator("#capacity").innerText()).toContain("pgdyno capacity 12 --tps 60000");
     await page.getByLabel("18,000").check();
     await expect.poll(() => page.locator("#capacity").innerText()).toContain("--tps 18000");

@@ -41,7 +41,7 @@ describe("a ladder up to 10,000 clients with absurd values", () => {
     expect(await misplaced(page, "#curves svg.plot")).toEqual([]);
     for (const summary of await page.locator("#curves summary, #capacity summary").all()) await summary.click();
     expect(await page.locator("#curves tbody tr").last().innerText()).toContain("10,000");
-    expect(await page.locator("#capacity").innerText()).toContain("EXTRAPOLATED");
+    expect(await page.locator("#capacity").innerText()).toContain("extrapolated to 1.9 times");
     expect(await overflow(page)).toBe(0);
     expect(complaints).toEqual([]);
   });

@@ -29,7 +29,7 @@ export function hugeLadder(): Report {
     },
   ];
   const absurd = coresDocument(60_000);
-  absurd.answer.rows = absurd.answer.rows.map((row) => ({ ...row, found: { kind: "needs", cpus: { value: 4.2e9, low: 0, high: null }, connections: { value: 1e12, low: 0, high: 9e15 }, extrapolates: 5e8, cost_per_million: { value: 1e-9, low: 0, high: null } } }));
+  absurd.answer.rows = absurd.answer.rows.map((row) => ({ ...row, found: { kind: "needs", cpus: { value: 4.2e9, low: 0, high: null }, connections: { value: 1e12, low: 0, high: 9e15 }, extrapolates: 1.9, cost_per_million: { value: 1e-9, low: 0, high: null } }, remark: "extrapolated to 1.9 times the largest measured" }));
   report.capacity = [absurd, zoneDocument(1e12)];
   return report;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { capacityCommand, capacityQuery, costPerMillion, estimateBounds, isFar, measuredP99, remark, rowName, storedAnswer, typedNumber } from "../../src/analysis/capacity.ts";
+import { boundsAlone, capacityCommand, capacityQuery, costPerMillion, estimateBounds, measuredP99, rowName, storedAnswer, typedNumber } from "../../src/analysis/capacity.ts";
 import { tick } from "../../src/format/number.ts";
 import type { CapacityQuestion, CapacityRow, Found } from "../../src/model.ts";
 import { cores, coresDocument } from "../sample/capacity.ts";
@@ -7,7 +7,7 @@ import { cores, coresDocument } from "../sample/capacity.ts";
 const PLAIN: CapacityQuestion = { tps: 60_000, p99_ms: null, price: null };
 
 function row(found: Found): CapacityRow {
-  return { of: [["type", "write"], ["storage", "disk"]], model: "usl", measured: [], found, notes: [] };
+  return { of: [["type", "write"], ["storage", "disk"]], model: "usl", measured: [], found, remark: "", notes: [] };
 }
 
 function needs(value: number, high: number | null, extrapolates: number): CapacityRow {
@@ -15,28 +15,22 @@ function needs(value: number, high: number | null, extrapolates: number): Capaci
 }
 
 describe("what a throughput takes", () => {
-  test.each([
-    [needs(4, 5, 0.5), "within what was measured", false],
-    [needs(12, 14, 1.5), "extrapolated to 1.5 times", false],
-    [needs(64, null, 8.04), "EXTRAPOLATED to 8 times the largest measured: nothing measured speaks for it", true],
-    [row({ kind: "unreachable", peak_tps: 21_400, cpus_low: 61.2 }), "peak is 21,400 TPS; its upper bounds reach it with 61.2 CPUs", false],
-    [row({ kind: "unreachable", peak_tps: null, cpus_low: null }), "the curve does not grow", false],
-    [row({ kind: "no", why: "a curve needs two numbers of CPUs" }), "needs two", false],
-    [row({ kind: "zone", peak_tps: 1, peak_clients: 1, lowest_clients: 1, highest_clients: 2, open: true, reaches: false }), "not reached", false],
-  ])("is told with what speaks for it, %#", (given, expected, far) => {
-    expect(remark(given)).toContain(expected);
-    expect(isFar(given)).toBe(far);
+  test("beyond what was measured there are bounds alone", () => {
+    const beyond = { kind: "beyond", cpus_low: 61.2, cpus_high: null, peak_tps: null, peak_cpus: null, peak_extrapolates: null } as const;
+    expect(boundsAlone(row(beyond))).toEqual({ low: 61.2, high: null });
+    expect(boundsAlone(row({ ...beyond, cpus_low: null }))).toBeNull();
+    expect(boundsAlone(needs(4, 5, 0.5))).toBeNull();
   });
 
   test("no bound is said to be none, and no other factor to be all", () => {
-    expect(estimateBounds({ value: 2, low: 1, high: 3 }, tick)).toBe("1 … 3");
-    expect(estimateBounds({ value: 2, low: 1, high: null }, tick)).toBe("1 and up, no upper bound");
+    expect(estimateBounds({ low: 1, high: 3 }, tick)).toBe("1 … 3");
+    expect(estimateBounds({ low: 1, high: null }, tick)).toBe("1 and up, no upper bound");
     expect(rowName(needs(1, 2, 1))).toBe("write, disk");
     expect(rowName({ ...needs(1, 2, 1), of: [] })).toBe("all");
   });
 
   test("the p99 is that of the numbers of clients that did best", () => {
-    const measured = [4.1, null, 7.3].map((p99_ms, place) => ({ cpus: place + 1, clients: 4, tps: 100, p99_ms, trials: 2 }));
+    const measured = [4.1, null, 7.3].map((p99_ms, place) => ({ cpus: place + 1, clients: 4, tps: 100, p99_ms, blocks: 2 }));
     expect(measuredP99({ ...needs(1, 2, 1), measured })).toEqual([4.1, 7.3]);
     expect(measuredP99(needs(1, 2, 1))).toBeNull();
   });

@@ -105,8 +105,9 @@ pub(super) fn groups<'t>(
                 continue;
             };
             group.by_cpus.entry(cpus).or_default().push(LoadPoint {
+                block: trial.block,
                 clients,
-                tps: vec![tps],
+                tps,
                 p99_ms: trial.percentiles.and_then(|p| p.p99_ms),
             });
         }

@@ -100,7 +100,7 @@ fn factors_are_known_by_what_their_levels_set() {
 #[test]
 fn cpus_and_connections_follow_the_curve() {
     let stored = ladder(&["1", "2", "4", "8"], |n| 5000.0 * n / (1.0 + 0.02 * (n - 1.0)));
-    let answer = answer(&stored, &catalogue(), &question(60_000.0)).unwrap();
+    let answer = answer(&stored, &catalogue(), &question(50_000.0)).unwrap();
     assert_eq!(answer.cpu_factors, ["cores"]);
     let [row] = &answer.rows[..] else {
         panic!("{answer:?}")
@@ -124,14 +124,41 @@ fn cpus_and_connections_follow_the_curve() {
     else {
         panic!("{row:?}")
     };
-    assert!((12.0..20.0).contains(&cpus.value), "{cpus:?}");
+    assert!((11.0..15.0).contains(&cpus.value), "{cpus:?}");
     assert!(
-        cpus.low <= cpus.value && (24.0..40.0).contains(&connections.value),
+        cpus.low <= cpus.value && (20.0..34.0).contains(&connections.value),
         "{connections:?}"
     );
     assert!((*extrapolates - cpus.value / 8.0).abs() < 1e-9);
-    let expected = 0.04 * cpus.value / (60_000.0 * 3600.0) * 1e6;
+    let expected = 0.04 * cpus.value / (50_000.0 * 3600.0) * 1e6;
     assert!((cost_per_million.unwrap().value - expected).abs() < 1e-12);
+}
+
+#[test]
+fn beyond_twice_the_ladder_there_are_bounds_alone_and_one_block_is_noted() {
+    let mut stored = ladder(&["1", "2", "4", "8"], |n| 5000.0 * n.powf(0.9));
+    let found = |stored: &StoredExperiment, tps: f64| {
+        let mut answer = answer(stored, &catalogue(), &question(tps)).unwrap();
+        answer.rows.remove(0)
+    };
+    let row = found(&stored, 5000.0 * 50.0_f64.powf(0.9));
+    let Found::Beyond {
+        cpus_low: Some(low), ..
+    } = row.found
+    else {
+        panic!("{row:?}")
+    };
+    assert!((8.0..60.0).contains(&low) && row.notes.is_empty(), "{row:?}");
+    stored.trials.retain(|(_, trial)| trial.block == 1);
+    let row = found(&stored, 30_000.0);
+    assert!(
+        matches!(row.found, Found::Needs { .. }) && row.measured[0].blocks == 1,
+        "{row:?}"
+    );
+    assert!(
+        row.notes.iter().any(|note| note.contains("a single block")),
+        "{row:?}"
+    );
 }
 
 #[test]
@@ -140,13 +167,25 @@ fn a_curve_that_turns_down_tells_its_peak() {
         5000.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.05 * n * (n - 1.0))
     });
     let answer = answer(&stored, &catalogue(), &question(60_000.0)).unwrap();
-    let Found::Unreachable {
-        peak_tps: Some(peak), ..
+    let Found::Beyond {
+        peak_tps: Some(peak),
+        peak_extrapolates: Some(extrapolates),
+        ..
     } = answer.rows[0].found
     else {
         panic!("{:?}", answer.rows)
     };
-    assert!((9_000.0..20_000.0).contains(&peak), "{peak}");
+    assert!(
+        (9_000.0..20_000.0).contains(&peak) && extrapolates < 1.0,
+        "{peak}"
+    );
+    assert!(
+        answer.rows[0]
+            .remark
+            .starts_with("never reached: the curve's peak is"),
+        "{:?}",
+        answer.rows[0].remark
+    );
 }
 
 #[test]

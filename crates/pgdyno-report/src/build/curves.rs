@@ -3,7 +3,7 @@
 use super::analysis::{Analysis, interval_of};
 use super::levels::{groups, level_of};
 use crate::model::{Bounded, Curve, CurvePoint, Interval, UslCurve, Zone};
-use pgdyno_record::{ExperimentRecord, FactorRecord};
+use pgdyno_record::{ExperimentRecord, FactorRecord, TrialRecord};
 use pgdyno_stats::{
     Estimate, HappyZone, LoadPoint, NoKnee, OpenEstimate, UslFit, UslPoint, fit_usl, happy_zone,
     mean_interval,
@@ -53,11 +53,27 @@ fn number(level: &str) -> Option<f64> {
 }
 
 /// A measured level.
-struct Step {
+struct Step<'a> {
     x: f64,
-    treatment: String,
-    tps: Vec<f64>,
-    p99_ms: Option<f64>,
+    treatment: &'a str,
+    /// Trials that count and have a throughput, with it.
+    trials: Vec<(&'a TrialRecord, f64)>,
+}
+
+impl Step<'_> {
+    fn tps(&self) -> Vec<f64> {
+        self.trials.iter().map(|&(_, tps)| tps).collect()
+    }
+
+    /// Mean of the trials that have one.
+    fn p99_ms(&self) -> Option<f64> {
+        let known: Vec<f64> = self
+            .trials
+            .iter()
+            .filter_map(|(trial, _)| trial.figure("p99_ms"))
+            .collect();
+        mean_interval(&known, 0.5).map(|interval| interval.mean)
+    }
 }
 
 fn curves_of(analysis: &Analysis<'_>, factor: &FactorRecord, axis: Axis) -> Vec<Curve> {
@@ -70,7 +86,7 @@ fn curves_of(analysis: &Analysis<'_>, factor: &FactorRecord, axis: Axis) -> Vec<
     let found = groups(record, &others)
         .into_iter()
         .filter_map(|(title, members)| {
-            let mut steps: Vec<Step> = members
+            let mut steps: Vec<Step<'_>> = members
                 .iter()
                 .filter_map(|&i| step(analysis, i, factor))
                 .collect();
@@ -80,19 +96,26 @@ fn curves_of(analysis: &Analysis<'_>, factor: &FactorRecord, axis: Axis) -> Vec<
     found.collect()
 }
 
-fn step(analysis: &Analysis<'_>, treatment: usize, factor: &FactorRecord) -> Option<Step> {
+fn step<'a>(analysis: &Analysis<'a>, treatment: usize, factor: &FactorRecord) -> Option<Step<'a>> {
     let record = &analysis.record().treatments[treatment];
-    let tps = analysis.values(treatment, "tps");
-    let p99 = analysis.values(treatment, "p99_ms");
+    let counted = analysis.counted(&record.name).into_iter();
+    let trials: Vec<(&TrialRecord, f64)> = counted
+        .filter_map(|trial| Some((trial, trial.figure("tps")?)))
+        .collect();
     Some(Step {
         x: level_of(record, &factor.name).and_then(number)?,
-        treatment: record.name.clone(),
-        p99_ms: mean_interval(&p99, 0.5).map(|i| i.mean),
-        tps: Some(tps).filter(|tps| !tps.is_empty())?,
+        treatment: &record.name,
+        trials: Some(trials).filter(|trials| !trials.is_empty())?,
     })
 }
 
-fn curve(title: Option<String>, factor: &FactorRecord, axis: Axis, steps: &[Step], confidence: f64) -> Curve {
+fn curve(
+    title: Option<String>,
+    factor: &FactorRecord,
+    axis: Axis,
+    steps: &[Step<'_>],
+    confidence: f64,
+) -> Curve {
     let usl = match axis {
         Axis::Other => Err("the scalability law is one of clients or CPUs".to_owned()),
         _ => law(steps, confidence),
@@ -104,10 +127,10 @@ fn curve(title: Option<String>, factor: &FactorRecord, axis: Axis, steps: &[Step
     let points = steps.iter().filter_map(|step| {
         Some(CurvePoint {
             x: step.x,
-            treatment: step.treatment.clone(),
-            tps: interval_of(&step.tps, confidence)?,
-            p99_ms: step.p99_ms,
-            n: step.tps.len(),
+            treatment: step.treatment.to_owned(),
+            tps: interval_of(&step.tps(), confidence)?,
+            p99_ms: step.p99_ms(),
+            n: step.trials.len(),
         })
     });
     Curve {
@@ -126,14 +149,14 @@ fn curve(title: Option<String>, factor: &FactorRecord, axis: Axis, steps: &[Step
     }
 }
 
-fn law(steps: &[Step], confidence: f64) -> Result<UslCurve, String> {
+fn law(steps: &[Step<'_>], confidence: f64) -> Result<UslCurve, String> {
     let points: Vec<UslPoint> = steps
         .iter()
         .flat_map(|step| {
-            step.tps.iter().map(|&value| UslPoint {
+            step.trials.iter().map(|&(trial, value)| UslPoint {
+                block: trial.block,
                 n: step.x,
                 value,
-                weight: 1.0,
             })
         })
         .collect();
@@ -161,13 +184,16 @@ fn law(steps: &[Step], confidence: f64) -> Result<UslCurve, String> {
     })
 }
 
-fn zone(steps: &[Step], confidence: f64) -> Option<Zone> {
+fn zone(steps: &[Step<'_>], confidence: f64) -> Option<Zone> {
     let points: Vec<LoadPoint> = steps
         .iter()
-        .map(|step| LoadPoint {
-            clients: clients(step.x),
-            tps: step.tps.clone(),
-            p99_ms: step.p99_ms,
+        .flat_map(|step| {
+            step.trials.iter().map(|&(trial, tps)| LoadPoint {
+                block: trial.block,
+                clients: clients(step.x),
+                tps,
+                p99_ms: trial.figure("p99_ms"),
+            })
         })
         .collect();
     let found: HappyZone = happy_zone(&points, confidence)?;

@@ -6,7 +6,7 @@ fn levels_of(all: &[(f64, f64, f64)]) -> Vec<CpuLevel> {
         .map(|&(cpus, clients, tps)| CpuLevel {
             cpus,
             clients,
-            tps: vec![tps],
+            tps: vec![(1, tps)],
         })
         .collect()
 }
@@ -65,7 +65,7 @@ fn replicates_bound_the_answer() {
     .map(|(cpus, clients, tps)| CpuLevel {
         cpus,
         clients,
-        tps: vec![0.97 * tps, tps, 1.03 * tps],
+        tps: vec![(1, 0.97 * tps), (1, tps), (1, 1.03 * tps)],
     })
     .collect();
     let Need::Reachable(found) = Capacity::fit(&levels).unwrap().need(60e3, 0.95).unwrap() else {
@@ -86,7 +86,7 @@ fn what_was_measured_goes_before_the_curve() {
             .map(|&(cpus, tps)| CpuLevel {
                 cpus,
                 clients: 3.0 * cpus,
-                tps: vec![0.99 * tps, tps, 1.01 * tps],
+                tps: vec![(1, 0.99 * tps), (1, tps), (1, 1.01 * tps)],
             })
             .collect();
         Capacity::fit(&levels).unwrap()
@@ -131,10 +131,10 @@ fn the_model_is_what_the_levels_can_carry() {
         (2.0, 8.0, 1950.0),
         (4.0, 16.0, 3700.0),
     ];
-    let check = |levels: usize, expected: CapacityModel| {
-        let (model, found) = resources(&all[..levels], 3900.0);
+    let check = |levels: usize, tps: f64, needed: f64, expected: CapacityModel| {
+        let (model, found) = resources(&all[..levels], tps);
         assert_eq!(model, expected);
-        assert!(holds(&found.cpus, 4.2), "{found:?}");
+        assert!(holds(&found.cpus, needed), "{found:?}");
         assert!(
             found.cpus.low > 0.0 && found.cpus.low < found.cpus.value,
             "{found:?}"
@@ -142,17 +142,23 @@ fn the_model_is_what_the_levels_can_carry() {
         assert!((found.extrapolates - found.cpus.value / all[levels - 1].0).abs() < 1e-12);
         assert!((found.connections.value / found.cpus.value - 4.0).abs() < 1e-6);
         let capacity = Capacity::fit(&levels_of(&all[..levels])).unwrap();
-        let there = capacity.tps_at(found.cpus.value, 0.95).unwrap();
-        assert!((there.value / 3900.0 - 1.0).abs() < 1e-6, "{there:?}");
-        assert!(holds(&there, 3900.0));
+        let there = capacity.main.interval_at(found.cpus.value, 0.95).unwrap();
+        assert!((there.value / tps - 1.0).abs() < 1e-6, "{there:?}");
+        assert!(holds(&there, tps));
     };
-    check(2, CapacityModel::TwoLevels);
-    check(3, CapacityModel::PowerLaw);
-    check(4, CapacityModel::Usl);
+    check(2, 1480.0, 1.5, CapacityModel::TwoLevels);
+    check(3, 2880.0, 3.0, CapacityModel::PowerLaw);
+    check(4, 3900.0, 4.2, CapacityModel::Usl);
     // Two levels hold both what the power law and what proportional growth would say, and far more.
-    let (_, two) = resources(&[(2.0, 5.0, 10e3), (4.0, 10.0, 18e3)], 60e3);
-    assert!(holds(&two.cpus, 16.5) && holds(&two.cpus, 12.6), "{two:?}");
-    assert!(two.cpus.low < 10.0 && two.cpus.high.unwrap() > 20.0, "{two:?}");
+    let two = Capacity::fit(&levels_of(&[(2.0, 5.0, 10e3), (4.0, 10.0, 18e3)])).unwrap();
+    match two.need(60e3, 0.95).unwrap() {
+        Need::Beyond {
+            cpus_low: Some(low),
+            cpus_high: Some(high),
+            peak: None,
+        } => assert!(low < 10.0 && high > 20.0, "{two:?}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -184,7 +190,7 @@ fn a_flat_curve_has_no_wild_answers() {
         assert!((found.cpus.value / 0.005 - 1.0).abs() < 0.01, "{found:?}");
         assert!(matches!(
             capacity.need(20_000.0, 0.95).unwrap(),
-            Need::Unreachable { .. }
+            Need::Beyond { peak: None, .. }
         ));
     }
 }
@@ -199,9 +205,14 @@ fn a_peak_below_what_is_wanted_is_told() {
     let capacity = Capacity::fit(&levels_of(&all)).unwrap();
     let top = law(90.0_f64.sqrt());
     match capacity.need(2.0 * top, 0.95).unwrap() {
-        Need::Unreachable { peak_tps, cpus_low } => {
-            assert!((peak_tps.unwrap() / top - 1.0).abs() < 1e-3);
-            assert_eq!(cpus_low, None);
+        Need::Beyond {
+            cpus_low,
+            cpus_high,
+            peak: Some(peak),
+        } => {
+            assert!((peak.tps / top - 1.0).abs() < 1e-3);
+            assert!((peak.cpus.unwrap() / 90.0_f64.sqrt() - 1.0).abs() < 1e-2);
+            assert_eq!((cpus_low, cpus_high), (None, None));
         }
         other => panic!("{other:?}"),
     }
@@ -213,7 +224,7 @@ fn a_peak_below_what_is_wanted_is_told() {
     .unwrap();
     assert!(matches!(
         falling.need(200.0, 0.95).unwrap(),
-        Need::Unreachable { peak_tps: None, .. }
+        Need::Beyond { peak: None, .. }
     ));
 }
 
@@ -238,7 +249,6 @@ fn what_is_refused_says_why() {
     check(&empty, "level 1 (from 0) has no throughput");
     let capacity = Capacity::fit(&levels_of(&[(1.0, 4.0, 100.0), (2.0, 4.0, 190.0)])).unwrap();
     assert!(capacity.need(0.0, 0.95).is_none() && capacity.need(1.0, 1.0).is_none());
-    assert!(capacity.tps_at(0.0, 0.95).is_none() && capacity.law().is_none());
 }
 
 #[test]
@@ -256,6 +266,76 @@ fn a_price_per_million() {
     check(Price::PerHostHour(0.9), Some(0.005));
     check(Price::PerHostHour(0.0), None);
     check(Price::PerCpuHour(f64::NAN), None);
+}
+
+/// Two laws that four numbers of CPUs cannot tell apart: both set the bounds beyond, and none gives a number beyond twice as many.
+#[test]
+fn beyond_the_ladder_both_laws_set_the_bounds() {
+    let wobble = [1.01, 0.98, 1.02, 0.99, 0.97, 1.03, 1.0, 1.01];
+    let levels: Vec<CpuLevel> = [1.0_f64, 2.0, 4.0, 8.0]
+        .into_iter()
+        .zip(wobble.chunks(2))
+        .map(|(cpus, wobble)| CpuLevel {
+            cpus,
+            clients: 4.0 * cpus,
+            tps: (1..)
+                .zip(wobble.iter().map(|w| 1000.0 * cpus.powf(0.9) * w))
+                .collect(),
+        })
+        .collect();
+    let capacity = Capacity::fit(&levels).unwrap();
+    let at = |cpus: f64| capacity.need(1000.0 * cpus.powf(0.9), 0.95).unwrap();
+    let Need::Reachable(near) = at(12.0) else {
+        panic!("{:?}", at(12.0));
+    };
+    let beside = capacity
+        .beside
+        .as_ref()
+        .expect("a power law")
+        .inverse(1000.0 * 12.0_f64.powf(0.9), 0.95);
+    assert!(
+        holds(&near.cpus, 12.0) && near.cpus.low <= beside.unwrap().low.max(8.0),
+        "{near:?}"
+    );
+    match at(40.0) {
+        Need::Beyond {
+            cpus_low, cpus_high, ..
+        } => {
+            assert!((16.0..40.0).contains(&cpus_low.unwrap()) && cpus_high.is_none_or(|high| high > 40.0));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The same shape in blocks of different heights: the spread is that of the heights, not that within blocks.
+#[test]
+fn blocks_that_differ_widen_the_answer() {
+    let width = |heights: [f64; 3]| {
+        let levels: Vec<CpuLevel> = [1.0_f64, 2.0, 4.0, 8.0]
+            .into_iter()
+            .enumerate()
+            .map(|(i, cpus)| CpuLevel {
+                cpus,
+                clients: 4.0 * cpus,
+                tps: (1..)
+                    .zip(heights)
+                    .map(|(block, height)| {
+                        let wobble = 1.0 + 0.002 * f64::from((block + u32::try_from(i).unwrap()) % 3);
+                        (
+                            block,
+                            1000.0 * cpus / (1.0 + 0.05 * (cpus - 1.0)) * height * wobble,
+                        )
+                    })
+                    .collect(),
+            })
+            .collect();
+        match Capacity::fit(&levels).unwrap().need(4000.0, 0.95).unwrap() {
+            Need::Reachable(found) => found.cpus.high.unwrap() / found.cpus.low,
+            other => panic!("{other:?}"),
+        }
+    };
+    let (alike, apart) = (width([1.0; 3]), width([0.95, 1.0, 1.05]));
+    assert!(alike < 1.02 && (1.1..1.6).contains(&apart), "{alike} {apart}");
 }
 
 proptest! {
@@ -279,8 +359,9 @@ proptest! {
                     prop_assert!(holds(&found.connections, found.connections.value), "{found:?}");
                     prop_assert!(found.cpus.low >= 0.0 && found.extrapolates > 0.0);
                 }
-                Need::Unreachable { peak_tps, .. } => {
-                    prop_assert!(peak_tps.is_none_or(|peak| peak <= wanted * (1.0 + 1e-6)), "{peak_tps:?}");
+                Need::Beyond { cpus_low, cpus_high, peak } => {
+                    prop_assert!(peak.is_none_or(|peak| peak.tps <= wanted), "{peak:?}");
+                    prop_assert!(cpus_low.zip(cpus_high).is_none_or(|(low, high)| 0.0 < low && low <= high));
                 }
             }
         }

@@ -10,11 +10,7 @@ fn law(lambda: f64, sigma: f64, kappa: f64, n: f64) -> f64 {
 }
 
 fn point(n: f64, value: f64) -> UslPoint {
-    UslPoint {
-        n,
-        value,
-        weight: 1.0,
-    }
+    UslPoint { block: 1, n, value }
 }
 
 /// Sum of twelve uniforms: normal enough.
@@ -171,25 +167,6 @@ fn what_is_refused_says_why() {
     assert!(fit.interval_at(0.5, 0.95).is_none() && fit.need(-1.0, 0.95).is_none());
 }
 
-#[test]
-fn weights_are_trials() {
-    let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
-    let apart = noisy(&mut random, (1000.0, 0.05, 0.0005), &LADDER, 1, 0.05);
-    let mut doubled = apart.clone();
-    doubled.extend(&apart[..4]);
-    let weighted: Vec<UslPoint> = apart
-        .iter()
-        .enumerate()
-        .map(|(i, p)| UslPoint {
-            weight: if i < 4 { 2.0 } else { 1.0 },
-            ..*p
-        })
-        .collect();
-    let (a, b) = (fit_usl(&doubled).unwrap(), fit_usl(&weighted).unwrap());
-    assert!((a.lambda() / b.lambda() - 1.0).abs() < 1e-6);
-    assert!((a.sigma() - b.sigma()).abs() < 1e-6);
-}
-
 /// What a nominal interval of 95 % holds: 90 to 99 % of the time the truth (and seldom less often, for bounded
 /// parameters more often). Two ladders, one trial per client count and three.
 #[test]
@@ -203,7 +180,7 @@ fn intervals_cover_the_truth() {
             let fit = fit_usl(&noisy(&mut random, truth, levels, replicates, noise)).unwrap();
             let found = fit.parameters(0.95).unwrap();
             let at = fit.interval_at(far, 0.95).unwrap();
-            let n = fit.peak_place(fit.quantile(0.95).unwrap());
+            let n = fit.peak_place(fit.limits(0.95).unwrap().t);
             let holds = |low: f64, value: f64, high: Option<f64>| {
                 u32::from(low <= value && high.is_none_or(|high| value <= high))
             };

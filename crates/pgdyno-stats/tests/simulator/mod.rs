@@ -1,6 +1,8 @@
 //! Simulated experiments: what a host does to trials, and how often a rule is then wrong or right.
 #![allow(dead_code, reason = "tests and the example each use a part")]
 
+pub(crate) mod ladders;
+
 use pgdyno_stats::{Comparison, Looked, Observation, Sequential, Trials, Verdict};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -7,8 +7,7 @@ use crate::exit;
 use crate::failure::{Result, Usage};
 use crate::show;
 use pgdyno_lab::capacity::{
-    Answer, Bounds, EXTRAPOLATES_MAX, Found, Ladder, Question, Row, USUAL_TPS, answer, document,
-    varies_nothing,
+    Answer, Bounds, Found, Ladder, Question, Row, USUAL_TPS, answer, document, varies_nothing,
 };
 use pgdyno_record::StoredExperiment;
 use pgdyno_stats::Price;
@@ -201,11 +200,11 @@ fn measured(answer: &Answer) -> String {
                 measured
                     .p99_ms
                     .map_or_else(|| "\u{2013}".to_owned(), show::figure),
-                measured.trials.to_string(),
+                measured.blocks.to_string(),
             ]
         })
     });
-    let headings = ["measured for", "CPUs", "best clients", "TPS", "p99 ms", "trials"];
+    let headings = ["measured for", "CPUs", "best clients", "TPS", "p99 ms", "blocks"];
     show::table(&headings, &[1, 2, 3, 4, 5], lines.collect())
 }
 
@@ -233,40 +232,26 @@ fn bounds(bounds: &Bounds) -> String {
 
 fn need(row: &Row) -> Vec<String> {
     let dash = || "\u{2013}".to_owned();
-    let (cpus, connections, cost, said) = match &row.found {
+    let (cpus, connections, cost) = match &row.found {
         Found::Needs {
             cpus,
             connections,
-            extrapolates,
             cost_per_million,
+            ..
+        } => (
+            bounds(cpus),
+            bounds(connections),
+            cost_per_million.as_ref().map_or_else(dash, bounds),
+        ),
+        Found::Beyond {
+            cpus_low: Some(low),
+            cpus_high,
+            ..
         } => {
-            let said = if *extrapolates > EXTRAPOLATES_MAX {
-                format!(
-                    "EXTRAPOLATED to {extrapolates:.1} times the largest measured: nothing measured speaks for it"
-                )
-            } else if *extrapolates > 1.0 {
-                format!("extrapolated to {extrapolates:.1} times the largest measured")
-            } else {
-                "within what was measured".to_owned()
-            };
-            (
-                bounds(cpus),
-                bounds(connections),
-                cost_per_million.as_ref().map_or_else(dash, bounds),
-                said,
-            )
+            let high = cpus_high.map_or_else(|| "no bound".to_owned(), show::figure);
+            (format!("{} \u{2026} {high}", show::figure(*low)), dash(), dash())
         }
-        Found::Unreachable { peak_tps, cpus_low } => {
-            let peak = peak_tps.map_or_else(
-                || "the curve does not grow".to_owned(),
-                |peak| format!("never reached: the curve's peak is {}", show::figure(peak)),
-            );
-            let low =
-                cpus_low.map(|low| format!("; its upper bounds reach it with {} CPUs", show::figure(low)));
-            (dash(), dash(), dash(), peak + &low.unwrap_or_default())
-        }
-        Found::No { why } => (dash(), dash(), dash(), why.clone()),
-        Found::Zone { .. } => (dash(), dash(), dash(), dash()),
+        _ => (dash(), dash(), dash()),
     };
     let model = match row.model {
         Some("usl") => "scalability law",
@@ -274,40 +259,35 @@ fn need(row: &Row) -> Vec<String> {
         Some("two-levels") => "two points",
         _ => "none",
     };
-    vec![name(row), cpus, connections, cost, model.to_owned(), said]
+    vec![
+        name(row),
+        cpus,
+        connections,
+        cost,
+        model.to_owned(),
+        row.remark.clone(),
+    ]
 }
 
 fn zone(row: &Row) -> Vec<String> {
-    match &row.found {
+    let dash = || "\u{2013}".to_owned();
+    let (tps, clients, zone) = match &row.found {
         Found::Zone {
             peak_tps,
             peak_clients,
             lowest_clients,
             highest_clients,
             open,
-            reaches,
-        } => vec![
-            name(row),
-            show::figure(*peak_tps),
-            peak_clients.to_string(),
-            format!(
-                "{lowest_clients} to {highest_clients}{}",
-                if *open { " or more" } else { "" }
-            ),
-            if *reaches {
-                "reached with these CPUs"
-            } else {
-                "not reached with these CPUs"
-            }
-            .to_owned(),
-        ],
-        Found::No { why } => vec![
-            name(row),
-            "\u{2013}".into(),
-            "\u{2013}".into(),
-            "\u{2013}".into(),
-            why.clone(),
-        ],
-        _ => vec![name(row)],
-    }
+            ..
+        } => {
+            let more = if *open { " or more" } else { "" };
+            (
+                show::figure(*peak_tps),
+                peak_clients.to_string(),
+                format!("{lowest_clients} to {highest_clients}{more}"),
+            )
+        }
+        _ => (dash(), dash(), dash()),
+    };
+    vec![name(row), tps, clients, zone, row.remark.clone()]
 }

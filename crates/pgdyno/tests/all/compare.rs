@@ -260,9 +260,9 @@ fn a_ladder_tells_cpus_connections_and_price() {
     let named: Vec<(&str, [f64; 4])> = trials.iter().map(|(name, tps)| (name.as_str(), *tps)).collect();
     store(&home.file("data/results.sqlite"), &record, &named);
     let said = home
-        .run(&["capacity", "--tps", "60000", "--price-per-cpu-hour", "0.04"])
+        .run(&["capacity", "--tps", "50000", "--price-per-cpu-hour", "0.04"])
         .fine();
-    for word in ["scalability law", "60000", "extrapolated"] {
+    for word in ["scalability law", "50000", "extrapolated"] {
         assert!(said.out.contains(word), "\"{word}\" is not in:\n{}", said.out);
     }
     let value = home
@@ -284,7 +284,7 @@ fn a_ladder_tells_cpus_connections_and_price() {
     assert!(found["cost_per_million"]["value"].as_f64().unwrap() > 0.0);
     let far = home.run(&["capacity", "--tps", "100000"]).fine();
     assert!(
-        far.out.contains("EXTRAPOLATED") || far.out.contains("never reached"),
+        far.out.contains("bounds alone") || far.out.contains("never reached"),
         "{}",
         far.out
     );
