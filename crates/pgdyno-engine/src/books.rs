@@ -1,7 +1,9 @@
 //! The books of a load: what was committed, what failed and why, and how long it took.
 
 use hdrhistogram::Histogram;
+use pgdyno_stats::knows_percentile;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 
 /// The five letters of an error class.
@@ -92,7 +94,7 @@ pub struct Books {
     pub kept: u64,
     /// Transactions that ended with an error.
     pub failed: u64,
-    /// Arrivals that were due and not begun before the end, or not finished soon after it; a closed loop has none.
+    /// Transactions that were due and not begun before the end, which a closed loop has none of, or not ended soon after it.
     pub skipped: u64,
     /// Tries after the first one, of transactions that ended in whatever way.
     pub retries: u64,
@@ -100,8 +102,10 @@ pub struct Books {
     pub late: u64,
     /// Response times (done - due) of the committed ones, in nanoseconds.
     pub response_ns: Histogram<u64>,
-    /// Of the committed ones, those that were done after the end of the measured time (in an open loop).
+    /// Of the committed ones, those that were done after the end of the measured time.
     pub after_end: u64,
+    /// How long each skipped one had waited: its response would have taken longer. `None` without one.
+    pub skipped_wait_ns: Option<Box<Histogram<u64>>>,
     /// What the response time of an open loop is made of; in a closed loop a transaction is due when it is begun.
     pub parts: Option<Box<Parts>>,
     errors: Vec<(SqlState, u64)>,
@@ -114,8 +118,6 @@ pub struct Parts {
     pub lag_ns: Histogram<u64>,
     /// How long it took: done - begun.
     pub service_ns: Histogram<u64>,
-    /// How long each skipped one had waited: its response would have taken longer.
-    pub skipped_wait_ns: Histogram<u64>,
 }
 
 /// The three instants of a transaction, on the load's clock.
@@ -141,7 +143,6 @@ impl Books {
                 Box::new(Parts {
                     lag_ns: histogram(DIGITS),
                     service_ns: histogram(DIGITS),
-                    skipped_wait_ns: histogram(DIGITS),
                 })
             }),
             ..Books::with_digits(DIGITS)
@@ -164,6 +165,7 @@ impl Books {
             late: 0,
             response_ns: histogram(digits),
             after_end: 0,
+            skipped_wait_ns: None,
             parts: None,
             errors: Vec::with_capacity(ERROR_KINDS_MAX),
         }
@@ -188,9 +190,9 @@ impl Books {
     pub(crate) fn skip(&mut self, waited_ns: u64) {
         self.all += 1;
         self.skipped += 1;
-        if let Some(parts) = &mut self.parts {
-            parts.skipped_wait_ns.saturating_record(waited_ns);
-        }
+        self.skipped_wait_ns
+            .get_or_insert_with(|| Box::new(histogram(DIGITS)))
+            .saturating_record(waited_ns);
     }
 
     pub(crate) fn fail(&mut self, code: SqlState) {
@@ -224,8 +226,12 @@ impl Books {
         if let (Some(parts), Some(others)) = (&mut self.parts, &other.parts) {
             parts.lag_ns.add(&others.lag_ns).expect("same bounds");
             parts.service_ns.add(&others.service_ns).expect("same bounds");
-            let waits = parts.skipped_wait_ns.add(&others.skipped_wait_ns);
-            waits.expect("same bounds");
+        }
+        if let Some(waits) = &other.skipped_wait_ns {
+            let own = self
+                .skipped_wait_ns
+                .get_or_insert_with(|| Box::new(histogram(DIGITS)));
+            own.add(&**waits).expect("same bounds");
         }
         for &(code, count) in &other.errors {
             self.tally(code, count);
@@ -237,6 +243,7 @@ impl Books {
         (self.rolled_back, self.kept) = (0, 0);
         (self.skipped, self.retries, self.late, self.after_end) = (0, 0, 0, 0);
         self.response_ns.reset();
+        self.skipped_wait_ns = None;
         self.errors.clear();
     }
 
@@ -260,25 +267,31 @@ impl Books {
             .collect()
     }
 
-    /// A percentile (0 to 100) of the response time of all arrivals but the failed ones, in milliseconds; `None`
-    /// without any. A skipped one counts with the time it had waited, which is a lower bound of what it would have
+    /// Response times of all but the failed ones. A skipped one counts with the time that it had waited.
+    pub fn response_or_wait_ns(&self) -> Cow<'_, Histogram<u64>> {
+        match &self.skipped_wait_ns {
+            Some(waits) => {
+                let mut all = self.response_ns.clone();
+                all.add(&**waits).expect("same bounds");
+                Cow::Owned(all)
+            }
+            None => Cow::Borrowed(&self.response_ns),
+        }
+    }
+
+    /// A percentile (0 to 100) of the response time of all transactions but the failed ones, in milliseconds; `None` where fewer than
+    /// ten lie beyond it. A skipped one counts with the time it had waited, which is a lower bound of what it would have
     /// taken: see [`Books::is_lower_bound`].
     pub fn percentile_ms(&self, percentile: f64) -> Option<f64> {
-        match &self.parts {
-            Some(parts) if self.skipped > 0 => {
-                let mut all = self.response_ns.clone();
-                all.add(&parts.skipped_wait_ns).expect("same bounds");
-                percentile_ms(&all, percentile)
-            }
-            _ => percentile_ms(&self.response_ns, percentile),
-        }
+        percentile_ms(&self.response_or_wait_ns(), percentile)
     }
 
     /// Mean response time, of those that were skipped the time that they had waited.
     #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
     pub fn mean_ms(&self) -> Option<f64> {
-        let waited = self.parts.as_ref().map(|parts| &parts.skipped_wait_ns);
-        let all = [Some(&self.response_ns), waited].into_iter().flatten();
+        let all = [Some(&self.response_ns), self.skipped_wait_ns.as_deref()]
+            .into_iter()
+            .flatten();
         let (count, sum) =
             all.filter(|histogram| !histogram.is_empty())
                 .fold((0, 0.0), |(count, sum), histogram| {
@@ -299,7 +312,8 @@ impl Books {
         }
         let among_committed = percentile * (self.committed + self.skipped) as f64 / self.committed as f64;
         among_committed > 100.0
-            || self.percentile_ms(percentile) < percentile_ms(&self.response_ns, among_committed)
+            || self.response_or_wait_ns().value_at_percentile(percentile)
+                < self.response_ns.value_at_percentile(among_committed)
     }
 
     /// Committed within the latency limit.
@@ -331,11 +345,14 @@ impl Times {
     }
 }
 
-/// A percentile (0 to 100) of a histogram of nanoseconds, in milliseconds; `None` of an empty one.
+/// A percentile (0 to 100) of a histogram of nanoseconds, in milliseconds; `None` where fewer than ten values lie beyond it.
 pub fn percentile_ms(histogram: &Histogram<u64>, percentile: f64) -> Option<f64> {
-    #[expect(clippy::cast_precision_loss, reason = "nanoseconds within an hour")]
-    let ms = |ns: u64| ns as f64 / 1e6;
-    (!histogram.is_empty()).then(|| ms(histogram.value_at_percentile(percentile)))
+    knows_percentile(histogram.len(), percentile).then(|| ms_at(histogram, percentile))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "nanoseconds within an hour")]
+fn ms_at(histogram: &Histogram<u64>, percentile: f64) -> f64 {
+    histogram.value_at_percentile(percentile) as f64 / 1e6
 }
 
 /// What happened in one second of a load, all threads together.
@@ -358,6 +375,8 @@ impl Second {
     /// Its figures, without the histogram that they were read from.
     pub fn figures(&self) -> SecondFigures {
         let books = &self.books;
+        // A point of a curve over time, not a figure: the seconds around it tell what it is worth.
+        let percentile_ms = |percentile| (books.committed > 0).then(|| ms_at(&books.response_ns, percentile));
         SecondFigures {
             number: self.number,
             length_s: self.length_s,
@@ -365,9 +384,9 @@ impl Second {
             committed: books.committed,
             failed: books.failed,
             clients: self.clients,
-            p50_ms: books.percentile_ms(50.0),
-            p95_ms: books.percentile_ms(95.0),
-            p99_ms: books.percentile_ms(99.0),
+            p50_ms: percentile_ms(50.0),
+            p95_ms: percentile_ms(95.0),
+            p99_ms: percentile_ms(99.0),
         }
     }
 }
@@ -431,7 +450,8 @@ mod tests {
         assert_eq!(a.parts.as_ref().map(|parts| parts.lag_ns.len()), Some(2));
         assert!(a.is_lower_bound(99.0));
         // Of three, one was never begun, and had waited for less than the shortest of the others took.
-        assert!(a.is_lower_bound(60.0) && a.percentile_ms(60.0).unwrap() < 2.0);
+        assert!(a.is_lower_bound(60.0) && ms_at(&a.response_or_wait_ns(), 60.0) < 2.0);
+        assert_eq!(a.percentile_ms(60.0), None, "too few are beyond it");
         assert_eq!(
             a.errors()[0],
             ErrorTally {

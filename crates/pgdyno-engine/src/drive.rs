@@ -405,7 +405,8 @@ impl Drive<'_> {
     fn is_worth_a_retry(&self, client: usize, code: SqlState) -> bool {
         [SqlState::SERIALIZATION_FAILURE, SqlState::DEADLOCK_DETECTED].contains(&code)
             && self.clients[client].tries < self.limits.max_tries
-            && self.now_ns() < self.limits.end_ns
+            // Those that the end has cut off go on as well, unless somebody waits for it.
+            && !self.part.stopped_early
     }
 
     /// Keeps the first error of each SQLSTATE; the second and all others find it here and cost nothing.
@@ -429,10 +430,9 @@ impl Drive<'_> {
             Outcome::Failed(_) => counts.failed += 1,
         }
         let inside = at.done_ns < self.limits.end_ns;
-        // An arrival that was begun in time belongs to the books of an open loop, however long it takes.
-        let in_books = inside || self.schedule.is_some();
-        let measured =
-            Some(&mut self.part.measured).filter(|_| in_books && at.done_ns >= self.limits.warmup_ns);
+        // What was begun in time belongs to the books however long it takes: the longest are those that the end cuts off.
+        let is_measured = at.done_ns >= self.limits.warmup_ns && self.has_measured();
+        let measured = Some(&mut self.part.measured).filter(|_| is_measured);
         let second = match inside {
             true => Some(&mut self.second_books),
             false => Some(&mut self.part.untold).filter(|_| measured.is_some()),
@@ -447,6 +447,11 @@ impl Drive<'_> {
                 Outcome::Failed(code) => books.fail(code),
             }
         }
+    }
+
+    /// Whether the warm-up has an end, or none was asked to end the load in it.
+    fn has_measured(&self) -> bool {
+        self.limits.warmup_ns < self.limits.end_ns
     }
 
     fn second_begins_ns(&self) -> u64 {
@@ -502,14 +507,14 @@ impl Drive<'_> {
             self.part.untold.add(&self.second_books);
         }
         let _ = self.sender.send((self.thread, None));
-        if let Some(schedule) = &mut self.schedule {
-            // What was due and found no client is in the books all the same.
+        if self.has_measured() {
             let mut skip = |waited_ns| {
                 self.part.measured.skip(waited_ns);
                 self.part.whole.all += 1;
                 self.part.whole.skipped += 1;
             };
-            while schedule.next_ns() < end {
+            // What was due and found no client is in the books all the same.
+            while let Some(schedule) = self.schedule.as_mut().filter(|schedule| schedule.next_ns() < end) {
                 skip(end - schedule.next_ns());
                 schedule.advance();
             }

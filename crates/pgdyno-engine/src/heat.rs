@@ -103,6 +103,15 @@ impl Heat {
         self.stretch_s *= 2;
     }
 
+    /// For each stretch how many of its response times lie beyond this one, and how many there are: beyond the class that holds it, or from
+    /// that class on where it is the longest.
+    pub fn beyond(&self, ns: u64) -> Vec<(u64, u64)> {
+        let longest = self.stretches.iter().map(Vec::len).max().unwrap_or(0);
+        let first = (class_of(ns) + 1).min(longest.saturating_sub(1));
+        let count = |stretch: &Vec<u64>| (stretch.iter().skip(first).sum(), stretch.iter().sum());
+        self.stretches.iter().map(count).collect()
+    }
+
     /// The classes from the shortest response time to the longest.
     fn classes(&self) -> std::ops::Range<usize> {
         let first = |stretch: &Vec<u64>| stretch.iter().position(|count| *count > 0);
@@ -206,6 +215,9 @@ mod tests {
             heat.counts(),
             [[2, 1, 0, 0, 0, 0], [0; 6], [0, 0, 0, 0, 0, 1]].map(Vec::from)
         );
+        assert_eq!(heat.beyond(1_000_000), [(1, 3), (0, 0), (1, 1)]);
+        assert_eq!(heat.beyond(2_200_000), [(0, 3), (0, 0), (1, 1)]);
+        assert_eq!(Heat::default().beyond(5), []);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use pgdyno_engine::{Books, Counts, LoadResult, Second, SecondFigures};
 use pgdyno_host::{USUAL_MODE, make_directory};
 use pgdyno_record::{Given, Metric, Percentiles};
 use pgdyno_server::Conninfo;
+use pgdyno_stats::knows_percentile;
 use pgdyno_workload::{
     ForeignFormat, ForeignPlan, ForeignResult, ForeignSecond, JobPlan, JobResult, command_words,
     foreign_formats, run_foreign, run_job,
@@ -182,13 +183,15 @@ impl ProgramRun<'_> {
 /// Puts what the program reports of itself into the measurement.
 fn report(measurement: &mut Measurement, result: &ForeignResult, program: &str) {
     let latency = &result.figures.latency;
+    let committed = measurement.load.measured.committed;
+    let known = |percentile, ms: Option<f64>| ms.filter(|_| knows_percentile(committed, percentile));
     measurement.reported = Some(Reported {
         program: program.to_owned(),
         percentiles: Percentiles {
             mean_ms: latency.mean_ms,
-            p50_ms: latency.p50_ms,
-            p95_ms: latency.p95_ms,
-            p99_ms: latency.p99_ms,
+            p50_ms: known(50.0, latency.p50_ms),
+            p95_ms: known(95.0, latency.p95_ms),
+            p99_ms: known(99.0, latency.p99_ms),
             max_ms: latency.max_ms,
         }
         .if_any(),

@@ -8,6 +8,7 @@ mod collect;
 pub mod compare;
 mod cross_check;
 mod decide;
+mod distribution;
 mod error;
 mod file;
 mod foreign;

@@ -2,6 +2,7 @@
 
 use crate::beside::{Beside, host_second};
 use crate::cross_check::cross_check;
+use crate::distribution::distribution;
 use crate::horizon;
 use crate::pooled::{self, Sessions};
 use crate::probe::Probe;
@@ -12,7 +13,9 @@ use pgdyno_engine::{
 };
 use pgdyno_host::{CpuUse, OthersCpu, children, cpu_us_of_tree};
 use pgdyno_record::ErrorClass;
-use pgdyno_record::{CrossCheck, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord};
+use pgdyno_record::{
+    CrossCheck, DistributionPoint, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord,
+};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
     Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
@@ -59,6 +62,8 @@ pub struct Measurement {
     pub latency_limit: Option<Duration>,
     /// What the server counted of the most expensive statements in the measured time.
     pub statements: Vec<StatementRecord>,
+    /// Points of the distribution of response times, as far as its transactions tell; empty where no response time is known.
+    pub distribution: Vec<DistributionPoint>,
     /// Response times over time, where they are known.
     pub heat: Option<HeatRecord>,
     /// Figures beyond those of every trial, by name: `job_s`, `recovery_s`.
@@ -83,8 +88,11 @@ impl Measurement {
     pub fn goodput_tps(&self) -> Option<f64> {
         let load = &self.load;
         let has_limit = self.latency_limit.is_some() && load.measured_s > 0.0;
+        let books = &load.measured;
+        // What ended in the measured time, as in the rate of all.
+        let good = books.good().min(books.committed - books.after_end);
         #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-        has_limit.then(|| load.measured.good() as f64 / load.measured_s)
+        has_limit.then(|| good as f64 / load.measured_s)
     }
 
     /// Why the load achieved nothing, with the first error of the server; `None` where transactions were committed, or where
@@ -253,6 +261,7 @@ pub(crate) fn watch(
         is_disturbed: false,
         reported: None,
         latency_limit: None,
+        distribution: distribution(&load.measured, &heat),
         heat: heat_record(&heat),
         statements,
         figures: BTreeMap::new(),

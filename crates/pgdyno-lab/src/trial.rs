@@ -5,10 +5,10 @@ use crate::measure::Measurement;
 use crate::plan::Treatment;
 use pgdyno_engine::hdrhistogram::Histogram;
 use pgdyno_engine::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use pgdyno_engine::{LoadResult, Parts};
+use pgdyno_engine::{Books, LoadResult};
 use pgdyno_record::{
-    ColumnRecord, DistributionPoint, ErrorCount, OpenLoopHistograms, Percentiles, SecondRecord, SeriesRecord,
-    TransactionCounts, TrialRecord, TrialStatus,
+    ColumnRecord, ErrorCount, OpenLoopHistograms, Percentiles, SecondRecord, SeriesRecord, TransactionCounts,
+    TrialRecord, TrialStatus,
 };
 use std::collections::BTreeMap;
 
@@ -87,8 +87,8 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         .or(reported.and_then(|reported| reported.percentiles)),
         reported_by: reported.map(|reported| reported.program.clone()),
         histogram: encoded(&books.response_ns),
-        open_loop: books.parts.as_deref().map(open_loop).unwrap_or_default(),
-        distribution: distribution(measurement),
+        open_loop: open_loop(books),
+        distribution: measurement.distribution.clone(),
         steadiness: measurement.steadiness,
         stability_cv: measurement.stability_cv,
         warmup_s: load.warmup_s,
@@ -128,11 +128,12 @@ fn transactions(measurement: &Measurement) -> TransactionCounts {
     }
 }
 
-fn open_loop(parts: &Parts) -> OpenLoopHistograms {
+fn open_loop(books: &Books) -> OpenLoopHistograms {
+    let parts = books.parts.as_deref();
     OpenLoopHistograms {
-        service_histogram: encoded(&parts.service_ns),
-        lag_histogram: encoded(&parts.lag_ns),
-        skipped_histogram: encoded(&parts.skipped_wait_ns),
+        service_histogram: parts.and_then(|parts| encoded(&parts.service_ns)),
+        lag_histogram: parts.and_then(|parts| encoded(&parts.lag_ns)),
+        skipped_histogram: books.skipped_wait_ns.as_deref().and_then(encoded),
     }
 }
 
@@ -304,27 +305,6 @@ fn figures_in(wanted: &[FigurePart], series: &SeriesRecord, span: Span) -> BTree
             value.is_finite().then(|| (figure.name.clone(), value))
         });
     taken.collect()
-}
-
-/// Percentiles that a curve needs; what lies beyond the number of samples is left out.
-const CURVE: [f64; 15] = [
-    0.0, 10.0, 25.0, 50.0, 75.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99,
-];
-
-fn distribution(measurement: &Measurement) -> Vec<DistributionPoint> {
-    let books = &measurement.load.measured;
-    #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-    let known = |p: f64| (100.0 - p) / 100.0 * books.committed as f64 >= 1.0;
-    CURVE
-        .into_iter()
-        .filter(|&p| known(p))
-        .filter_map(|percentile| {
-            Some(DistributionPoint {
-                percentile,
-                ms: books.percentile_ms(percentile)?,
-            })
-        })
-        .collect()
 }
 
 /// HdrHistogram's own exchange format: V2, deflated, base64; `None` of a histogram without values.

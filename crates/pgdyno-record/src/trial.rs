@@ -19,7 +19,8 @@ pub enum TrialStatus {
     Invalid,
 }
 
-/// Response times in milliseconds: those that were measured, or that an external program has reported.
+/// Response times in milliseconds: those that were measured, or that an external program has reported. A percentile beyond which fewer
+/// than ten transactions lie is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Percentiles {
@@ -53,7 +54,7 @@ pub struct TransactionCounts {
     pub committed: u64,
     /// Transactions that ended with an error.
     pub failed: Option<u64>,
-    /// Were due in an open loop, and not begun before its end.
+    /// Were due and not begun before the end, which only an open loop has, or not ended soon after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
     /// Those of the committed ones that took longer than `latency_limit_ms`.
@@ -75,6 +76,29 @@ pub struct DistributionPoint {
     pub percentile: f64,
     /// Response time in milliseconds.
     pub ms: f64,
+    /// Lower bound of its interval of 95 %; `None` where it is not known, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
+    pub low_ms: Option<f64>,
+    /// Upper bound; `None` likewise, or where the longest response time may be below it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
+    pub high_ms: Option<f64>,
+}
+
+impl DistributionPoint {
+    /// The confidence of its interval, by itself.
+    pub const CONFIDENCE: f64 = 0.95;
+
+    /// Without an interval.
+    pub fn new(percentile: f64, ms: f64) -> DistributionPoint {
+        DistributionPoint {
+            percentile,
+            ms,
+            low_ms: None,
+            high_ms: None,
+        }
+    }
 }
 
 /// The clients' count of commits compared with the server's.
@@ -141,8 +165,8 @@ pub struct StatementRecord {
     pub wal_bytes: u64,
 }
 
-/// What the response times of an open loop are made of, as histograms in nanoseconds (HdrHistogram V2 deflate, base64). Of a closed
-/// loop none is there: a transaction is due when it begins.
+/// What the response times of an open loop are made of, as histograms in nanoseconds (HdrHistogram V2 deflate, base64). In a closed
+/// loop a transaction is due when it begins, and of these only the last one may be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenLoopHistograms {
     /// Service time of committed transactions: from begun to done.

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use pgdyno_record::{DistributionPoint, Percentiles, TrialRecord};
+use pgdyno_stats::{knows_percentile, mean_interval};
 
 /// Points for each further nine of the percentile: from a half to 99.999 % they are 57.
 const POINTS_PER_NINE: i32 = 12;
@@ -23,8 +24,23 @@ const SAME_RATIO: f64 = 1e-3;
 /// all that they are of: earlier versions did not store the waits of transactions that were never begun.
 pub(crate) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
     match whole(trial) {
-        Some(histogram) => points(&histogram),
+        Some(histogram) => points(&histogram)
+            .map(|point| with_interval(trial, point))
+            .collect(),
         None => trial.distribution.clone(),
+    }
+}
+
+/// With the interval that the trial has of that percentile.
+fn with_interval(trial: &TrialRecord, point: DistributionPoint) -> DistributionPoint {
+    let stored = trial.distribution.iter();
+    let same = stored
+        .rev()
+        .find(|stored| stored.percentile.total_cmp(&point.percentile).is_eq());
+    DistributionPoint {
+        low_ms: same.and_then(|stored| stored.low_ms),
+        high_ms: same.and_then(|stored| stored.high_ms),
+        ..point
     }
 }
 
@@ -44,23 +60,40 @@ fn whole(trial: &TrialRecord) -> Option<Histogram<u64>> {
 
 /// The response times of several trials together; `None` where one of them has no whole histogram.
 pub(crate) fn together(trials: &[&TrialRecord]) -> Option<Together> {
-    let (first, others) = trials.split_first()?;
-    let mut histogram = whole(first)?;
-    histogram.auto(true);
-    for trial in others {
-        histogram.add(whole(trial)?).ok()?;
+    let each: Vec<Histogram<u64>> = trials.iter().map(|trial| whole(trial)).collect::<Option<_>>()?;
+    let all = merged(each.iter())?;
+    let without = |left_out: usize| {
+        let others = each.iter().enumerate().filter(|(place, _)| *place != left_out);
+        merged(others.map(|(_, histogram)| histogram))
+    };
+    Some(Together {
+        all,
+        without: (0..each.len()).filter_map(without).collect(),
+    })
+}
+
+fn merged<'h>(mut histograms: impl Iterator<Item = &'h Histogram<u64>>) -> Option<Histogram<u64>> {
+    let mut all = histograms.next()?.clone();
+    all.auto(true);
+    for histogram in histograms {
+        all.add(histogram).ok()?;
     }
-    Some(Together(histogram))
+    Some(all)
 }
 
 /// Response times of several trials together.
-pub(crate) struct Together(Histogram<u64>);
+pub(crate) struct Together {
+    all: Histogram<u64>,
+    /// The same without each of the trials; of a single trial none.
+    without: Vec<Histogram<u64>>,
+}
 
 impl Together {
     pub(crate) fn percentiles(&self) -> Percentiles {
-        let at = |percentile| Some(ms_at(&self.0, percentile));
+        let at =
+            |percentile| knows_percentile(self.all.len(), percentile).then(|| ms_at(&self.all, percentile));
         Percentiles {
-            mean_ms: Some(self.0.mean() / 1e6),
+            mean_ms: Some(self.all.mean() / 1e6),
             p50_ms: at(50.0),
             p95_ms: at(95.0),
             p99_ms: at(99.0),
@@ -68,22 +101,33 @@ impl Together {
         }
     }
 
-    /// At those of these percentiles that so many transactions tell.
+    /// At those of these percentiles that so many transactions tell, with intervals by how the trials differ.
     pub(crate) fn distribution(&self, percentiles: impl Iterator<Item = f64>) -> Vec<DistributionPoint> {
-        let point = |percentile| DistributionPoint {
-            percentile,
-            ms: ms_at(&self.0, percentile),
-        };
-        percentiles
-            .filter(|at| is_known(&self.0, *at))
-            .map(point)
-            .collect()
+        let known = percentiles.filter(|at| knows_percentile(self.all.len(), *at));
+        known.map(|percentile| self.point(percentile)).collect()
     }
-}
 
-#[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-fn is_known(histogram: &Histogram<u64>, percentile: f64) -> bool {
-    (100.0 - percentile) / 100.0 * histogram.len() as f64 >= 1.0
+    /// By the jackknife that leaves out a trial at a time, on the log scale (source: Efron & Tibshirani, *An Introduction to the Bootstrap*,
+    /// chapter 11): transactions of one trial have too much in common to count each.
+    fn point(&self, percentile: f64) -> DistributionPoint {
+        let log_ms = |histogram| ms_at(histogram, percentile).ln();
+        let all = log_ms(&self.all);
+        #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
+        let n = self.without.len() as f64;
+        let pseudo: Vec<f64> = self
+            .without
+            .iter()
+            .map(|rest| n * all - (n - 1.0) * log_ms(rest))
+            .collect();
+        let interval = mean_interval(&pseudo, DistributionPoint::CONFIDENCE)
+            .filter(|found| pseudo.len() > 1 && found.low.is_finite() && found.high.is_finite());
+        let half = interval.map(|found| (found.high - found.low) / 2.0);
+        DistributionPoint {
+            low_ms: half.map(|half| (all - half).exp()),
+            high_ms: half.map(|half| (all + half).exp()),
+            ..DistributionPoint::new(percentile, all.exp())
+        }
+    }
 }
 
 fn read(encoded: &str) -> Option<Histogram<u64>> {
@@ -96,7 +140,7 @@ fn ms_at(histogram: &Histogram<u64>, percentile: f64) -> f64 {
     histogram.value_at_percentile(percentile) as f64 / 1e6
 }
 
-fn points(histogram: &Histogram<u64>) -> Vec<DistributionPoint> {
+fn points(histogram: &Histogram<u64>) -> impl Iterator<Item = DistributionPoint> + '_ {
     let steps = (FIRST..=NINES_MAX * POINTS_PER_NINE)
         .filter(|step| step % POINTS_PER_NINE != 0)
         .map(|step| 100.0 * (1.0 - 10_f64.powf(-f64::from(step) / f64::from(POINTS_PER_NINE))));
@@ -105,15 +149,12 @@ fn points(histogram: &Histogram<u64>) -> Vec<DistributionPoint> {
         .chain(NAMED)
         .copied()
         .chain(steps)
-        .filter(|p| is_known(histogram, *p))
+        .filter(|p| knows_percentile(histogram.len(), *p))
         .collect();
     percentiles.sort_by(f64::total_cmp);
     percentiles.push(100.0);
-    let point = |percentile| DistributionPoint {
-        percentile,
-        ms: ms_at(histogram, percentile),
-    };
-    percentiles.into_iter().map(point).collect()
+    let points = percentiles.into_iter();
+    points.map(|percentile| DistributionPoint::new(percentile, ms_at(histogram, percentile)))
 }
 
 #[cfg(test)]
@@ -131,7 +172,7 @@ mod tests {
             .unwrap();
         let distribution = stored
             .iter()
-            .map(|&(percentile, ms)| DistributionPoint { percentile, ms });
+            .map(|&(percentile, ms)| DistributionPoint::new(percentile, ms));
         TrialRecord {
             histogram: Some(STANDARD.encode(bytes)),
             distribution: distribution.collect(),
@@ -153,8 +194,24 @@ mod tests {
         check(found.p99_ms, 890.0);
         check(found.max_ms, 900.0);
         check(found.mean_ms, (1000.0 * 50.05 + 9000.0 * 450.05) / 10_000.0);
-        let points = both.distribution([50.0, 99.99, 99.9999].into_iter());
-        assert_eq!(points.len(), 2, "of 10,000 transactions one is beyond 99.99 %");
+        let points = both.distribution([50.0, 99.9, 99.99].into_iter());
+        assert_eq!(points.len(), 2, "of 10,000 transactions ten are beyond 99.9 %");
+        // Medians of 400 ms together and of 50 and 450 ms apart: two trials say next to nothing.
+        let (low, high) = (points[0].low_ms.unwrap(), points[0].high_ms.unwrap());
+        assert!(
+            low < 50.0 && high > 450.0 && low < points[0].ms && points[0].ms < high,
+            "{points:?}"
+        );
+        let alike = together(&[&trials[1], &trials[1], &trials[1]]).unwrap();
+        let [median] = &alike.distribution([50.0].into_iter())[..] else {
+            panic!("a median")
+        };
+        assert!(
+            (median.high_ms.unwrap() / median.low_ms.unwrap() - 1.0).abs() < 1e-9,
+            "{median:?}"
+        );
+        let alone = together(&[&trials[0]]).unwrap().distribution([50.0].into_iter());
+        assert_eq!((alone[0].low_ms, alone[0].high_ms), (None, None));
         // A histogram that lacks what its trial's percentiles count, and none at all.
         let partial = trial(1000, &[(50.0, 700.0)]);
         assert!(together(&[&trials[0], &partial]).is_none());
@@ -186,8 +243,8 @@ mod tests {
                 );
             }
         };
-        check(100, 30, 99.0);
-        check(100_000, 66, 99.999);
+        check(1000, 30, 99.0);
+        check(1_000_000, 66, 99.999);
     }
 
     #[test]

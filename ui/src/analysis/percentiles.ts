@@ -7,6 +7,16 @@ export interface PercentilePoint {
   /** Place on an axis where each further nine takes the same room: 90 is 1, 99 is 2, 99.9 is 3. */
   nines: number;
   ms: number;
+  /** Bounds of its interval of 95 %; of points between recorded ones there are none. */
+  low_ms?: number | null;
+  high_ms?: number | null;
+}
+
+interface Recorded {
+  percentile: number;
+  ms: number;
+  low_ms?: number | null;
+  high_ms?: number | null;
 }
 
 export function nines(percentile: number): number {
@@ -14,19 +24,30 @@ export function nines(percentile: number): number {
 }
 
 /** The curve from the median on; the largest value of all has no place on this axis, and zero none on a log one. */
-export function percentileCurve(treatment: { distribution: readonly { percentile: number; ms: number }[] }): PercentilePoint[] {
+export function percentileCurve(treatment: { distribution: readonly Recorded[] }): PercentilePoint[] {
   const first = NAMED_PERCENTILES[0];
   const last = NAMED_PERCENTILES[NAMED_PERCENTILES.length - 1] ?? 99.99;
   return treatment.distribution
     .filter(({ percentile, ms }) => isKnown(percentile) && isKnown(ms) && ms > 0)
     .filter(({ percentile }) => percentile >= first && percentile <= last)
-    .map(({ percentile, ms }) => ({ percentile, nines: nines(percentile), ms }));
+    .map((point) => ({ ...point, nines: nines(point.percentile) }));
+}
+
+function exactly(curve: readonly PercentilePoint[], percentile: number): PercentilePoint | undefined {
+  return curve.find((point) => Math.abs(point.percentile - percentile) < 1e-9);
+}
+
+/** The interval of a recorded percentile, "2.9 … 3.6" by `figure`; null where it has none. */
+export function intervalAt(curve: readonly PercentilePoint[], percentile: number, figure: (ms: number) => string): string | null {
+  const { low_ms, high_ms } = exactly(curve, percentile) ?? {};
+  if (!isKnown(low_ms)) return null;
+  return isKnown(high_ms) ? `${figure(low_ms)} … ${figure(high_ms)}` : `${figure(low_ms)} and up`;
 }
 
 /** A percentile read off the curve, null outside of what was recorded. Straight between neighbours on the axis drawn. */
 export function msAt(curve: readonly PercentilePoint[], percentile: number): number | null {
   const at = nines(percentile);
-  const exact = curve.find((point) => Math.abs(point.percentile - percentile) < 1e-9);
+  const exact = exactly(curve, percentile);
   if (exact !== undefined) return exact.ms;
   const above = curve.findIndex((point) => point.nines > at);
   const right = curve[above];

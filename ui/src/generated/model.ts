@@ -238,6 +238,10 @@ export type DistributionPoint = {
   percentile: number,
   /** Response time in milliseconds. */
   ms: number,
+  /** Lower bound of its interval of 95 %; `null` where it is not known, and in records of earlier versions. */
+  low_ms?: number | null,
+  /** Upper bound; `null` likewise, or where the longest response time may be below it. */
+  high_ms?: number | null,
 };
 
 /** What ends a zone of client counts on one side. */
@@ -545,7 +549,8 @@ export type Note = {
   text: string,
 };
 
-/** Response times in milliseconds: those that were measured, or that an external program has reported. */
+/** Response times in milliseconds: those that were measured, or that an external program has reported. A percentile beyond which fewer
+ * than ten transactions lie is not known. */
 export type Percentiles = {
   /** Mean; missing too in records of earlier versions. */
   mean_ms?: number | null,
@@ -945,7 +950,7 @@ export type Trial = {
   committed: number,
   /** Transactions that ended with an error. */
   failed: number | null,
-  /** Were due in an open loop, and not begun before its end. */
+  /** Were due and not begun before the end, which only an open loop has, or not ended soon after it. */
   skipped?: number | null,
   /** Those of the committed ones that took longer than `latency_limit_ms`. */
   late?: number | null,
@@ -1061,7 +1066,7 @@ export type TrialPart = {
   committed: number,
   /** Transactions that ended with an error. */
   failed: number | null,
-  /** Were due in an open loop, and not begun before its end. */
+  /** Were due and not begun before the end, which only an open loop has, or not ended soon after it. */
   skipped?: number | null,
   /** Those of the committed ones that took longer than `latency_limit_ms`. */
   late?: number | null,

@@ -21,7 +21,7 @@ export function ResponseTimes({ report, headline }: { report: Report; headline: 
     );
   }
   return (
-    <Section id="response" lede="All trials of a treatment together. To the right each further nine has the same room: half, one in ten, one in a hundred transactions and so on were slower. Lower is quicker.">
+    <Section id="response" lede="All trials of a treatment together. To the right each further nine has the same room: half, one in ten, one in a hundred transactions and so on were slower. Lower is quicker. Intervals are at 95 %, by how trials differ. In a closed loop a stall of the server counts once for each client that waits; an open loop (a rate) counts it for all that were due.">
       <div class="controls">
         <TreatmentPicker legend="Treatments drawn" treatments={recorded} plan={report.treatments} chosen={chosen} onChange={setChosen} />
       </div>

@@ -1,10 +1,12 @@
 import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
+import { percentileCurve } from "../analysis/percentiles.ts";
 import { meanTps } from "../analysis/throughput.ts";
 import { quicknessWord, intervalSentence } from "../analysis/verdicts.ts";
 import { bounds, bytes, change, changeBounds, isKnown, plural, share, tps, UNKNOWN } from "../format/number.ts";
-import { bareMilliseconds, microseconds } from "../format/span.ts";
+import { microseconds } from "../format/span.ts";
 import type { Effect, Report, Treatment } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
+import { PercentileFigure } from "../parts/percentile-table.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
 
 function StepName({ treatment }: { treatment: Treatment }) {
@@ -78,7 +80,7 @@ function P95({ treatment }: { treatment: Treatment }) {
   const { percentiles, step_p95: step } = treatment;
   return (
     <>
-      <span class="figure-main">{bareMilliseconds(percentiles?.p95_ms)}</span>
+      <PercentileFigure curve={percentileCurve(treatment)} percentile={95} ms={percentiles?.p95_ms} />
       {step === null ? null : (
         <span class="interval">
           {change(step.ratio)} {quicknessWord(step)}
@@ -134,7 +136,7 @@ function Row({ report, treatment }: { report: Report; treatment: Treatment }) {
         <P95 treatment={treatment} />
       </Cell>
       <Cell label="p99, ms" number>
-        {bareMilliseconds(treatment.percentiles?.p99_ms)}
+        <PercentileFigure curve={percentileCurve(treatment)} percentile={99} ms={treatment.percentiles?.p99_ms} />
       </Cell>
       <Cell label="Variation per second" number>
         {share(treatment.stability_cv)}

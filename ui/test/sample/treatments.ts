@@ -48,10 +48,10 @@ function intervalOf(values: readonly number[]): Interval | null {
 
 function distributionAt(tps: number): Treatment["distribution"] {
   const { p50_ms, max_ms } = percentilesAt(tps);
-  return PERCENTILES.map((percentile) => ({
-    percentile,
-    ms: percentile === 100 ? max_ms : p50_ms * (0.45 + 0.55 * Math.exp(0.93 * (nines(percentile) - 0.301))),
-  }));
+  return PERCENTILES.map((percentile) => {
+    const ms = percentile === 100 ? max_ms : p50_ms * (0.45 + 0.55 * Math.exp(0.93 * (nines(percentile) - 0.301)));
+    return { percentile, ms, low_ms: percentile > 99.9 ? null : ms * 0.96, high_ms: percentile > 99.9 ? null : ms * 1.05 };
+  });
 }
 
 /** With huge pages the TLB misses hardly; with compression less is written. */

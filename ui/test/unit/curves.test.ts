@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { logTicks, msAt, namedPoints, nines, percentileCurve } from "../../src/analysis/percentiles.ts";
+import { intervalAt, logTicks, msAt, namedPoints, nines, percentileCurve } from "../../src/analysis/percentiles.ts";
 import { align, atIndex, bucketWidth, buckets } from "../../src/analysis/series.ts";
 import { spreadLabels } from "../../src/analysis/spread.ts";
 import type { Treatment, Trial } from "../../src/model.ts";
@@ -38,6 +38,14 @@ describe("percentiles", () => {
     expect(msAt(curve, 99.9)).toBeNull();
     expect(msAt(curve, 50)).toBeNull();
     expect(namedPoints(curve).map(({ percentile }) => percentile)).toEqual([90, 95, 99]);
+  });
+
+  test("a recorded percentile has its interval, one between none", () => {
+    const curve = percentileCurve(
+      treatmentWith([{ percentile: 90, ms: 10, low_ms: 9, high_ms: 12 }, { percentile: 95, ms: 15 }, { percentile: 99, ms: 20, low_ms: 18, high_ms: null }]),
+    );
+    const at = (percentile: number) => intervalAt(curve, percentile, String);
+    expect([90, 95, 97, 99].map(at)).toEqual(["9 … 12", null, null, "18 and up"]);
   });
 
   test("log ticks are 1, 2 and 5", () => {

@@ -90,8 +90,12 @@ fn a_server_that_falls_silent_is_waited_for_and_left_at_the_end() {
                     ..plan(engine, clients)
                 };
                 let result = load(&timed, Box::new(silent));
-                assert_eq!((result.measured.all, result.whole.all), (0, 0));
-                assert_eq!(result.in_flight_at_end, u64::from(clients));
+                let clients = u64::from(clients);
+                assert_eq!((result.measured.all, result.whole.all), (clients, clients));
+                assert_eq!(
+                    (result.measured.skipped, result.in_flight_at_end),
+                    (clients, clients)
+                );
             });
         }
     });

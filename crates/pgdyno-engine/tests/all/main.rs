@@ -3,7 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod faults;
-mod open_loop;
+mod stalls;
 
 use pgdyno_engine::message::{Part, Statement, Type};
 use pgdyno_engine::program::{Op, Program, Routine};

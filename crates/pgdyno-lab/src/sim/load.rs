@@ -113,6 +113,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
         reported: None,
         latency_limit: None,
         statements: Vec::new(),
+        distribution: Vec::new(),
         heat: None,
         figures: BTreeMap::new(),
         broken: None,

@@ -81,10 +81,7 @@ pub(crate) fn trial(number: u32, seconds: u32, random: &mut Random) -> Result<Tr
     }))?;
     record.distribution = CURVE
         .into_iter()
-        .map(|percentile| DistributionPoint {
-            percentile,
-            ms: ms(percentile),
-        })
+        .map(|percentile| DistributionPoint::new(percentile, ms(percentile)))
         .collect();
     record.heat = heat(warmup_s, seconds, random);
     record.seconds = (1..=seconds).map(|at| second(at, tps, random)).collect();

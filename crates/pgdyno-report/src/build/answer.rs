@@ -73,7 +73,48 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
     });
     let study = drafts.study.as_ref().and_then(|study| study.summary.as_ref());
     let study = study.map(|summary| format!(" {summary}.")).unwrap_or_default();
-    format!("{main}.{study}{not_whole}")
+    format!("{main}.{}{study}{not_whole}", of_instances(analysis))
+}
+
+/// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.
+const MADE_ONCE: [&str; 3] = ["server.version", "server.data_on", "server.wal_on"];
+/// The same, unless data is made anew before each trial.
+const MADE_WITH_DATA: [&str; 1] = ["data.fillfactor"];
+
+/// That a comparison of what was made once holds for what was made; empty where nothing is compared that was.
+fn of_instances(analysis: &Analysis<'_>) -> String {
+    let treatments = &analysis.record().treatments;
+    let value = |i: usize, key: &str| {
+        let mut environment = treatments[i].environment.iter();
+        environment
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.clone())
+    };
+    let is_anew = |i: usize| value(i, "data.reset").as_deref() == Some("recreate");
+    let differs = |key: &&str| {
+        let pairs = analysis
+            .against
+            .iter()
+            .enumerate()
+            .filter_map(|(i, against)| Some((i, (*against)?)));
+        pairs.into_iter().any(|(i, j)| {
+            let by_data = MADE_WITH_DATA.contains(key) && is_anew(i) && is_anew(j);
+            !by_data && value(i, key) != value(j, key)
+        })
+    };
+    let keys: Vec<&str> = MADE_ONCE
+        .iter()
+        .chain(&MADE_WITH_DATA)
+        .copied()
+        .filter(|key| differs(key))
+        .collect();
+    match keys.is_empty() {
+        true => String::new(),
+        false => format!(
+            " What differs in {} was made once, so this holds for these instances of it: others may differ by chance.",
+            listed(&keys)
+        ),
+    }
 }
 
 /// The load; conditions and levels that change it are named elsewhere.

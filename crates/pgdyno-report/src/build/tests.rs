@@ -42,10 +42,7 @@ fn trial(block: u32, treatment: &str, tps: f64, status: TrialStatus) -> TrialRec
             p99_ms: Some(3.0),
             max_ms: Some(4.0),
         }),
-        distribution: vec![DistributionPoint {
-            percentile: 50.0,
-            ms: 1.0,
-        }],
+        distribution: vec![DistributionPoint::new(50.0, 1.0)],
         stability_cv: Some(0.1),
         warmup_s: 1.0,
         measured_s: 5.0,
@@ -128,6 +125,30 @@ fn cumulative_steps_are_held_against_the_last_tested_one() {
 fn single_steps_are_held_against_the_reference() {
     let report = build(&stored("one-at-a-time", 3), "test", 0);
     assert_eq!(report.treatments[3].step.unwrap().verdict, Verdict::Better);
+}
+
+/// What was made once for all blocks is one of its kind, and the answer is about that one.
+#[test]
+fn an_answer_about_what_was_made_once_says_so() {
+    let check = |key: &str, reset: &str, expected: bool| {
+        let mut stored = stored("one-at-a-time", 3);
+        for (i, treatment) in stored.record.treatments.iter_mut().enumerate() {
+            let value = if i == 1 { "other" } else { "usual" };
+            treatment.environment = [(key, value), ("data.reset", reset)]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .to_vec();
+        }
+        let answer = build(&stored, "test", 0).experiment.answer;
+        assert_eq!(answer.contains("these instances"), expected, "{answer}");
+        assert!(
+            !expected || answer.contains(&format!("in {key} was made once")),
+            "{answer}"
+        );
+    };
+    check("server.data_on", "recreate", true);
+    check("data.fillfactor", "none", true);
+    check("data.fillfactor", "recreate", false);
+    check("server.pooler", "none", false);
 }
 
 #[test]

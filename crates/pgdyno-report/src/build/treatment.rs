@@ -6,6 +6,7 @@ use crate::distribution::together;
 use crate::heat::{self, Heat};
 use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial};
 use pgdyno_record::{DistributionPoint, METRICS, Percentiles, TreatmentRecord, TrialRecord, TrialStatus};
+use pgdyno_stats::mean_interval;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Stretches of the heat maps of all treatments: about 100 bytes each in JSON, 200 kB in all.
@@ -172,10 +173,13 @@ fn mean_distribution(trials: &[&TrialRecord]) -> Vec<DistributionPoint> {
                     .find(|p| p.percentile.total_cmp(&point.percentile).is_eq());
                 found.map(|p| p.ms)
             };
-            let values: Option<Vec<f64>> = trials.iter().map(at).collect();
+            let values = trials.iter().map(at).collect::<Option<Vec<f64>>>()?;
+            let found = mean_interval(&values, DistributionPoint::CONFIDENCE)?;
+            let bound = |ms| (values.len() > 1).then_some(ms);
             Some(DistributionPoint {
-                percentile: point.percentile,
-                ms: mean(values?.into_iter())?,
+                low_ms: bound(found.low.max(0.0)),
+                high_ms: bound(found.high),
+                ..DistributionPoint::new(point.percentile, found.mean)
             })
         })
         .collect()

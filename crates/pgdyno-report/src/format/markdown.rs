@@ -177,10 +177,18 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
     }
     if report.treatments.iter().any(|t| t.percentiles.is_some()) {
         columns.push(Column::new("p95 ms", true, |t| {
-            or_dash(t.percentiles.and_then(|p| p.p95_ms).map(number))
+            or_dash(
+                t.percentiles
+                    .and_then(|p| p.p95_ms)
+                    .map(|ms| percentile(t, 95.0, ms)),
+            )
         }));
         columns.push(Column::new("p99 ms", true, |t| {
-            or_dash(t.percentiles.and_then(|p| p.p99_ms).map(number))
+            or_dash(
+                t.percentiles
+                    .and_then(|p| p.p99_ms)
+                    .map(|ms| percentile(t, 99.0, ms)),
+            )
         }));
     }
     columns.push(Column {
@@ -194,6 +202,16 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
         first.untested = |t, _| title(t);
     }
     columns
+}
+
+/// A percentile with its interval, where it has one.
+fn percentile(treatment: &Treatment, percentile: f64, ms: f64) -> String {
+    let mut points = treatment.distribution.iter();
+    let point = points.find(|point| point.percentile.total_cmp(&percentile).is_eq());
+    match point.and_then(|point| point.low_ms.zip(point.high_ms)) {
+        Some((low, high)) => format!("{} ({} \u{2026} {})", number(ms), number(low), number(high)),
+        None => number(ms),
+    }
 }
 
 fn or_dash(value: Option<String>) -> String {

@@ -86,7 +86,7 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
         );
         assert!(result["client_cpu_us_per_tx"].as_f64() > Some(0.0));
         assert!(result["server_cpu_us_per_tx"].as_f64() > Some(0.0));
-        assert!(result["response_ms"]["p50"].as_f64() <= result["response_ms"]["p99"].as_f64());
+        assert!(result["response_ms"]["p50"].as_f64() <= result["response_ms"]["p100"].as_f64());
     }
     // What the transactions promise: every update is booked in three places alike.
     let sums =

@@ -5,6 +5,7 @@ use crate::show;
 use pgdyno_engine::hdrhistogram::Histogram;
 use pgdyno_engine::{Arrivals, Books, SecondFigures, Spacing, StatementName, Times, Warmup, percentile_ms};
 use pgdyno_lab::Measurement;
+use pgdyno_record::DistributionPoint;
 use pgdyno_stats::three_digits;
 use pgdyno_workload::{LoadPlan, Work, nopm};
 use serde_json::{Value, json};
@@ -50,6 +51,23 @@ fn percentiles(value: impl Fn(f64) -> Option<f64>) -> Value {
         .map(|&p| (format!("p{p}"), json!(value(p))))
         .collect::<serde_json::Map<_, _>>()
         .into()
+}
+
+/// The interval of each percentile that has one: [lower bound, upper bound], null for one that the transactions do not tell.
+fn intervals_json(measurement: &Measurement) -> Value {
+    let points = PERCENTILES
+        .iter()
+        .filter_map(|&p| Some((format!("p{p}"), point(measurement, p)?)));
+    points
+        .map(|(name, point)| (name, json!([point.low_ms, point.high_ms])))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
+
+/// A point of the distribution of response times.
+fn point(measurement: &Measurement, percentile: f64) -> Option<&DistributionPoint> {
+    let mut points = measurement.distribution.iter();
+    points.find(|point| point.percentile.total_cmp(&percentile).is_eq())
 }
 
 fn of_histogram(histogram: &Histogram<u64>) -> Value {
@@ -124,6 +142,7 @@ pub(super) fn as_json(
     });
     let times = json!({
         "response_ms": percentiles(|p| books.percentile_ms(p)),
+        "response_interval_ms": intervals_json(measurement),
         "response_at_least": PERCENTILES.iter().filter(|&&p| books.is_lower_bound(p))
             .map(|p| format!("p{p}")).collect::<Vec<_>>(),
         "kinds": load.kinds.iter().map(kind_json).collect::<Vec<_>>(),
@@ -173,24 +192,42 @@ fn statement_json((name, times): &(StatementName, Times)) -> Value {
     })
 }
 
-/// Percentiles in a row; `>` where only a lower bound is known.
-fn times(value: impl Fn(f64) -> Option<f64>, is_lower_bound: impl Fn(f64) -> bool) -> String {
-    let words: Vec<String> = PERCENTILES
-        .iter()
-        .filter_map(|&p| {
-            let name = if p < 100.0 {
-                format!("p{p}")
-            } else {
-                "max".to_owned()
-            };
-            let bound = if is_lower_bound(p) { ">" } else { "" };
-            Some(format!("{name} {bound}{:.3}", value(p)?))
-        })
-        .collect();
-    match words.is_empty() {
-        true => "unknown: no transaction was committed".to_owned(),
-        false => words.join("  "),
+/// Percentiles of so many values in a row; `>` where only a lower bound is known.
+fn times(values: u64, value: impl Fn(f64) -> Option<f64>, is_lower_bound: impl Fn(f64) -> bool) -> String {
+    if values == 0 {
+        return "unknown: no transaction was committed".to_owned();
     }
+    let words = PERCENTILES.iter().filter_map(|&p| {
+        let bound = if is_lower_bound(p) { ">" } else { "" };
+        Some(format!("{} {bound}{:.3}", name_of(p), value(p)?))
+    });
+    let known = words.collect::<Vec<_>>().join("  ");
+    match PERCENTILES.iter().find(|&&p| value(p).is_none()) {
+        Some(&p) => format!(
+            "{known}  ({} needs {:.0} transactions)",
+            name_of(p),
+            10.0 / (1.0 - p / 100.0)
+        ),
+        None => known,
+    }
+}
+
+fn name_of(percentile: f64) -> String {
+    match percentile < 100.0 {
+        true => format!("p{percentile}"),
+        false => "max".to_owned(),
+    }
+}
+
+/// The intervals of the percentiles that have one, in a row; empty where none has.
+fn intervals(measurement: &Measurement) -> String {
+    let words = PERCENTILES.iter().filter_map(|&p| {
+        let point = point(measurement, p)?;
+        let (low, high) = (point.low_ms?, point.high_ms);
+        let high = high.map_or_else(|| "?".to_owned(), |high| format!("{high:.3}"));
+        Some(format!("{} {low:.3} \u{2026} {high}", name_of(p)))
+    });
+    words.collect::<Vec<_>>().join("  ")
 }
 
 /// What was driven, and how; `clients` where there is one number of them.
@@ -271,11 +308,17 @@ pub(super) fn print(
         put!("NOPM           {}", three_digits(nopm));
     }
     put!(
-        "transactions   {} = {} committed + {} failed + {} skipped{}",
+        "transactions   {} = {} committed + {} failed + {} {}{}",
         books.all,
         books.committed,
         books.failed,
         books.skipped,
+        // What a closed loop has begun can only be without an end.
+        if books.parts.is_some() {
+            "skipped"
+        } else {
+            "not ended"
+        },
         too_often.map_or_else(String::new, |share| format!(" ({share})"))
     );
     if books.rolled_back > 0 {
@@ -307,23 +350,31 @@ pub(super) fn print(
     }
     put!(
         "response ms    {}",
-        times(|p| books.percentile_ms(p), |p| books.is_lower_bound(p))
+        times(
+            books.committed + books.skipped,
+            |p| books.percentile_ms(p),
+            |p| books.is_lower_bound(p)
+        )
     );
-    if let Some(parts) = &books.parts {
+    let intervals = intervals(measurement);
+    if !intervals.is_empty() {
         put!(
-            "  service ms   {}",
-            times(|p| percentile_ms(&parts.service_ns, p), |_| false)
-        );
-        put!(
-            "  lag ms       {}",
-            times(|p| percentile_ms(&parts.lag_ns, p), |_| false)
+            "  {:.0} % of it    {intervals}",
+            DistributionPoint::CONFIDENCE * 100.0
         );
     }
+    let of = |histogram: &Histogram<u64>| times(histogram.len(), |p| percentile_ms(histogram, p), |_| false);
+    match &books.parts {
+        Some(parts) => {
+            put!("  service ms   {}", of(&parts.service_ns));
+            put!("  lag ms       {}", of(&parts.lag_ns));
+        }
+        None => put!(
+            "  closed loop  a stall counts once for each client that waits (coordinated omission); --rate counts it for all that were due"
+        ),
+    }
     if let Some(connections) = &load.connections {
-        put!(
-            "connection ms  {}",
-            times(|p| percentile_ms(&connections.service_ns, p), |_| false)
-        );
+        put!("connection ms  {}", of(&connections.service_ns));
     }
     let us = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |us| format!("{us:.1} us"));
     put!(

@@ -1,12 +1,12 @@
-//! The books of an open loop: a server that stands still is seen in the response times of all that were due meanwhile,
-//! and what never found a client is counted.
+//! The books of a load on a server that stands still: in an open loop it is seen in the response times of all that were due meanwhile,
+//! and what never found a client is counted; in a closed loop, in those of the transactions that the end cuts off.
 
 use crate::common::{FakeServer, REPLY};
 use crate::{echo, plan};
 use pgdyno_engine::{Arrivals, Engine, Heat, Plan, Rate, Spacing, Warmup, run};
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -199,6 +199,48 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
         books.is_lower_bound(50.0) && (400.0..600.0).contains(&median_ms),
         "{median_ms}"
     );
+}
+
+/// A closed loop in which nobody has an answer before the end: ended soon after it, or not at all.
+#[test]
+fn what_the_end_of_a_closed_loop_cuts_off_is_in_the_books() {
+    let _alone = alone();
+    let check = |engine: Engine, clients: u32, is_answered: bool| {
+        let sluice = Arc::new(Sluice::default());
+        sluice.set(true);
+        let server = behind(&sluice);
+        let stop = AtomicBool::new(false);
+        let result = run(
+            &server.endpoint(),
+            &plan(engine, clients),
+            &echo(),
+            &stop,
+            &mut |_| {
+                sluice.set(!is_answered);
+                // Somebody who asks for the end does not wait for the answers.
+                stop.store(!is_answered, Ordering::Relaxed);
+            },
+        )
+        .expect("a load");
+        sluice.set(false);
+        let books = &result.measured;
+        let (ended, not_ended) = if is_answered { (clients, 0) } else { (0, clients) };
+        let expected = (ended.into(), ended.into(), not_ended.into());
+        assert_eq!(
+            (books.committed, books.after_end, books.skipped),
+            expected,
+            "{engine:?}"
+        );
+        assert!(books.add_up() && result.whole.add_up() && result.tps() == 0.0);
+        let shortest_ns = books.response_or_wait_ns().min();
+        assert!(shortest_ns > 900_000_000, "{engine:?}: {shortest_ns}");
+        assert_eq!(books.is_lower_bound(100.0), !is_answered);
+    };
+    for is_answered in [true, false] {
+        check(Engine::IoUring, 4, is_answered);
+        check(Engine::Epoll, 4, is_answered);
+    }
+    check(Engine::Blocking, 1, true);
 }
 
 #[test]
