@@ -149,7 +149,8 @@ impl Books {
         }
     }
 
-    pub(crate) fn for_a_second() -> Books {
+    /// Empty books for a second: smaller, with response times to 1 %.
+    pub fn for_a_second() -> Books {
         Books::with_digits(DIGITS_PER_SECOND)
     }
 
@@ -193,6 +194,18 @@ impl Books {
         self.skipped_wait_ns
             .get_or_insert_with(|| Box::new(histogram(DIGITS)))
             .saturating_record(waited_ns);
+    }
+
+    /// Takes over what was skipped according to other books.
+    pub(crate) fn take_skipped(&mut self, other: &Books) {
+        self.all += other.skipped;
+        self.skipped += other.skipped;
+        if let Some(waits) = &other.skipped_wait_ns {
+            let own = self
+                .skipped_wait_ns
+                .get_or_insert_with(|| Box::new(histogram(DIGITS)));
+            own.add(&**waits).expect("same bounds");
+        }
     }
 
     pub(crate) fn fail(&mut self, code: SqlState) {

@@ -103,6 +103,15 @@ impl Heat {
         self.stretch_s *= 2;
     }
 
+    /// The same without the stretches of the first so many seconds.
+    pub fn after(&self, seconds: usize) -> Heat {
+        let cut = seconds.div_ceil(self.stretch_s as usize);
+        Heat {
+            stretches: self.stretches.iter().skip(cut).cloned().collect(),
+            ..self.clone()
+        }
+    }
+
     /// For each stretch how many of its response times lie beyond this one, and how many there are: beyond the class that holds it, or from
     /// that class on where it is the longest.
     pub fn beyond(&self, ns: u64) -> Vec<(u64, u64)> {

@@ -1,7 +1,6 @@
 //! Loads without treatments as records: an experiment of one block in which nothing is set and nothing compared, and whose trials are
 //! as all others are. Whatever reads experiments reads them too.
 
-use crate::decide::unsettled_s;
 use crate::file::{DataPart, LoadPart};
 use crate::measure::Measurement;
 use crate::plan::{REFERENCE, workload_record};
@@ -77,10 +76,7 @@ impl Loads {
             started_unix_ms,
             ..TrialRecord::begun(1, position, &self.name(clients))
         };
-        TrialRecord {
-            unsettled_s: unsettled_s(measurement),
-            ..filled(begun, measurement)
-        }
+        filled(begun, measurement)
     }
 
     fn is_ladder(&self) -> bool {

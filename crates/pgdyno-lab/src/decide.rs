@@ -1,11 +1,8 @@
-//! Decisions while an experiment runs: whether what is there decides all comparisons, and where a warm-up really ended. The
+//! Decisions while an experiment runs: whether what is there decides all comparisons. The
 //! mathematics is pgdyno-stats', the reading of records pgdyno-store's, shared with the report.
 
-use crate::measure::Measurement;
-use pgdyno_engine::SecondFigures;
 use pgdyno_judge::{Judge, Observations, Progress};
 use pgdyno_record::{ExperimentRecord, TrialRecord};
-use pgdyno_stats::{WarmUp, warm_up_end};
 
 /// What is known of the trials so far.
 pub(crate) struct Looks {
@@ -41,22 +38,5 @@ impl Looks {
             is_over: false,
         };
         self.judge.judge(&self.observed, progress).done
-    }
-}
-
-/// Seconds of the measured time that were still part of the warm-up; `None` where there were none, or it never ended, or too
-/// little is known.
-pub(crate) fn unsettled_s(measurement: &Measurement) -> Option<f64> {
-    let measured: Vec<f64> = measurement
-        .load
-        .seconds
-        .iter()
-        .filter(|s| s.measured && s.length_s > 0.99)
-        .map(SecondFigures::tps)
-        .collect();
-    match warm_up_end(&measured) {
-        WarmUp::EndsAt(0) | WarmUp::Never | WarmUp::Unknown => None,
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-        WarmUp::EndsAt(seconds) => Some(seconds as f64),
     }
 }

@@ -10,7 +10,9 @@ mod size;
 mod study;
 
 pub(crate) use check::{SEED_MAX, clock};
-pub use choices::{Design, Found, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule, Take};
+pub use choices::{
+    Design, Found, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule, Take,
+};
 pub use levels::LevelsError;
 pub use parts::{
     BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,

@@ -252,7 +252,7 @@ pub(crate) fn programs() -> Vec<String> {
     reason = "transactions of a second"
 )]
 fn second_of(second: &ForeignSecond, number: u32, clients: u32) -> Second {
-    let mut books = Books::new(false);
+    let mut books = Books::for_a_second();
     books.committed = (second.tps * second.length_s).round().max(0.0) as u64;
     books.failed = (second.failed_per_s.unwrap_or(0.0) * second.length_s)
         .round()

@@ -34,8 +34,8 @@ pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here,
 pub use error::{LabError, ProviderError};
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
-    Found, GuardPart, LevelsError, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy,
-    ServerPart, StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
+    Found, GuardPart, Instances, LevelsError, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset,
+    RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
 };
 pub use lab::Lab;
 pub use measure::{MeasureError, Measurement, Reported, endpoint, measure};

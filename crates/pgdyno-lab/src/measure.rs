@@ -8,7 +8,7 @@ use crate::pooled::{self, Sessions};
 use crate::probe::Probe;
 use crate::statements::MeasuredStatements;
 use pgdyno_engine::{
-    ConnectError, Endpoint, Heat, LoadResult, Protocol, Second, SecondFigures, Warmup,
+    Books, ConnectError, Endpoint, Heat, LoadResult, Protocol, Second, SecondFigures, Stretches, Warmup,
     keeps_prepared_statements,
 };
 use pgdyno_host::{CpuUse, OthersCpu, children, cpu_us_of_tree};
@@ -20,8 +20,8 @@ use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
     Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
 };
-use pgdyno_stats::{Steadiness, coefficient_of_variation, steadiness};
-use pgdyno_workload::{CommandError, ForeignError, FormatError, LoadError, LoadPlan};
+use pgdyno_stats::{Steadiness, WarmUp, coefficient_of_variation, steadiness, warm_up_end};
+use pgdyno_workload::{CommandError, ForeignError, FormatError, LoadError, LoadPlan, nopm};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -42,7 +42,9 @@ pub struct Measurement {
     pub cross_check: Option<CrossCheck>,
     /// Why the count of the server is not known in full; `None` where it is.
     pub unchecked: Option<String>,
-    /// Whether throughput was steady in the measured time.
+    /// What is left of the measured time where its beginning was still part of the warm-up.
+    pub settled: Option<SettledPart>,
+    /// Whether throughput was steady in it.
     pub steadiness: Option<Steadiness>,
     /// Coefficient of variation of the throughput of each second; `None` where seconds are too few.
     pub stability_cv: Option<f64>,
@@ -72,6 +74,17 @@ pub struct Measurement {
     pub broken: Option<String>,
 }
 
+/// The part of the measured time that is no warm-up any more.
+#[derive(Debug, Clone)]
+pub struct SettledPart {
+    /// Seconds of the measured time before it.
+    pub unsettled_s: f64,
+    /// Its length in seconds.
+    pub measured_s: f64,
+    /// Counts of it, and response times to 1 %.
+    pub books: Books,
+}
+
 /// What an external program reports of its load. `None` is not reported.
 #[derive(Debug, Clone)]
 pub struct Reported {
@@ -84,15 +97,43 @@ pub struct Reported {
 }
 
 impl Measurement {
-    /// Committed within the latency limit per second of the measured time; `None` without a limit.
+    /// The books that figures are of, those of the settled part, and how long that is in seconds.
+    pub fn counted(&self) -> (&Books, f64) {
+        match &self.settled {
+            Some(settled) => (&settled.books, settled.measured_s),
+            None => (&self.load.measured, self.load.measured_s),
+        }
+    }
+
+    /// Committed transactions per second of the settled part.
+    pub fn tps(&self) -> f64 {
+        let (books, measured_s) = self.counted();
+        #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+        let committed = (books.committed - books.after_end) as f64;
+        if measured_s > 0.0 {
+            committed / measured_s
+        } else {
+            0.0
+        }
+    }
+
+    /// New orders per minute of TPC-C, at the rate of the settled part; `None` for other loads.
+    pub fn nopm(&self) -> Option<f64> {
+        let nopm = nopm(&self.load)?;
+        match self.load.tps() {
+            tps if tps > 0.0 => Some(nopm * self.tps() / tps),
+            _ => Some(nopm),
+        }
+    }
+
+    /// Committed within the latency limit per second of the settled part; `None` without a limit.
     pub fn goodput_tps(&self) -> Option<f64> {
-        let load = &self.load;
-        let has_limit = self.latency_limit.is_some() && load.measured_s > 0.0;
-        let books = &load.measured;
+        let (books, measured_s) = self.counted();
+        let has_limit = self.latency_limit.is_some() && measured_s > 0.0;
         // What ended in the measured time, as in the rate of all.
         let good = books.good().min(books.committed - books.after_end);
         #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-        has_limit.then(|| good as f64 / load.measured_s)
+        has_limit.then(|| good as f64 / measured_s)
     }
 
     /// Why the load achieved nothing, with the first error of the server; `None` where transactions were committed, or where
@@ -219,12 +260,13 @@ pub(crate) fn watch(
     let begun = Instant::now();
     // Its clients connect before the load begins.
     let mut load_began = None;
-    let mut heat = Heat::default();
+    let (mut heat, mut stretches) = (Heat::default(), Stretches::default());
     let mut elapsed_s = 0.0;
     let load = statements.during(&mut server, |warmup| {
         let load = drive(&mut |second| {
             load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
             heat.add(second);
+            stretches.add(second);
             warmup.second(second);
             on_second(second);
         });
@@ -249,9 +291,18 @@ pub(crate) fn watch(
         .filter(|s| s.measured && s.length_s > 0.99)
         .map(SecondFigures::tps)
         .collect();
+    let part = settled_part(&measured, &stretches, &load);
+    let (counted, distribution) = match &part {
+        Some((cut, part)) => (
+            measured.get(*cut..).unwrap_or_default(),
+            distribution(&part.books, &heat.after(*cut)),
+        ),
+        None => (&measured[..], distribution(&load.measured, &heat)),
+    };
     let mut measurement = Measurement {
-        steadiness: steadiness(&measured),
-        stability_cv: coefficient_of_variation(&measured),
+        settled: part.map(|(_, part)| part),
+        steadiness: steadiness(counted),
+        stability_cv: coefficient_of_variation(counted),
         server_cpu_us_per_tx: per_transaction(cpu_us, &load),
         wal_bytes_per_tx: None,
         cross_check: None,
@@ -261,7 +312,7 @@ pub(crate) fn watch(
         is_disturbed: false,
         reported: None,
         latency_limit: None,
-        distribution: distribution(&load.measured, &heat),
+        distribution,
         heat: heat_record(&heat),
         statements,
         figures: BTreeMap::new(),
@@ -390,6 +441,23 @@ impl MeasureError {
             _ => None,
         }
     }
+}
+
+/// The measured time without what its seconds show to be warm-up, and how many seconds that was; `None` where there was none, or it never
+/// ended, or too little is known.
+fn settled_part(tps: &[f64], stretches: &Stretches, load: &LoadResult) -> Option<(usize, SettledPart)> {
+    let WarmUp::EndsAt(seconds @ 1..) = warm_up_end(tps) else {
+        return None;
+    };
+    let (cut, measured_s, books) = stretches.after(seconds, &load.measured)?;
+    #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
+    let unsettled_s = cut as f64;
+    let part = SettledPart {
+        unsettled_s,
+        measured_s,
+        books,
+    };
+    Some((cut, part))
 }
 
 fn heat_record(heat: &Heat) -> Option<HeatRecord> {

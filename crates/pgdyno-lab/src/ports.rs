@@ -62,6 +62,8 @@ pub(crate) trait Servers<'s> {
     ) -> Result<Box<dyn TrialTarget + 's>, LabError>;
     /// The server is not needed for now; its changes are restored already.
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
+    /// Removes a server of the experiment's own, where it is there; who goes to it next makes it anew.
+    fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
     /// Ends what a process that was killed has left running for the experiment.
     fn end_left_behind(&mut self, id: i64) -> Result<(), LabError>;
     /// Removes what the experiment has made for itself; the target is as it was.

@@ -15,7 +15,7 @@ pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
 use crate::error::LabError;
-use crate::file::{ExperimentFile, SEED_MAX, StopRule};
+use crate::file::{ExperimentFile, Instances, SEED_MAX, StopRule};
 use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
@@ -248,6 +248,10 @@ impl Running<'_, '_, '_> {
             trial_s: plan.trial_s(),
         });
         for block in 1..=plan.file.blocks {
+            let is_new = block > 1 && !done.iter().any(|(of, _)| *of == block);
+            if is_new && plan.file.target.instances == Instances::PerBlock {
+                self.remove_instances()?;
+            }
             for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
                 let treatment = &plan.treatments[number];
                 if self.ended.contains(&number) || is_done(block, &treatment.name) {
@@ -324,6 +328,19 @@ impl Running<'_, '_, '_> {
             done.insert((record.block, record.treatment));
         }
         Ok(done)
+    }
+
+    /// Removes the servers of the experiment's own: the next trial on each makes it anew.
+    fn remove_instances(&mut self) -> Result<(), LabError> {
+        self.leave()?;
+        let tested = self.plan.tested().into_iter();
+        let variants: BTreeSet<ServerVariant> = tested.map(|i| self.plan.treatments[i].variant()).collect();
+        for variant in variants.iter().filter(|variant| !variant.is_target()) {
+            self.runner.servers.remove(variant)?;
+            self.whole.retain(|(of, _)| of != variant);
+            self.untouched.retain(|(of, _)| of != variant);
+        }
+        Ok(())
     }
 
     /// Goes to the server of a treatment; what was changed on the one before is restored first.

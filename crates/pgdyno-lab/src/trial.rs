@@ -42,7 +42,7 @@ pub(crate) fn failed(record: TrialRecord, reason: String) -> TrialRecord {
 /// A checked, complete trial.
 pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRecord {
     let load = &measurement.load;
-    let books = &load.measured;
+    let (books, _) = measurement.counted();
     let disagrees = measurement.cross_check.is_some_and(|check| !check.agrees);
     let (status, reason) = match &measurement.broken {
         Some(reason) => (TrialStatus::Failed, Some(reason.clone())),
@@ -60,10 +60,11 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
     TrialRecord {
         status,
         reason,
-        tps: (status != TrialStatus::Failed && books.committed > 0).then(|| load.tps()),
+        tps: (status != TrialStatus::Failed && books.committed > 0).then(|| measurement.tps()),
         transactions: transactions(measurement),
         latency_limit_ms: measurement.latency_limit.map(|limit| limit.as_secs_f64() * 1e3),
-        errors: books
+        errors: load
+            .measured
             .errors()
             .into_iter()
             .map(|e| {
@@ -87,10 +88,11 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         .or(reported.and_then(|reported| reported.percentiles)),
         reported_by: reported.map(|reported| reported.program.clone()),
         histogram: encoded(&books.response_ns),
-        open_loop: open_loop(books),
+        open_loop: open_loop(&load.measured),
         distribution: measurement.distribution.clone(),
         steadiness: measurement.steadiness,
         stability_cv: measurement.stability_cv,
+        unsettled_s: measurement.settled.as_ref().map(|settled| settled.unsettled_s),
         warmup_s: load.warmup_s,
         measured_s: load.measured_s,
         client_cpu_us_per_tx: load.client_cpu_us_per_tx(),
@@ -192,7 +194,7 @@ fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
     let mut figures = measurement.figures.clone();
     let own = [
         ("goodput_tps", measurement.goodput_tps()),
-        ("nopm", pgdyno_workload::nopm(load)),
+        ("nopm", measurement.nopm()),
     ];
     figures.extend(
         own.into_iter()

@@ -98,6 +98,17 @@ impl<'c> OwnServers<'c> {
         Ok(Sandbox::open(&self.context.sandboxes(), &name)?.stop()?)
     }
 
+    /// Also one that a process made which was killed.
+    fn remove_one(&mut self, variant: &ServerVariant) -> Result<()> {
+        let claim = Claim::of(self.context, &self.base()?, variant);
+        // Removing takes the lock itself.
+        self.own.retain(|(other, _)| *other != claim);
+        match claim.is_there(self.context) {
+            true => commands::sandbox::destroy(self.context, &claim.name),
+            false => Ok(()),
+        }
+    }
+
     fn remove_own(&mut self) -> Result<()> {
         for (claim, guard) in std::mem::take(&mut self.own) {
             // Removing takes the lock itself.
@@ -146,6 +157,10 @@ impl ServerProvider for OwnServers<'_> {
 
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), ProviderError> {
         self.stop(variant).map_err(whole)
+    }
+
+    fn remove(&mut self, variant: &ServerVariant) -> Result<(), ProviderError> {
+        self.remove_one(variant).map_err(whole)
     }
 
     fn end(&mut self) -> Result<(), ProviderError> {

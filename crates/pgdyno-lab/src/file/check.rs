@@ -1,8 +1,8 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
-use super::choices::{Design, StopRule};
+use super::choices::{Design, Instances, Reset, StopRule};
 use super::lines::line_of;
-use super::parts::{ExperimentFile, LoadPart, ServerPart, StepPart};
+use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
 use super::study::ClaimPart;
 use super::{FileError, settings_of};
@@ -71,6 +71,7 @@ impl Check<'_> {
         self.steps()?;
         self.factors()?;
         self.design()?;
+        self.instances()?;
         self.exclude()?;
         self.loads_whole()?;
         self.bounds()?;
@@ -136,6 +137,27 @@ impl Check<'_> {
             || NO_PASSWORD.into(),
         )?;
         self.no_password(target.restart_command.as_deref(), &["target", "restart_command"])
+    }
+
+    fn instances(&self) -> Checked {
+        let file = self.file;
+        if file.target.instances == Instances::Once {
+            return Ok(());
+        }
+        let (keys, parts) = (["target", "instances"], file.parts());
+        let is_own = |server: &ServerPart| {
+            let places = [&server.data_on, &server.wal_on, &server.network];
+            server.version.is_some() || places.iter().any(|place| place.is_some())
+        };
+        self.must(is_own(&file.server) || parts.iter().any(|part| is_own(&part.server)), &keys, || {
+            "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, data_on, \
+             wal_on or network somewhere"
+                .into()
+        })?;
+        let copies = |data: &DataPart| data.reset == Some(Reset::Copy);
+        self.must(!copies(&file.data) && !parts.iter().any(|part| copies(&part.data)), &keys, || {
+            "instances = \"per-block\" makes new files, and reset = \"copy\" restores those of an older instance: take one of the two".into()
+        })
     }
 
     /// A command is stored and shown as it is.

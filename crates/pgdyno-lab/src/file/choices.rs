@@ -75,6 +75,27 @@ pub enum RestartPolicy {
     WhenNeeded,
 }
 
+/// When the servers of an experiment's own are made, with their file systems and data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instances {
+    /// Once: what is found holds for these.
+    #[default]
+    Once,
+    /// Anew for each block, so that chance in how one of them was made is part of the spread.
+    PerBlock,
+}
+
+impl Instances {
+    /// Name in files and records: "per-block".
+    pub fn name(self) -> &'static str {
+        match self {
+            Instances::Once => "once",
+            Instances::PerBlock => "per-block",
+        }
+    }
+}
+
 /// How the data is brought to the same state before a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

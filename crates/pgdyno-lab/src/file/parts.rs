@@ -1,7 +1,7 @@
 //! The parts of an experiment file, as serde reads them. Every key is documented in docs/reference/experiment-file.md, and the
 //! JSON schema that editors check against is made from these types.
 
-use super::choices::{Design, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule};
+use super::choices::{Design, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule};
 use super::study::{FigurePart, StudyPart};
 use pgdyno_engine::{Protocol, Spacing};
 use pgdyno_workload::{Control, Dataset, Workload};
@@ -95,6 +95,9 @@ pub struct TargetPart {
     /// When the server is restarted between trials.
     #[serde(default)]
     pub restart: RestartPolicy,
+    /// When the servers that treatments have of their own are made, with their file systems and data.
+    #[serde(default)]
+    pub instances: Instances,
     /// Command that restarts a server which is no sandbox; used with consent only.
     pub restart_command: Option<String>,
 }

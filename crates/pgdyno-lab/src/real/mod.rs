@@ -31,6 +31,9 @@ pub trait ServerProvider {
     /// The server is not needed for now; it may be stopped.
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), ProviderError>;
 
+    /// Removes a server of the experiment's own, where it is there.
+    fn remove(&mut self, variant: &ServerVariant) -> Result<(), ProviderError>;
+
     /// The experiment is at its end: what was made for it is removed, the target is as it was.
     fn end(&mut self) -> Result<(), ProviderError>;
 }
@@ -118,6 +121,12 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
 
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
         self.provider.leave(variant).map_err(trouble("leaving a server"))
+    }
+
+    fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
+        self.provider
+            .remove(variant)
+            .map_err(trouble("removing a server"))
     }
 
     fn end_left_behind(&mut self, id: i64) -> Result<(), LabError> {

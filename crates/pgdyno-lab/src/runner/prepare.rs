@@ -5,7 +5,7 @@ use super::data::Untouched;
 use super::{Event, Runner};
 use crate::decide::Looks;
 use crate::error::LabError;
-use crate::file::{Design, ExperimentFile, PoolerWord, Prewarm, Reset, StudyPart};
+use crate::file::{Design, ExperimentFile, Instances, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, ServerVariant, Treatment, threads_of, workload_record};
 use crate::ports::TrialTarget;
 use crate::preflight::Finding;
@@ -155,13 +155,14 @@ pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<Treat
         against: treatment.against.map(|i| plan.treatments[i].name.clone()),
         workload: (treatment.load != plan.file.load || treatment.data != plan.file.data)
             .then(|| workload_record(&treatment.load, &treatment.data)),
-        environment: environment(treatment),
+        environment: environment(treatment, plan.file.target.instances),
     });
     treatments.collect()
 }
 
-fn environment(treatment: &Treatment) -> Vec<(String, String)> {
+fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, String)> {
     let (data, server) = (&treatment.data, &treatment.server);
+    let is_anew = instances == Instances::PerBlock && !treatment.variant().is_target();
     let text = |value: &Option<String>| value.clone();
     let word = |value: Option<&str>| value.map(str::to_owned);
     let number = |value: Option<u32>| value.map(|n| n.to_string());
@@ -178,6 +179,7 @@ fn environment(treatment: &Treatment) -> Vec<(String, String)> {
         ("server.neighbour", text(&server.neighbour)),
         ("server.neighbour_memory", text(&server.neighbour_memory)),
         ("server.network", text(&server.network)),
+        ("server.instances", is_anew.then(|| instances.name().to_owned())),
         ("data.dataset", word(data.dataset.map(Dataset::name))),
         ("data.reset", word(data.reset.map(Reset::name))),
         ("data.prewarm", word(data.prewarm.map(Prewarm::name))),

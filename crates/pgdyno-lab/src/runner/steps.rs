@@ -2,7 +2,6 @@
 
 use super::guard::Guard;
 use super::{Event, Running};
-use crate::decide::unsettled_s;
 use crate::error::LabError;
 use crate::file::{Prewarm, RestartPolicy};
 use crate::measure::Measurement;
@@ -123,7 +122,6 @@ impl Running<'_, '_, '_> {
                 Err(error) => record.disturbances.push(format!("no figure {name}: {error}")),
             }
         }
-        record.unsettled_s = unsettled_s(&measurement);
         for warning in &measurement.warnings {
             (self.runner.on_event)(Event::TrialWarns { treatment, warning });
         }

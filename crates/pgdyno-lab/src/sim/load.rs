@@ -103,6 +103,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
             agrees: true,
         }),
         unchecked: None,
+        settled: None,
         steadiness: None,
         stability_cv: None,
         server_cpu_us_per_tx: None,

@@ -247,6 +247,20 @@ impl Servers<'static> for Shared {
         Ok(())
     }
 
+    fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
+        let mut world = self.step();
+        if world.at.is_some() || variant.is_target() {
+            world
+                .broken
+                .push(format!("\"{}\" is removed while it is needed", variant.label()));
+        }
+        world.fault(|odds| odds.undoing, "removing a server")?;
+        if world.servers.remove(variant).is_some() {
+            world.removed += 1;
+        }
+        Ok(())
+    }
+
     fn end_left_behind(&mut self, _: i64) -> Result<(), LabError> {
         let mut world = self.step();
         world.fault(|odds| odds.undoing, "ending what was left")?;

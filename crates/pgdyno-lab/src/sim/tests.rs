@@ -422,6 +422,25 @@ fn shipped() -> Vec<(String, String)> {
 }
 
 #[test]
+fn instances_per_block_are_made_anew_for_each_block_but_the_first() {
+    let text = |instances: &str| {
+        format!(
+            "name = 'simulated'\nquestion = '?'\ndesign = 'one-at-a-time'\nblocks = 3\nseed = 7\n[target]\ninstances = '{instances}'\n\
+             [data]\nscale = 1\n[load]\nworkload = 'tpcb'\nclients = 4\nwarmup_s = 0\nmeasure_s = 1\n\
+             [[step]]\nname = 'a'\nserver.version = 16\n[[step]]\nname = 'b'\nserver.version = 17\n"
+        )
+    };
+    for (instances, removed) in [("once", 0), ("per-block", 4)] {
+        let ran = kept(&Case::quiet(7, text(instances)), Trouble::default()).unwrap();
+        assert_eq!(
+            (ran.world.removed, ran.stored().trials.len()),
+            (removed, 9),
+            "{instances}"
+        );
+    }
+}
+
+#[test]
 fn every_shipped_experiment_keeps_all_promises_when_it_is_killed() {
     const KILLS: u64 = 12;
     for (name, text) in shipped() {

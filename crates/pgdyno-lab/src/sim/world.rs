@@ -172,6 +172,8 @@ pub(super) struct World {
     pub(super) ms: u64,
     pub(super) host: Settings,
     pub(super) servers: BTreeMap<ServerVariant, SimServer>,
+    /// Servers that were removed before the experiment's end.
+    pub(super) removed: usize,
     pub(super) journals: Vec<Journal>,
     pub(super) stored: Vec<StoredExperiment>,
     /// Trials that the store has room for.
@@ -282,6 +284,7 @@ impl World {
             kills: Vec::new(),
             host,
             servers: BTreeMap::from([(ServerVariant::default(), target)]),
+            removed: 0,
             journals: Vec::new(),
             stored: Vec::new(),
             room: usize::MAX,

@@ -78,7 +78,7 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
 
 /// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.
 const MADE_ONCE: [&str; 3] = ["server.version", "server.data_on", "server.wal_on"];
-/// The same, unless data is made anew before each trial.
+/// Data is made once, too, unless it is made anew before each trial.
 const MADE_WITH_DATA: [&str; 1] = ["data.fillfactor"];
 
 /// That a comparison of what was made once holds for what was made; empty where nothing is compared that was.
@@ -90,7 +90,12 @@ fn of_instances(analysis: &Analysis<'_>) -> String {
             .find(|(name, _)| name == key)
             .map(|(_, value)| value.clone())
     };
-    let is_anew = |i: usize| value(i, "data.reset").as_deref() == Some("recreate");
+    let is = |i: usize, key: &str, expected: &str| value(i, key).as_deref() == Some(expected);
+    let is_anew = |i: usize, key: &&str| match MADE_WITH_DATA.contains(key) && is(i, "data.reset", "recreate")
+    {
+        true => true,
+        false => is(i, "server.instances", "per-block"),
+    };
     let differs = |key: &&str| {
         let pairs = analysis
             .against
@@ -98,8 +103,8 @@ fn of_instances(analysis: &Analysis<'_>) -> String {
             .enumerate()
             .filter_map(|(i, against)| Some((i, (*against)?)));
         pairs.into_iter().any(|(i, j)| {
-            let by_data = MADE_WITH_DATA.contains(key) && is_anew(i) && is_anew(j);
-            !by_data && value(i, key) != value(j, key)
+            let is_anew = is_anew(i, key) && is_anew(j, key);
+            !is_anew && value(i, key) != value(j, key)
         })
     };
     let keys: Vec<&str> = MADE_ONCE

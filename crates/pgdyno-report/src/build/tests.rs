@@ -130,11 +130,11 @@ fn single_steps_are_held_against_the_reference() {
 /// What was made once for all blocks is one of its kind, and the answer is about that one.
 #[test]
 fn an_answer_about_what_was_made_once_says_so() {
-    let check = |key: &str, reset: &str, expected: bool| {
+    let check = |key: &str, (other, word): (&str, &str), expected: bool| {
         let mut stored = stored("one-at-a-time", 3);
         for (i, treatment) in stored.record.treatments.iter_mut().enumerate() {
             let value = if i == 1 { "other" } else { "usual" };
-            treatment.environment = [(key, value), ("data.reset", reset)]
+            treatment.environment = [(key, value), (other, word)]
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .to_vec();
         }
@@ -145,10 +145,11 @@ fn an_answer_about_what_was_made_once_says_so() {
             "{answer}"
         );
     };
-    check("server.data_on", "recreate", true);
-    check("data.fillfactor", "none", true);
-    check("data.fillfactor", "recreate", false);
-    check("server.pooler", "none", false);
+    check("server.data_on", ("data.reset", "recreate"), true);
+    check("server.data_on", ("server.instances", "per-block"), false);
+    check("data.fillfactor", ("data.reset", "none"), true);
+    check("data.fillfactor", ("data.reset", "recreate"), false);
+    check("server.pooler", ("data.reset", "none"), false);
 }
 
 #[test]

@@ -34,11 +34,23 @@ impl Claim {
         }
     }
 
+    fn exists(&self, context: &Context) -> bool {
+        context.sandboxes().join(&self.name).exists()
+    }
+
+    fn is_ours(&self) -> bool {
+        pgdyno_host::given_text(&self.mark).is_ok_and(|text| text == self.text)
+    }
+
+    /// Whether there is such a sandbox, and an experiment has made it.
+    pub(super) fn is_there(&self, context: &Context) -> bool {
+        self.exists(context) && self.is_ours()
+    }
+
     /// Makes the sandbox where there is none; one that is somebody else's is left alone.
     pub(super) fn ensure(&self, context: &Context, base: &str, variant: &ServerVariant) -> Result<()> {
-        let is_ours = pgdyno_host::given_text(&self.mark).is_ok_and(|text| text == self.text);
-        if context.sandboxes().join(&self.name).exists() {
-            if !is_ours {
+        if self.exists(context) {
+            if !self.is_ours() {
                 fail!(
                     "there is a sandbox \"{0}\" that no experiment has made; `pgdyno sandbox destroy {0}` removes it",
                     self.name

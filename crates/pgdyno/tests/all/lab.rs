@@ -83,6 +83,22 @@ fn factors_go_over_versions_and_places_and_leave_nothing_behind() {
     );
 }
 
+/// A new server has a new identifier, and the target's stays.
+#[test]
+fn servers_of_an_experiments_own_are_made_anew_for_each_block_where_it_says_so() {
+    let home = Home::new();
+    let rest = "[[factor]]\nname = \"data\"\nof = \"server.data_on\"\nvalues = [\"disk\", \"tmpfs:256M\"]\n\
+        [[figure]]\nname = \"identifier\"\nsql = \"SELECT system_identifier % 1000000007 FROM pg_control_system()\"\n";
+    let head = "design = \"one-at-a-time\"\nblocks = 2";
+    let path = file(&home, head, &format!("instances = \"per-block\"\n{TPCB}{rest}"));
+    let (_, json) = run(&home, &path);
+    assert_eq!(ended(&json, "finished"), 4);
+    let [target, own] = ["data=disk", "data=tmpfs:256M"].map(|name| figure(&home, name, "identifier"));
+    assert_eq!((target[0], own.len()), (target[1], 2), "{target:?} {own:?}");
+    assert!(own[0] != own[1] && own[0] != target[0], "{target:?} {own:?}");
+    assert_eq!(sandboxes(&home), ["x"]);
+}
+
 #[test]
 fn a_sandbox_of_the_users_is_not_taken_for_one_of_the_experiments() {
     let home = Home::new();

@@ -346,13 +346,30 @@ fn whole(path: &Path, place: &Place) -> Result<(), StoreError> {
     }
 }
 
+/// A file that another process is just making is shorter than its head says for a moment: it is looked at so often, with a pause.
+const LOOKS: u32 = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
 /// What is missing of a file that is shorter than it says, which is why SQLite cannot read it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "another process's writing cannot be waited for"
+)]
 pub(super) fn cut_off(path: &Path, place: &Place) -> Option<StoreError> {
+    let mut found = shorter(path, place)?;
+    for _ in 1..LOOKS {
+        std::thread::sleep(BETWEEN_LOOKS);
+        found = shorter(path, place)?;
+    }
+    Some(found)
+}
+
+fn shorter(path: &Path, place: &Place) -> Option<StoreError> {
     let mut head = Vec::with_capacity(HEADER_BYTES);
     let read = named::read(path).and_then(|file| {
-        let about = file.metadata()?;
-        file.take(HEADER_BYTES as u64).read_to_end(&mut head)?;
-        Ok(about.len())
+        (&file).take(HEADER_BYTES as u64).read_to_end(&mut head)?;
+        // The head first: what it says was there by then.
+        Ok(file.metadata()?.len())
     });
     // What is not there or cannot be read is SQLite's to name.
     let found_bytes = read.ok()?;

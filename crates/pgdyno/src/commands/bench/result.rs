@@ -7,7 +7,7 @@ use pgdyno_engine::{Arrivals, Books, SecondFigures, Spacing, StatementName, Time
 use pgdyno_lab::Measurement;
 use pgdyno_record::DistributionPoint;
 use pgdyno_stats::three_digits;
-use pgdyno_workload::{LoadPlan, Work, nopm};
+use pgdyno_workload::{LoadPlan, Work};
 use serde_json::{Value, json};
 
 /// The server that was driven.
@@ -121,8 +121,9 @@ pub(super) fn as_json(
         "placement": server.placement.as_json(),
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
-        "tps": load.tps(),
-        "nopm": nopm(load),
+        "unsettled_s": measurement.settled.as_ref().map(|settled| settled.unsettled_s),
+        "tps": measurement.tps(),
+        "nopm": measurement.nopm(),
         "rolled_back": books.rolled_back,
         "all": books.all,
         "committed": books.committed,
@@ -141,7 +142,7 @@ pub(super) fn as_json(
         }).collect::<Vec<_>>(),
     });
     let times = json!({
-        "response_ms": percentiles(|p| books.percentile_ms(p)),
+        "response_ms": percentiles(|p| measurement.counted().0.percentile_ms(p)),
         "response_interval_ms": intervals_json(measurement),
         "response_at_least": PERCENTILES.iter().filter(|&&p| books.is_lower_bound(p))
             .map(|p| format!("p{p}")).collect::<Vec<_>>(),
@@ -303,8 +304,14 @@ pub(super) fn print(
         load.warmup_s,
         if load.stopped_early { ", stopped early" } else { "" }
     );
-    put!("TPS            {}", three_digits(load.tps()));
-    if let Some(nopm) = nopm(load) {
+    if let Some(settled) = &measurement.settled {
+        put!(
+            "  settled      the last {:.1} s: what came before still belonged to the warm-up, and is in no rate and no response time",
+            settled.measured_s
+        );
+    }
+    put!("TPS            {}", three_digits(measurement.tps()));
+    if let Some(nopm) = measurement.nopm() {
         put!("NOPM           {}", three_digits(nopm));
     }
     put!(
@@ -348,18 +355,19 @@ pub(super) fn print(
             books.late
         );
     }
+    let (counted, _) = measurement.counted();
     put!(
         "response ms    {}",
         times(
-            books.committed + books.skipped,
-            |p| books.percentile_ms(p),
-            |p| books.is_lower_bound(p)
+            counted.committed + counted.skipped,
+            |p| counted.percentile_ms(p),
+            |p| counted.is_lower_bound(p)
         )
     );
     let intervals = intervals(measurement);
     if !intervals.is_empty() {
         put!(
-            "  {:.0} % of it    {intervals}",
+            "  interval     {intervals}  ({:.0} %)",
             DistributionPoint::CONFIDENCE * 100.0
         );
     }
@@ -533,10 +541,10 @@ pub(super) const LADDER: ([&str; 9], [usize; 8]) = (
 /// A rung of a ladder.
 pub(super) fn rung(plan: &LoadPlan, measurement: &Measurement) -> Vec<String> {
     let load = &measurement.load;
-    let ms = |p| number(load.measured.percentile_ms(p), 3);
+    let ms = |p| number(measurement.counted().0.percentile_ms(p), 3);
     vec![
         plan.drive.clients.to_string(),
-        three_digits(load.tps()),
+        three_digits(measurement.tps()),
         ms(50.0),
         ms(95.0),
         ms(99.0),
