@@ -449,7 +449,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Whether the warm-up has an end, or none was asked to end the load in it.
+    /// Whether the load has a measured time: nobody has ended it in its warm-up.
     fn has_measured(&self) -> bool {
         self.limits.warmup_ns < self.limits.end_ns
     }

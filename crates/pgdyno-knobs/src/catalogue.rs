@@ -4,7 +4,7 @@ mod files;
 mod knob;
 
 pub use knob::sysctl_path;
-pub use knob::{Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
+pub use knob::{CarryOver, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
 
 use crate::near::nearest_name;
 use files::{FILES, File};

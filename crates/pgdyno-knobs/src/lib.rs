@@ -23,8 +23,8 @@ mod undo;
 
 pub use applied::{Applied, ApplyError};
 pub use catalogue::{
-    AUTO, Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section, Setting,
-    split, sysctl_path,
+    AUTO, CarryOver, Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section,
+    Setting, split, sysctl_path,
 };
 pub use change::{Changer, Restart};
 pub use consent::{AGREE_TO_RISK, Agreed, ConsentError};

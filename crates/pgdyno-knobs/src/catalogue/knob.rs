@@ -186,6 +186,20 @@ impl Cost {
     }
 }
 
+/// What is left of an old value when a new one counts: whether loads with the one and with the other may follow one another at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CarryOver {
+    /// Nothing: the next transaction goes by the new value.
+    None,
+    /// Plans that prepared statements have, which a new value does not change; else nothing.
+    Plans,
+    /// Queues, frequencies, where processes run: gone in a few seconds.
+    Seconds,
+    /// What is in caches, in tables or on disk: gone in minutes, or never.
+    Caches,
+}
+
 /// What a knob can cost the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -265,6 +279,8 @@ pub struct Knob {
     pub gives: Option<Gives>,
     /// What has to happen before a new value counts.
     pub cost: Cost,
+    /// What is left of an old value; `None` where that is not known, or a change takes more than a reload.
+    pub carry_over: Option<CarryOver>,
     /// What a bad value can cost: nothing, an outage, or committed data.
     pub risk: Risk,
     /// Values that cost nothing, of a knob that otherwise is a risk.

@@ -2,7 +2,7 @@
 //! published studies name.
 
 use pgdyno_fixture::Machine;
-use pgdyno_knobs::{Catalogue, Cost, Kind, Knob, Per, Risk, Setting};
+use pgdyno_knobs::{CarryOver, Catalogue, Cost, Kind, Knob, Per, Risk, Setting};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -381,6 +381,30 @@ fn every_knob_has_a_short_text_and_a_source() {
             "{}: what is no parameter has a dot",
             knob.id
         );
+    }
+}
+
+/// Only where a load goes on over a change is there anything to carry over.
+#[test]
+fn what_carries_over_is_known_of_knobs_that_a_load_outlives() {
+    let catalogue = catalogue();
+    for knob in catalogue.iter().filter(|knob| knob.carry_over.is_some()) {
+        assert!(
+            knob.cost <= Cost::Reload && !knob.kind.is_advised_only(),
+            "{}",
+            knob.id
+        );
+    }
+    for (id, expected) in [
+        ("synchronous_commit", Some(CarryOver::None)),
+        ("random_page_cost", Some(CarryOver::Plans)),
+        ("cpu.governor", Some(CarryOver::Seconds)),
+        ("vm.swappiness", Some(CarryOver::Caches)),
+        ("table.fillfactor", Some(CarryOver::Caches)),
+        ("shared_buffers", None),
+        ("net.core.rmem_max", None),
+    ] {
+        assert_eq!(catalogue.get(id).unwrap().carry_over, expected, "{id}");
     }
 }
 

@@ -144,7 +144,7 @@ pub(super) fn as_json(
     let times = json!({
         "response_ms": percentiles(|p| measurement.counted().0.percentile_ms(p)),
         "response_interval_ms": intervals_json(measurement),
-        "response_at_least": PERCENTILES.iter().filter(|&&p| books.is_lower_bound(p))
+        "response_at_least": PERCENTILES.iter().filter(|&&p| measurement.counted().0.is_lower_bound(p))
             .map(|p| format!("p{p}")).collect::<Vec<_>>(),
         "kinds": load.kinds.iter().map(kind_json).collect::<Vec<_>>(),
         "statements": load.statements.iter().map(statement_json).collect::<Vec<_>>(),

@@ -1,6 +1,6 @@
 //! What the catalogue says of a knob, in words.
 
-use pgdyno_knobs::{Cost, Kind, Knob, Per, Risk};
+use pgdyno_knobs::{CarryOver, Cost, Kind, Knob, Per, Risk};
 
 /// Meaning of the risk "stability".
 pub(super) const STABILITY: &str = "a bad value can bring the server or the host down";
@@ -90,6 +90,16 @@ pub(super) fn cost(cost: Cost) -> &'static str {
     }
 }
 
+/// What is left of an old value, in words.
+fn carry_over(carry_over: CarryOver) -> &'static str {
+    match carry_over {
+        CarryOver::None => "nothing: the next transaction goes by the new value",
+        CarryOver::Plans => "plans of prepared statements, which keep the old value",
+        CarryOver::Seconds => "a few seconds",
+        CarryOver::Caches => "caches, tables or files, for minutes or longer",
+    }
+}
+
 /// What it can cost the user, and which values cannot.
 pub(super) fn risk(knob: &Knob) -> String {
     let what = match knob.risk {
@@ -119,6 +129,10 @@ pub(super) fn particulars(knob: &Knob) -> Vec<(&'static str, String)> {
     let particulars = [
         ("of", instances(knob)),
         ("there", where_there(knob)),
+        (
+            "carries over",
+            knob.carry_over.map(|over| carry_over(over).to_owned()),
+        ),
         ("renamed", knob.renamed.clone()),
         ("file", all(&files(knob))),
         ("zeroes", knob.counterpart.clone()),
