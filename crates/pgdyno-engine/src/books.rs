@@ -200,6 +200,10 @@ impl Books {
     pub(crate) fn take_skipped(&mut self, other: &Books) {
         self.all += other.skipped;
         self.skipped += other.skipped;
+        self.add_waits(other);
+    }
+
+    fn add_waits(&mut self, other: &Books) {
         if let Some(waits) = &other.skipped_wait_ns {
             let own = self
                 .skipped_wait_ns
@@ -240,12 +244,7 @@ impl Books {
             parts.lag_ns.add(&others.lag_ns).expect("same bounds");
             parts.service_ns.add(&others.service_ns).expect("same bounds");
         }
-        if let Some(waits) = &other.skipped_wait_ns {
-            let own = self
-                .skipped_wait_ns
-                .get_or_insert_with(|| Box::new(histogram(DIGITS)));
-            own.add(&**waits).expect("same bounds");
-        }
+        self.add_waits(other);
         for &(code, count) in &other.errors {
             self.tally(code, count);
         }

@@ -1,11 +1,11 @@
-//! Response times over time: how many transactions of each stretch took how long, in few classes. Made of the seconds that a
-//! load has told, so nothing of it is done for a transaction.
+//! A load over time: the books of each stretch of its measured time, and how many transactions took how long, in few classes. Made of
+//! the seconds that a load has told, so nothing of it is done for a transaction.
 
 use crate::books::{Books, Second};
 
 /// Classes per factor of two, of the same width in nanoseconds. A histogram's own lie within one each, down to 2 µs.
 const CLASSES_PER_OCTAVE: u64 = 4;
-/// A picture of 1,000 pixels shows no more. Even, for two are made one where there are more.
+/// A picture of 1,000 pixels shows no more, and each takes some 30 kB. Even, for two are made one where there are more.
 const STRETCHES_MAX: usize = 300;
 
 /// The class of a response time.
@@ -22,8 +22,8 @@ fn edge_ns(class: usize) -> u64 {
     (CLASSES_PER_OCTAVE + part) << octave.saturating_sub(2)
 }
 
-/// Response times of the committed transactions of a load's measured time, stretch by stretch: one a second, and longer ones,
-/// of 2, 4, 8 seconds and so on, where there would be more than 300.
+/// The books of a load's measured time, stretch by stretch: one a second, and longer ones, of 2, 4, 8 seconds and so on, where there would
+/// be more than 300. Response times are those of the committed transactions.
 #[derive(Debug, Clone)]
 pub struct Heat {
     begins_s: f64,
@@ -32,8 +32,25 @@ pub struct Heat {
     stretch_s: u32,
     /// Seconds that the last one has so far.
     filled_s: u32,
-    /// A count for each class from the first one on; of those above the longest none.
-    stretches: Vec<Vec<u64>>,
+    stretches: Vec<Stretch>,
+}
+
+#[derive(Debug, Clone)]
+struct Stretch {
+    /// Length in seconds: of the last one it may be less than a second's.
+    length_s: f64,
+    books: Books,
+}
+
+/// What is left of a load's measured time where its beginning is taken away.
+#[derive(Debug, Clone)]
+pub struct Rest {
+    /// Seconds that were taken away: those that were to be, rounded up to whole stretches.
+    pub cut_s: u32,
+    /// Length of the rest in seconds.
+    pub measured_s: f64,
+    /// Its books, with response times to 1 %.
+    pub books: Books,
 }
 
 impl Default for Heat {
@@ -58,80 +75,116 @@ impl Heat {
         if !second.measured {
             return;
         }
-        if self.stretches.is_empty() || self.filled_s == self.stretch_s {
-            if self.stretches.len() == STRETCHES_MAX {
-                self.join();
-            }
-            self.stretches.push(Vec::new());
-            self.filled_s = 0;
+        if self.filled_s == self.stretch_s && self.stretches.len() == STRETCHES_MAX {
+            self.join();
         }
-        self.filled_s += 1;
-        self.count(&second.books);
+        match self
+            .stretches
+            .last_mut()
+            .filter(|_| self.filled_s < self.stretch_s)
+        {
+            Some(last) => {
+                last.length_s += second.length_s;
+                last.books.add(&second.books);
+                self.filled_s += 1;
+            }
+            None => {
+                self.stretches.push(Stretch {
+                    length_s: second.length_s,
+                    books: second.books.clone(),
+                });
+                self.filled_s = 1;
+            }
+        }
     }
 
     /// Adds what was measured and is in no second ([`crate::LoadResult::untold`]) to the last stretch, when the load has ended.
     pub fn end(&mut self, untold: &Books) {
         if self.stretches.is_empty() {
             self.begins_s = self.ends_s;
-            self.stretches.push(Vec::new());
+            self.stretches.push(Stretch {
+                length_s: 0.0,
+                books: Books::for_a_second(),
+            });
         }
-        self.count(untold);
-    }
-
-    /// Counts into the last stretch.
-    fn count(&mut self, books: &Books) {
-        let Some(last) = self.stretches.last_mut() else {
-            return;
-        };
-        for step in books.response_ns.iter_recorded() {
-            let class = class_of(step.value_iterated_to());
-            if last.len() <= class {
-                last.resize(class + 1, 0);
-            }
-            last[class] += step.count_at_value();
+        if let Some(last) = self.stretches.last_mut() {
+            last.books.add(untold);
         }
     }
 
-    /// Joins the stretches two by two.
+    /// Joins the stretches two by two; all of them are full.
     fn join(&mut self) {
-        let pairs = self.stretches.chunks(2).map(|pair| {
-            let longest = pair.iter().map(Vec::len).max().unwrap_or(0);
-            let of_class = |class: usize| pair.iter().filter_map(|one| one.get(class)).sum();
-            (0..longest).map(of_class).collect()
-        });
-        self.stretches = pairs.collect();
-        self.stretch_s *= 2;
-    }
-
-    /// The same without the stretches of the first so many seconds.
-    pub fn after(&self, seconds: usize) -> Heat {
-        let cut = seconds.div_ceil(self.stretch_s as usize);
-        Heat {
-            stretches: self.stretches.iter().skip(cut).cloned().collect(),
-            ..self.clone()
+        let mut all = std::mem::take(&mut self.stretches).into_iter();
+        while let Some(mut one) = all.next() {
+            if let Some(other) = all.next() {
+                one.length_s += other.length_s;
+                one.books.add(&other.books);
+            }
+            self.stretches.push(one);
         }
+        self.stretch_s *= 2;
+        self.filled_s = self.stretch_s;
     }
 
-    /// For each stretch how many of its response times lie beyond this one, and how many there are: beyond the class that holds it, or from
-    /// that class on where it is the longest.
-    pub fn beyond(&self, ns: u64) -> Vec<(u64, u64)> {
-        let longest = self.stretches.iter().map(Vec::len).max().unwrap_or(0);
-        let first = (class_of(ns) + 1).min(longest.saturating_sub(1));
-        let count = |stretch: &Vec<u64>| (stretch.iter().skip(first).sum(), stretch.iter().sum());
-        self.stretches.iter().map(count).collect()
+    /// Stretches of the first so many seconds, the last one whole.
+    fn stretches_in(&self, seconds: u32) -> usize {
+        seconds.div_ceil(self.stretch_s) as usize
     }
 
-    /// The classes from the shortest response time to the longest.
-    fn classes(&self) -> std::ops::Range<usize> {
-        let first = |stretch: &Vec<u64>| stretch.iter().position(|count| *count > 0);
-        let first = self.stretches.iter().filter_map(first).min();
-        let end = self.stretches.iter().map(Vec::len).max();
-        first.unwrap_or(0)..end.filter(|_| first.is_some()).unwrap_or(0)
+    /// The load without the first so many seconds of its measured time, of which `measured` are the books and that took so long. `None`
+    /// where nothing is left.
+    pub fn without(&self, seconds: u32, measured: &Books, measured_s: f64) -> Option<Rest> {
+        let (cut, rest) = self.stretches.split_at_checked(self.stretches_in(seconds))?;
+        let mut books = rest.first()?.books.clone();
+        for stretch in &rest[1..] {
+            books.add(&stretch.books);
+        }
+        // What was never begun, or not ended, is in no stretch.
+        books.take_skipped(measured);
+        Some(Rest {
+            cut_s: self.stretch_s * u32::try_from(cut.len()).unwrap_or(u32::MAX),
+            measured_s: measured_s - cut.iter().map(|stretch| stretch.length_s).sum::<f64>(),
+            books,
+        })
+    }
+
+    /// For each stretch behind the first so many seconds how many of its response times are beyond this one, and how many there are.
+    pub fn beyond(&self, ns: u64, seconds: u32) -> Vec<(u64, u64)> {
+        let count = |stretch: &Stretch| {
+            let times = &stretch.books.response_ns;
+            (
+                times.count_between(times.next_non_equivalent(ns), times.high()),
+                times.len(),
+            )
+        };
+        self.stretches
+            .iter()
+            .skip(self.stretches_in(seconds))
+            .map(count)
+            .collect()
+    }
+
+    /// For each stretch a count for each class from the first one on; of those above the longest none.
+    fn counted(&self) -> Vec<Vec<u64>> {
+        let counted = self.stretches.iter().map(|stretch| {
+            let mut counts = Vec::new();
+            for step in stretch.books.response_ns.iter_recorded() {
+                let class = class_of(step.value_iterated_to());
+                if counts.len() <= class {
+                    counts.resize(class + 1, 0);
+                }
+                counts[class] += step.count_at_value();
+            }
+            counts
+        });
+        counted.collect()
     }
 
     /// Whether no response time is known: none was committed, or another program does not tell.
     pub fn is_empty(&self) -> bool {
-        self.classes().is_empty()
+        self.stretches
+            .iter()
+            .all(|stretch| stretch.books.response_ns.is_empty())
     }
 
     /// Seconds from the load's begin to that of the first stretch.
@@ -149,20 +202,18 @@ impl Heat {
         self.stretch_s
     }
 
-    /// Lower edges of the classes in nanoseconds, and the upper one of the last.
-    pub fn edges_ns(&self) -> Vec<u64> {
-        let classes = self.classes();
-        (classes.start..=classes.end).map(edge_ns).collect()
-    }
-
-    /// For each stretch a count for each class.
-    pub fn counts(&self) -> Vec<Vec<u64>> {
-        let classes = self.classes();
-        let counts = self.stretches.iter().map(|stretch| {
+    /// Lower edges of the classes in nanoseconds, and the upper one of the last; and for each stretch a count for each class.
+    pub fn classes(&self) -> (Vec<u64>, Vec<Vec<u64>>) {
+        let counted = self.counted();
+        let first = |stretch: &Vec<u64>| stretch.iter().position(|count| *count > 0);
+        let first = counted.iter().filter_map(first).min().unwrap_or(0);
+        let end = counted.iter().map(Vec::len).max().unwrap_or(0);
+        let of_stretch = |stretch: &Vec<u64>| {
             let count = |class| stretch.get(class).copied().unwrap_or(0);
-            classes.clone().map(count).collect()
-        });
-        counts.collect()
+            (first..end).map(count).collect()
+        };
+        let edges = (first..=end).map(edge_ns).collect();
+        (edges, counted.iter().map(of_stretch).collect())
     }
 }
 
@@ -208,25 +259,27 @@ mod tests {
     #[test]
     fn the_warm_up_is_left_out_and_a_second_without_a_transaction_is_a_stretch() {
         let mut heat = Heat::default();
-        assert!(heat.is_empty() && heat.edges_ns() == [edge_ns(0)]);
+        assert!(heat.is_empty() && heat.classes() == (vec![edge_ns(0)], vec![]));
         heat.add(&second(1, false, &[50_000]));
         heat.add(&second(2, true, &[1000, 1000, 1200]));
         heat.add(&second(3, true, &[]));
         heat.add(&second(4, true, &[2200]));
         assert_eq!((heat.begins_s(), heat.ends_s(), heat.stretch_s()), (1.0, 4.0, 1));
+        let (edges_ns, counts) = heat.classes();
         assert_eq!(
-            heat.edges_ns(),
+            edges_ns,
             [
                 917_504, 1_048_576, 1_310_720, 1_572_864, 1_835_008, 2_097_152, 2_621_440
             ]
         );
         assert_eq!(
-            heat.counts(),
+            counts,
             [[2, 1, 0, 0, 0, 0], [0; 6], [0, 0, 0, 0, 0, 1]].map(Vec::from)
         );
-        assert_eq!(heat.beyond(1_000_000), [(1, 3), (0, 0), (1, 1)]);
-        assert_eq!(heat.beyond(2_200_000), [(0, 3), (0, 0), (1, 1)]);
-        assert_eq!(Heat::default().beyond(5), []);
+        assert_eq!(heat.beyond(1_000_000, 0), [(1, 3), (0, 0), (1, 1)]);
+        assert_eq!(heat.beyond(1_000_000, 1), [(0, 0), (1, 1)]);
+        assert_eq!(heat.beyond(2_200_000, 0), [(0, 3), (0, 0), (0, 1)]);
+        assert_eq!(Heat::default().beyond(5, 0), []);
     }
 
     #[test]
@@ -234,7 +287,7 @@ mod tests {
         let mut heat = Heat::default();
         heat.add(&second(1, true, &[1000]));
         heat.end(&second(2, true, &[1000, 2000]).books);
-        let counts: Vec<u64> = heat.counts().iter().map(|row| row.iter().sum()).collect();
+        let counts: Vec<u64> = heat.classes().1.iter().map(|row| row.iter().sum()).collect();
         assert_eq!((counts, heat.ends_s()), (vec![3], 1.0));
         let mut heat = Heat::default();
         heat.end(&Books::for_a_second());
@@ -248,7 +301,7 @@ mod tests {
             for number in 1..=seconds {
                 heat.add(&second(number, true, &[u64::from(number)]));
             }
-            let counts = heat.counts();
+            let (_, counts) = heat.classes();
             assert_eq!(
                 (counts.len(), heat.stretch_s()),
                 (stretches, stretch_s),
@@ -266,5 +319,37 @@ mod tests {
         check(300, 300, 1);
         check(301, 151, 2);
         check(700, 175, 4);
+    }
+
+    /// What is left is all that came later, what the load's end cut off and what it never began included.
+    #[test]
+    fn a_beginning_can_be_taken_away() {
+        let check = |seconds: u32, from: u32, cut: u32| {
+            let mut heat = Heat::default();
+            heat.add(&second(1, false, &[77_000_000]));
+            (1..=seconds).for_each(|number| heat.add(&second(number, true, &[u64::from(number) * 1000])));
+            heat.end(&second(1, true, &[90_000_000]).books);
+            let mut measured = Books::new(true);
+            measured.skip(5_000_000_000);
+            let rest = heat.without(from, &measured, f64::from(seconds)).unwrap();
+            let left = u64::from(seconds - cut);
+            assert_eq!(
+                (rest.cut_s, rest.books.committed, rest.books.skipped),
+                (cut, left + 1, 1)
+            );
+            assert!((rest.measured_s - left as f64).abs() < 1e-9 && rest.books.add_up());
+            let shortest_ms = rest.books.response_ns.min() as f64 / 1e6;
+            assert!(
+                (shortest_ms / f64::from(cut + 1) - 1.0).abs() < 0.02,
+                "{shortest_ms}"
+            );
+        };
+        check(30, 10, 10);
+        check(300, 299, 299);
+        check(301, 20, 20);
+        check(301, 21, 22);
+        check(1201, 21, 24);
+        let none = Heat::default().without(0, &Books::new(false), 0.0);
+        assert!(none.is_none());
     }
 }

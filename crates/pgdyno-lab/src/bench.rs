@@ -2,7 +2,7 @@
 //! as all others are. Whatever reads experiments reads them too.
 
 use crate::file::{DataPart, LoadPart};
-use crate::measure::Measurement;
+use crate::measurement::Measurement;
 use crate::plan::{REFERENCE, workload_record};
 use crate::trial::filled;
 use pgdyno_record::{

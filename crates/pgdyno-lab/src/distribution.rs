@@ -10,13 +10,13 @@ const CURVE: [f64; 15] = [
     0.0, 10.0, 25.0, 50.0, 75.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99,
 ];
 
-/// Points of the distribution. How much of the response times is independent is seen in how the share of the slower ones changes from
+/// Points of the distribution; `books` are those behind the first `cut_s` seconds of the heat's. How much of the response times is independent is seen in how the share of the slower ones changes from
 /// stretch to stretch of the measured time.
-pub(crate) fn distribution(books: &Books, heat: &Heat) -> Vec<DistributionPoint> {
+pub(crate) fn distribution(books: &Books, heat: &Heat, cut_s: u32) -> Vec<DistributionPoint> {
     let all = books.response_or_wait_ns();
     let points = CURVE.into_iter().filter_map(|percentile| {
         let ms = percentile_ms(&all, percentile)?;
-        let (low_ms, high_ms) = interval_ms(&all, heat, percentile);
+        let (low_ms, high_ms) = interval_ms(&all, heat, cut_s, percentile);
         Some(DistributionPoint {
             low_ms,
             high_ms,
@@ -26,8 +26,8 @@ pub(crate) fn distribution(books: &Books, heat: &Heat) -> Vec<DistributionPoint>
     points.collect()
 }
 
-fn interval_ms(all: &Histogram<u64>, heat: &Heat, percentile: f64) -> (Option<f64>, Option<f64>) {
-    let share = independent_share(&heat.beyond(all.value_at_percentile(percentile)));
+fn interval_ms(all: &Histogram<u64>, heat: &Heat, cut_s: u32, percentile: f64) -> (Option<f64>, Option<f64>) {
+    let share = independent_share(&heat.beyond(all.value_at_percentile(percentile), cut_s));
     let Ok(n) = usize::try_from(all.len()) else {
         return (None, None);
     };
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn each_point_has_its_interval_as_far_as_transactions_tell() {
-        let points = distribution(&books(), &Heat::default());
+        let points = distribution(&books(), &Heat::default(), 0);
         let last = points.last().unwrap();
         assert!((last.percentile - 99.0).abs() < 1e-9, "{last:?}");
         let median = points.iter().find(|point| point.percentile == 50.0).unwrap();
@@ -80,6 +80,9 @@ mod tests {
 
     #[test]
     fn nothing_is_told_of_nothing() {
-        assert_eq!(distribution(&LoadResult::empty().measured, &Heat::default()), []);
+        assert_eq!(
+            distribution(&LoadResult::empty().measured, &Heat::default(), 0),
+            []
+        );
     }
 }

@@ -2,7 +2,8 @@
 //! built-in engine's load is.
 
 use crate::file::LoadPart;
-use crate::measure::{MeasureError, Measurement, Reported, Shape, endpoint, watch};
+use crate::measure::{MeasureError, Shape, endpoint, watch};
+use crate::measurement::{Measurement, Reported};
 use crate::plan::{Treatment, measure_s, threads_of};
 use crate::probe::Probe;
 use pgdyno_engine::{Books, Counts, LoadResult, Second, SecondFigures};

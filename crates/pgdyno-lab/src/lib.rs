@@ -15,6 +15,7 @@ mod foreign;
 mod horizon;
 mod lab;
 mod measure;
+mod measurement;
 mod neighbour;
 mod plan;
 mod pooled;
@@ -38,7 +39,8 @@ pub use file::{
     RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
 };
 pub use lab::Lab;
-pub use measure::{MeasureError, Measurement, Reported, endpoint, measure};
+pub use measure::{MeasureError, endpoint, measure};
+pub use measurement::{Measurement, Reported};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, ServerVariant, Treatment, load_plan};
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
 pub use probe::{Depth, Probe};

@@ -4,151 +4,29 @@ use crate::beside::{Beside, host_second};
 use crate::cross_check::cross_check;
 use crate::distribution::distribution;
 use crate::horizon;
+use crate::measurement::Measurement;
 use crate::pooled::{self, Sessions};
 use crate::probe::Probe;
 use crate::statements::MeasuredStatements;
 use pgdyno_engine::{
-    Books, ConnectError, Endpoint, Heat, LoadResult, Protocol, Second, SecondFigures, Stretches, Warmup,
+    ConnectError, Endpoint, Heat, LoadResult, Protocol, Rest, Second, SecondFigures, Warmup,
     keeps_prepared_statements,
 };
 use pgdyno_host::{CpuUse, OthersCpu, children, cpu_us_of_tree};
 use pgdyno_record::ErrorClass;
-use pgdyno_record::{
-    CrossCheck, DistributionPoint, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord,
-};
+use pgdyno_record::{CrossCheck, HeatRecord, SecondRecord, SeriesRecord};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{
     Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
 };
-use pgdyno_stats::{Steadiness, WarmUp, coefficient_of_variation, steadiness, warm_up_end};
-use pgdyno_workload::{CommandError, ForeignError, FormatError, LoadError, LoadPlan, nopm};
+use pgdyno_stats::{WarmUp, coefficient_of_variation, steadiness, warm_up_end};
+use pgdyno_workload::{CommandError, ForeignError, FormatError, LoadError, LoadPlan};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// A load with everything that was seen of it.
-#[derive(Debug, Clone)]
-pub struct Measurement {
-    /// Counts and response times of the clients.
-    pub load: LoadResult,
-    /// Load and host for each second of the load.
-    pub seconds: Vec<SecondRecord>,
-    /// Metrics that were recorded beside the load, from its begin on.
-    pub series: SeriesRecord,
-    /// Clients' count of commits against the server's; `None` where the server's is not known in full.
-    pub cross_check: Option<CrossCheck>,
-    /// Why the count of the server is not known in full; `None` where it is.
-    pub unchecked: Option<String>,
-    /// What is left of the measured time where its beginning was still part of the warm-up.
-    pub settled: Option<SettledPart>,
-    /// Whether throughput was steady in it.
-    pub steadiness: Option<Steadiness>,
-    /// Coefficient of variation of the throughput of each second; `None` where seconds are too few.
-    pub stability_cv: Option<f64>,
-    /// Server CPU per committed transaction, warm-up included; without that of the session that asks before, beside and after it.
-    pub server_cpu_us_per_tx: Option<f64>,
-    /// WAL per committed transaction, warm-up included.
-    pub wal_bytes_per_tx: Option<f64>,
-    /// What disturbed it, by rules fixed beforehand.
-    pub disturbances: Vec<String>,
-    /// What is to be known of its figures: too few transactions, dead rows that could not be removed.
-    pub warnings: Vec<String>,
-    /// Whether CPU time was taken from it by others, which is reason enough to leave it out if it lies far off.
-    pub is_disturbed: bool,
-    /// What an external program has reported; the load's own response times are empty then.
-    pub reported: Option<Reported>,
-    /// Response time above which a transaction is late; `None` without such a limit.
-    pub latency_limit: Option<Duration>,
-    /// What the server counted of the most expensive statements in the measured time.
-    pub statements: Vec<StatementRecord>,
-    /// Points of the distribution of response times, as far as its transactions tell; empty where no response time is known.
-    pub distribution: Vec<DistributionPoint>,
-    /// Response times over time, where they are known.
-    pub heat: Option<HeatRecord>,
-    /// Figures beyond those of every trial, by name: `job_s`, `recovery_s`.
-    pub figures: BTreeMap<String, f64>,
-    /// Why it is no measurement at all; `None` where it is one.
-    pub broken: Option<String>,
-}
-
-/// The part of the measured time that is no warm-up any more.
-#[derive(Debug, Clone)]
-pub struct SettledPart {
-    /// Seconds of the measured time before it.
-    pub unsettled_s: f64,
-    /// Its length in seconds.
-    pub measured_s: f64,
-    /// Counts of it, and response times to 1 %.
-    pub books: Books,
-}
-
-/// What an external program reports of its load. `None` is not reported.
-#[derive(Debug, Clone)]
-pub struct Reported {
-    /// Name of the program: "sysbench".
-    pub program: String,
-    /// Response times by its own measurement.
-    pub percentiles: Option<Percentiles>,
-    /// Number of transactions that it counted as failed.
-    pub failed: Option<u64>,
-}
-
-impl Measurement {
-    /// The books that figures are of, those of the settled part, and how long that is in seconds.
-    pub fn counted(&self) -> (&Books, f64) {
-        match &self.settled {
-            Some(settled) => (&settled.books, settled.measured_s),
-            None => (&self.load.measured, self.load.measured_s),
-        }
-    }
-
-    /// Committed transactions per second of the settled part.
-    pub fn tps(&self) -> f64 {
-        let (books, measured_s) = self.counted();
-        #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-        let committed = (books.committed - books.after_end) as f64;
-        if measured_s > 0.0 {
-            committed / measured_s
-        } else {
-            0.0
-        }
-    }
-
-    /// New orders per minute of TPC-C, at the rate of the settled part; `None` for other loads.
-    pub fn nopm(&self) -> Option<f64> {
-        let nopm = nopm(&self.load)?;
-        match self.load.tps() {
-            tps if tps > 0.0 => Some(nopm * self.tps() / tps),
-            _ => Some(nopm),
-        }
-    }
-
-    /// Committed within the latency limit per second of the settled part; `None` without a limit.
-    pub fn goodput_tps(&self) -> Option<f64> {
-        let (books, measured_s) = self.counted();
-        let has_limit = self.latency_limit.is_some() && measured_s > 0.0;
-        // What ended in the measured time, as in the rate of all.
-        let good = books.good().min(books.committed - books.after_end);
-        #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
-        has_limit.then(|| good as f64 / measured_s)
-    }
-
-    /// Why the load achieved nothing, with the first error of the server; `None` where transactions were committed, or where
-    /// its result is a figure of its own (the time of a job).
-    pub fn why_nothing(&self) -> Option<String> {
-        if self.load.measured.committed > 0 || !self.figures.is_empty() {
-            return None;
-        }
-        let why = self
-            .load
-            .why_nothing()
-            .map_or_else(String::new, |why| format!(": {why}"));
-        Some(format!("not one transaction was committed{why}"))
-    }
-}
 
 /// The name under which the load's sessions are seen.
 const LOAD_NAME: &str = "pgdyno load";
@@ -260,13 +138,12 @@ pub(crate) fn watch(
     let begun = Instant::now();
     // Its clients connect before the load begins.
     let mut load_began = None;
-    let (mut heat, mut stretches) = (Heat::default(), Stretches::default());
+    let mut heat = Heat::default();
     let mut elapsed_s = 0.0;
     let load = statements.during(&mut server, |warmup| {
         let load = drive(&mut |second| {
             load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
             heat.add(second);
-            stretches.add(second);
             warmup.second(second);
             on_second(second);
         });
@@ -291,16 +168,13 @@ pub(crate) fn watch(
         .filter(|s| s.measured && s.length_s > 0.99)
         .map(SecondFigures::tps)
         .collect();
-    let part = settled_part(&measured, &stretches, &load);
-    let (counted, distribution) = match &part {
-        Some((cut, part)) => (
-            measured.get(*cut..).unwrap_or_default(),
-            distribution(&part.books, &heat.after(*cut)),
-        ),
-        None => (&measured[..], distribution(&load.measured, &heat)),
-    };
+    let settled_part = settled_part(&measured, &heat, &load);
+    let cut_s = settled_part.as_ref().map_or(0, |rest| rest.cut_s);
+    let counted = measured.get(cut_s as usize..).unwrap_or_default();
+    let books = settled_part.as_ref().map_or(&load.measured, |rest| &rest.books);
+    let distribution = distribution(books, &heat, cut_s);
     let mut measurement = Measurement {
-        settled: part.map(|(_, part)| part),
+        settled: settled_part,
         steadiness: steadiness(counted),
         stability_cv: coefficient_of_variation(counted),
         server_cpu_us_per_tx: per_transaction(cpu_us, &load),
@@ -443,27 +317,19 @@ impl MeasureError {
     }
 }
 
-/// The measured time without what its seconds show to be warm-up, and how many seconds that was; `None` where there was none, or it never
-/// ended, or too little is known.
-fn settled_part(tps: &[f64], stretches: &Stretches, load: &LoadResult) -> Option<(usize, SettledPart)> {
+/// The measured time without what its seconds show to be warm-up; `None` where there was none, or it never ended, or too little is known.
+fn settled_part(tps: &[f64], heat: &Heat, load: &LoadResult) -> Option<Rest> {
     let WarmUp::EndsAt(seconds @ 1..) = warm_up_end(tps) else {
         return None;
     };
-    let (cut, measured_s, books) = stretches.after(seconds, &load.measured)?;
-    #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-    let unsettled_s = cut as f64;
-    let part = SettledPart {
-        unsettled_s,
-        measured_s,
-        books,
-    };
-    Some((cut, part))
+    heat.without(u32::try_from(seconds).ok()?, &load.measured, load.measured_s)
 }
 
 fn heat_record(heat: &Heat) -> Option<HeatRecord> {
     let span = (heat.begins_s(), heat.ends_s());
+    let (edges_ns, counts) = heat.classes();
     (!heat.is_empty())
-        .then(|| HeatRecord::packed(span, heat.stretch_s(), heat.edges_ns(), &heat.counts()))
+        .then(|| HeatRecord::packed(span, heat.stretch_s(), edges_ns, &counts))
         .flatten()
 }
 

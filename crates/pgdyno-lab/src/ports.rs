@@ -3,7 +3,7 @@
 
 use crate::error::LabError;
 use crate::file::GuardPart;
-use crate::measure::Measurement;
+use crate::measurement::Measurement;
 use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::preflight::PreflightReport;
 use pgdyno_engine::Second;
@@ -62,7 +62,7 @@ pub(crate) trait Servers<'s> {
     ) -> Result<Box<dyn TrialTarget + 's>, LabError>;
     /// The server is not needed for now; its changes are restored already.
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
-    /// Removes a server of the experiment's own, where it is there; who goes to it next makes it anew.
+    /// Removes a server of the experiment's own, where it is there; who goes to it next makes a new one.
     fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
     /// Ends what a process that was killed has left running for the experiment.
     fn end_left_behind(&mut self, id: i64) -> Result<(), LabError>;

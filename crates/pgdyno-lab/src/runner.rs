@@ -330,7 +330,7 @@ impl Running<'_, '_, '_> {
         Ok(done)
     }
 
-    /// Removes the servers of the experiment's own: the next trial on each makes it anew.
+    /// Removes the servers of the experiment's own: the next trial on each makes a new one.
     fn remove_instances(&mut self) -> Result<(), LabError> {
         self.leave()?;
         let tested = self.plan.tested().into_iter();

@@ -1,7 +1,7 @@
 //! The record of a trial: what is stored of a measurement.
 
 use crate::file::{FigurePart, Take};
-use crate::measure::Measurement;
+use crate::measurement::Measurement;
 use crate::plan::Treatment;
 use pgdyno_engine::hdrhistogram::Histogram;
 use pgdyno_engine::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -92,7 +92,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         distribution: measurement.distribution.clone(),
         steadiness: measurement.steadiness,
         stability_cv: measurement.stability_cv,
-        unsettled_s: measurement.settled.as_ref().map(|settled| settled.unsettled_s),
+        unsettled_s: measurement.settled.as_ref().map(|rest| rest.cut_s.into()),
         warmup_s: load.warmup_s,
         measured_s: load.measured_s,
         client_cpu_us_per_tx: load.client_cpu_us_per_tx(),

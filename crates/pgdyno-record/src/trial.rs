@@ -90,6 +90,13 @@ impl DistributionPoint {
     /// The confidence of its interval, by itself.
     pub const CONFIDENCE: f64 = 0.95;
 
+    /// The point of that percentile among these.
+    pub fn find(points: &[DistributionPoint], percentile: f64) -> Option<&DistributionPoint> {
+        points
+            .iter()
+            .find(|point| point.percentile.total_cmp(&percentile).is_eq())
+    }
+
     /// Without an interval.
     pub fn new(percentile: f64, ms: f64) -> DistributionPoint {
         DistributionPoint {

@@ -33,10 +33,7 @@ pub(crate) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
 
 /// With the interval that the trial has of that percentile.
 fn with_interval(trial: &TrialRecord, point: DistributionPoint) -> DistributionPoint {
-    let stored = trial.distribution.iter();
-    let same = stored
-        .rev()
-        .find(|stored| stored.percentile.total_cmp(&point.percentile).is_eq());
+    let same = DistributionPoint::find(&trial.distribution, point.percentile);
     DistributionPoint {
         low_ms: same.and_then(|stored| stored.low_ms),
         high_ms: same.and_then(|stored| stored.high_ms),
@@ -61,31 +58,20 @@ fn whole(trial: &TrialRecord) -> Option<Histogram<u64>> {
 /// The response times of several trials together; `None` where one of them has no whole histogram.
 pub(crate) fn together(trials: &[&TrialRecord]) -> Option<Together> {
     let each: Vec<Histogram<u64>> = trials.iter().map(|trial| whole(trial)).collect::<Option<_>>()?;
-    let all = merged(each.iter())?;
-    let without = |left_out: usize| {
-        let others = each.iter().enumerate().filter(|(place, _)| *place != left_out);
-        merged(others.map(|(_, histogram)| histogram))
-    };
-    Some(Together {
-        all,
-        without: (0..each.len()).filter_map(without).collect(),
-    })
-}
-
-fn merged<'h>(mut histograms: impl Iterator<Item = &'h Histogram<u64>>) -> Option<Histogram<u64>> {
-    let mut all = histograms.next()?.clone();
+    let (first, others) = each.split_first()?;
+    let mut all = first.clone();
     all.auto(true);
-    for histogram in histograms {
-        all.add(histogram).ok()?;
+    for one in others {
+        all.add(one).ok()?;
     }
-    Some(all)
+    Some(Together { all, each })
 }
 
 /// Response times of several trials together.
 pub(crate) struct Together {
     all: Histogram<u64>,
-    /// The same without each of the trials; of a single trial none.
-    without: Vec<Histogram<u64>>,
+    /// Those of each trial.
+    each: Vec<Histogram<u64>>,
 }
 
 impl Together {
@@ -101,33 +87,51 @@ impl Together {
         }
     }
 
-    /// At those of these percentiles that so many transactions tell, with intervals by how the trials differ.
+    /// At those of these percentiles that so many transactions tell, with intervals by how the trials differ: a jackknife that leaves
+    /// out a trial at a time, on the log scale (source: Efron & Tibshirani, *An Introduction to the Bootstrap*, chapter 11), for
+    /// transactions of one trial have too much in common to count each.
     pub(crate) fn distribution(&self, percentiles: impl Iterator<Item = f64>) -> Vec<DistributionPoint> {
-        let known = percentiles.filter(|at| knows_percentile(self.all.len(), *at));
-        known.map(|percentile| self.point(percentile)).collect()
-    }
-
-    /// By the jackknife that leaves out a trial at a time, on the log scale (source: Efron & Tibshirani, *An Introduction to the Bootstrap*,
-    /// chapter 11): transactions of one trial have too much in common to count each.
-    fn point(&self, percentile: f64) -> DistributionPoint {
-        let log_ms = |histogram| ms_at(histogram, percentile).ln();
-        let all = log_ms(&self.all);
-        #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
-        let n = self.without.len() as f64;
-        let pseudo: Vec<f64> = self
-            .without
-            .iter()
-            .map(|rest| n * all - (n - 1.0) * log_ms(rest))
+        let known: Vec<f64> = percentiles
+            .filter(|at| knows_percentile(self.all.len(), *at))
             .collect();
-        let interval = mean_interval(&pseudo, DistributionPoint::CONFIDENCE)
-            .filter(|found| pseudo.len() > 1 && found.low.is_finite() && found.high.is_finite());
-        let half = interval.map(|found| (found.high - found.low) / 2.0);
-        DistributionPoint {
-            low_ms: half.map(|half| (all - half).exp()),
-            high_ms: half.map(|half| (all + half).exp()),
-            ..DistributionPoint::new(percentile, all.exp())
-        }
+        let logs = |histogram: &Histogram<u64>| -> Vec<f64> {
+            known
+                .iter()
+                .map(|&percentile| ms_at(histogram, percentile).ln())
+                .collect()
+        };
+        let without = self
+            .each
+            .iter()
+            .filter(|_| self.each.len() > 1)
+            .filter_map(|one| {
+                let mut rest = self.all.clone();
+                rest.subtract(one).ok()?;
+                (!rest.is_empty()).then(|| logs(&rest))
+            });
+        let without: Vec<Vec<f64>> = without.collect();
+        let points = known.iter().zip(logs(&self.all)).enumerate();
+        points
+            .map(|(place, (&percentile, log_ms))| {
+                let rests: Vec<f64> = without.iter().map(|logs| logs[place]).collect();
+                let half = jackknife(log_ms, &rests);
+                DistributionPoint {
+                    low_ms: half.map(|half| (log_ms - half).exp()),
+                    high_ms: half.map(|half| (log_ms + half).exp()),
+                    ..DistributionPoint::new(percentile, log_ms.exp())
+                }
+            })
+            .collect()
     }
+}
+
+/// Half the width of the interval of an estimate, by the estimates without a part each; `None` of fewer than two.
+fn jackknife(all: f64, without: &[f64]) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
+    let n = without.len() as f64;
+    let pseudo: Vec<f64> = without.iter().map(|rest| n * all - (n - 1.0) * rest).collect();
+    let found = mean_interval(&pseudo, DistributionPoint::CONFIDENCE).filter(|_| pseudo.len() > 1)?;
+    Some((found.high - found.low) / 2.0).filter(|half| half.is_finite())
 }
 
 fn read(encoded: &str) -> Option<Histogram<u64>> {

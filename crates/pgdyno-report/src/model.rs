@@ -199,7 +199,7 @@ pub struct Trial {
     /// The server that it ran on, where that is not the target itself.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub server_variant: Option<String>,
-    /// Seconds of the measured time that were still part of the warm-up.
+    /// Seconds of the measured time that were still part of the warm-up: they are in no rate and no response time.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub unsettled_s: Option<f64>,
     /// Figures by the name of the metric, which ends with the unit.

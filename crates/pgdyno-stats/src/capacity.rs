@@ -3,7 +3,7 @@
 //! With four or more numbers of CPUs the Universal Scalability Law is fitted (`usl.rs`; Gunther, *Guerrilla Capacity
 //! Planning*, applies it to processors just so), with three a power law, with two the power law through both and, for
 //! the interval, proportional growth beside it: two points cannot show how a curve bends. Beyond the largest number no law is known to
-//! go on, so the bounds there are the wider ones of the scalability law and the power law, unless the trials refute one of them; and
+//! hold, so the bounds there are the wider ones of the scalability law and the power law, unless the trials refute one of them; and
 //! beyond twice that number there are bounds alone. Connections are those with
 //! which each number of CPUs did best, as a power law of the CPUs. Where a number of CPUs was measured more than once
 //! and surely gave enough, or too little, that bounds the answer whatever the curve says.

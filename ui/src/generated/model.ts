@@ -938,7 +938,7 @@ export type Trial = {
   excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
-  /** Seconds of the measured time that were still part of the warm-up. */
+  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no response time. */
   unsettled_s?: number | null,
   /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },
@@ -1054,7 +1054,7 @@ export type TrialPart = {
   excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
-  /** Seconds of the measured time that were still part of the warm-up. */
+  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no response time. */
   unsettled_s?: number | null,
   /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },

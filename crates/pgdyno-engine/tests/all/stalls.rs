@@ -268,7 +268,7 @@ fn response_times_over_time_hold_each_measured_transaction_once() {
         let found: Vec<f64> = result.seconds.iter().map(|second| second.length_s).collect();
         assert_eq!(found, lengths_s, "{warmup_ms} ms, {measure_ms} ms");
         heat.end(&result.untold);
-        let counted: u64 = heat.counts().iter().flatten().sum();
+        let counted: u64 = heat.classes().1.iter().flatten().sum();
         assert_eq!(
             (counted, result.untold.after_end),
             (result.measured.committed, result.measured.after_end),

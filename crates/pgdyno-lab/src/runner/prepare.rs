@@ -162,7 +162,7 @@ pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<Treat
 
 fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, String)> {
     let (data, server) = (&treatment.data, &treatment.server);
-    let is_anew = instances == Instances::PerBlock && !treatment.variant().is_target();
+    let is_new = instances == Instances::PerBlock && !treatment.variant().is_target();
     let text = |value: &Option<String>| value.clone();
     let word = |value: Option<&str>| value.map(str::to_owned);
     let number = |value: Option<u32>| value.map(|n| n.to_string());
@@ -179,7 +179,7 @@ fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, Stri
         ("server.neighbour", text(&server.neighbour)),
         ("server.neighbour_memory", text(&server.neighbour_memory)),
         ("server.network", text(&server.network)),
-        ("server.instances", is_anew.then(|| instances.name().to_owned())),
+        ("server.instances", is_new.then(|| instances.name().to_owned())),
         ("data.dataset", word(data.dataset.map(Dataset::name))),
         ("data.reset", word(data.reset.map(Reset::name))),
         ("data.prewarm", word(data.prewarm.map(Prewarm::name))),

@@ -4,7 +4,7 @@ use super::guard::Guard;
 use super::{Event, Running};
 use crate::error::LabError;
 use crate::file::{Prewarm, RestartPolicy};
-use crate::measure::Measurement;
+use crate::measurement::Measurement;
 use crate::plan::{Treatment, data_of};
 use crate::ports::Drive;
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};

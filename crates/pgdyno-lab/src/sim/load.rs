@@ -2,7 +2,7 @@
 
 use super::World;
 use super::world::drawn;
-use crate::measure::Measurement;
+use crate::measurement::Measurement;
 use crate::plan::Treatment;
 use pgdyno_engine::{Books, LoadResult, Second};
 use pgdyno_record::{CrossCheck, SeriesRecord};

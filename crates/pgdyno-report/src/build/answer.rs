@@ -78,7 +78,7 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
 
 /// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.
 const MADE_ONCE: [&str; 3] = ["server.version", "server.data_on", "server.wal_on"];
-/// Data is made once, too, unless it is made anew before each trial.
+/// Data is made once, too, unless it is made again before each trial.
 const MADE_WITH_DATA: [&str; 1] = ["data.fillfactor"];
 
 /// That a comparison of what was made once holds for what was made; empty where nothing is compared that was.
@@ -88,23 +88,22 @@ fn of_instances(analysis: &Analysis<'_>) -> String {
         let mut environment = treatments[i].environment.iter();
         environment
             .find(|(name, _)| name == key)
-            .map(|(_, value)| value.clone())
+            .map(|(_, value)| value.as_str())
     };
-    let is = |i: usize, key: &str, expected: &str| value(i, key).as_deref() == Some(expected);
-    let is_anew = |i: usize, key: &&str| match MADE_WITH_DATA.contains(key) && is(i, "data.reset", "recreate")
-    {
-        true => true,
-        false => is(i, "server.instances", "per-block"),
+    let is = |i: usize, key: &str, expected: &str| value(i, key) == Some(expected);
+    let is_new = |i: usize, key: &&str| {
+        is(i, "server.instances", "per-block")
+            || MADE_WITH_DATA.contains(key) && is(i, "data.reset", "recreate")
     };
     let differs = |key: &&str| {
-        let pairs = analysis
+        let mut pairs = analysis
             .against
             .iter()
             .enumerate()
             .filter_map(|(i, against)| Some((i, (*against)?)));
-        pairs.into_iter().any(|(i, j)| {
-            let is_anew = is_anew(i, key) && is_anew(j, key);
-            !is_anew && value(i, key) != value(j, key)
+        pairs.any(|(i, j)| {
+            let are_new = is_new(i, key) && is_new(j, key);
+            !are_new && value(i, key) != value(j, key)
         })
     };
     let keys: Vec<&str> = MADE_ONCE

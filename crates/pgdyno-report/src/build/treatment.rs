@@ -167,11 +167,7 @@ fn mean_distribution(trials: &[&TrialRecord]) -> Vec<DistributionPoint> {
         .iter()
         .filter_map(|point| {
             let at = |trial: &&TrialRecord| {
-                let found = trial
-                    .distribution
-                    .iter()
-                    .find(|p| p.percentile.total_cmp(&point.percentile).is_eq());
-                found.map(|p| p.ms)
+                DistributionPoint::find(&trial.distribution, point.percentile).map(|point| point.ms)
             };
             let values = trials.iter().map(at).collect::<Option<Vec<f64>>>()?;
             let found = mean_interval(&values, DistributionPoint::CONFIDENCE)?;

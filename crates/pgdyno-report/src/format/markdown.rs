@@ -12,7 +12,7 @@ use crate::text::{effect, number, verdict_word};
 use escape::markdown_text as cell;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use pgdyno_record::MetricWords;
+use pgdyno_record::{DistributionPoint, MetricWords};
 use std::fmt::Write;
 
 /// The whole report but for charts and series.
@@ -206,8 +206,7 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
 
 /// A percentile with its interval, where it has one.
 fn percentile(treatment: &Treatment, percentile: f64, ms: f64) -> String {
-    let mut points = treatment.distribution.iter();
-    let point = points.find(|point| point.percentile.total_cmp(&percentile).is_eq());
+    let point = DistributionPoint::find(&treatment.distribution, percentile);
     match point.and_then(|point| point.low_ms.zip(point.high_ms)) {
         Some((low, high)) => format!("{} ({} \u{2026} {})", number(ms), number(low), number(high)),
         None => number(ms),

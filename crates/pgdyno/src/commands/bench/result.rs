@@ -55,19 +55,16 @@ fn percentiles(value: impl Fn(f64) -> Option<f64>) -> Value {
 
 /// The interval of each percentile that has one: [lower bound, upper bound], null for one that the transactions do not tell.
 fn intervals_json(measurement: &Measurement) -> Value {
-    let points = PERCENTILES
-        .iter()
-        .filter_map(|&p| Some((format!("p{p}"), point(measurement, p)?)));
+    let points = PERCENTILES.iter().filter_map(|&p| {
+        Some((
+            format!("p{p}"),
+            DistributionPoint::find(&measurement.distribution, p)?,
+        ))
+    });
     points
         .map(|(name, point)| (name, json!([point.low_ms, point.high_ms])))
         .collect::<serde_json::Map<_, _>>()
         .into()
-}
-
-/// A point of the distribution of response times.
-fn point(measurement: &Measurement, percentile: f64) -> Option<&DistributionPoint> {
-    let mut points = measurement.distribution.iter();
-    points.find(|point| point.percentile.total_cmp(&percentile).is_eq())
 }
 
 fn of_histogram(histogram: &Histogram<u64>) -> Value {
@@ -121,7 +118,7 @@ pub(super) fn as_json(
         "placement": server.placement.as_json(),
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
-        "unsettled_s": measurement.settled.as_ref().map(|settled| settled.unsettled_s),
+        "unsettled_s": measurement.settled.as_ref().map(|rest| rest.cut_s),
         "tps": measurement.tps(),
         "nopm": measurement.nopm(),
         "rolled_back": books.rolled_back,
@@ -223,7 +220,7 @@ fn name_of(percentile: f64) -> String {
 /// The intervals of the percentiles that have one, in a row; empty where none has.
 fn intervals(measurement: &Measurement) -> String {
     let words = PERCENTILES.iter().filter_map(|&p| {
-        let point = point(measurement, p)?;
+        let point = DistributionPoint::find(&measurement.distribution, p)?;
         let (low, high) = (point.low_ms?, point.high_ms);
         let high = high.map_or_else(|| "?".to_owned(), |high| format!("{high:.3}"));
         Some(format!("{} {low:.3} \u{2026} {high}", name_of(p)))
