@@ -5,7 +5,7 @@ name=bench-$$
 pgbench=$(ls /usr/lib/postgresql/*/bin/pgbench | sort -V | tail -n 1)
 psql=$(dirname "$pgbench")/psql
 
-# Makes the server, with settings in its own words (max_connections=300 ...).
+# Makes the server, with settings in its own form (max_connections=300 ...).
 set_up() {
   local setting settings=()
   for setting in "$@"; do settings+=(--set "$setting"); done
@@ -33,7 +33,7 @@ figures_of_pgdyno() {
     "$(sed -n 's/^  "committed": \([0-9]*\).*/\1/p' <<<"$1")" "$(tail -n 1 <<<"$1")"
 }
 
-# Lines of the runs stand in files by the tool's name: the median of a column, and the median of the ratio pair by pair of
+# Lines of the runs are in files by the tool's name: the median of a column, and the median of the ratio pair by pair of
 # two tools' columns.
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 of() { cut -d' ' -f"$2" "$PGDYNO_HOME/$1.out" | median; }

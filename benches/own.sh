@@ -11,11 +11,11 @@ blocks=${2:-100}
   --set stop=when-decided --set smallest_effect=0.0001 >/dev/null 2>"$PGDYNO_HOME/log" &
 pid=$!
 memory() { sed -n "s/^$1:[[:space:]]*\([0-9]*\) kB/\1/p" "/proc/$pid/status" 2>/dev/null; }
-told=0
+printed=0
 while kill -0 "$pid" 2>/dev/null; do
   trials=$("$pgdyno" list --json 2>/dev/null | sed -n 's/.*"trials_finished": \([0-9]*\).*/\1/p' | head -n 1)
-  if [ "${trials:-0}" -ge $((told + 20)) ]; then
-    told=$trials
+  if [ "${trials:-0}" -ge $((printed + 20)) ]; then
+    printed=$trials
     echo "$trials trials: resident $(($(memory VmRSS) / 1024)) MB, at most $(($(memory VmHWM) / 1024)) MB"
   fi
   sleep 1

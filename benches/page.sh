@@ -14,8 +14,8 @@ row() { printf '| %s | %s | %s |\n' "$1" "$2" "$3"; }
 
 # The first run makes the store, and is not counted.
 for run in $(seq 0 "$runs"); do
-  told=$("$hundred" "$directory/hundred.sqlite" "$directory/report.html")
-  [ "$run" = 0 ] || sed -n 's/.* MB in \([0-9.]*\) s.*/\1/p' <<<"$told" >>"$directory/writing"
+  output=$("$hundred" "$directory/hundred.sqlite" "$directory/report.html")
+  [ "$run" = 0 ] || sed -n 's/.* MB in \([0-9.]*\) s.*/\1/p' <<<"$output" >>"$directory/writing"
 done
 "$hundred" "$directory/served.sqlite" - 200
 (cd ui && PGDYNO_HOME="$directory/home" npm run --silent measure -- "$directory/report.html" "$pgdyno" "$directory/served.sqlite") >"$directory/measured"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What the series of a server cost while 100 connections are busy: CPU of the sampler and of its server process, and the
-# load's throughput with and without, in turn. Beside it sar and a psql that looks at pg_stat_activity once a second.
+# load's throughput with and without, in turn. Beside it sar and a psql that reads pg_stat_activity once a second.
 # Then an experiment on whether a sampler costs the load anything. LOADS="simple tpcb" chooses, "" leaves only that.
 # sampler.sh PGDYNO RECORD [PAIRS]; RECORD: cargo build --release -p pgdyno-lab --example record
 pgdyno=${1:?usage: sampler.sh PGDYNO RECORD [PAIRS]}

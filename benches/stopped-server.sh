@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What is told of a server that stands still for a second: an open loop of 20 s at half of the capacity, in whose middle
-# all processes of the server are stopped. The exact percentiles follow from the schedule of arrivals: those that come
-# meanwhile wait for the end of the stop and for the ones before them.
+# What is reported of a server that is stopped for a second: an open loop of 20 s at half of the capacity, in whose
+# middle all processes of the server are stopped. The exact percentiles follow from the schedule of arrivals: those
+# that come meanwhile wait for the end of the stop and for the ones before them.
 # The capacity, which they depend on, is measured before and after, and is the mean of both.
 # Usage: benches/stopped-server.sh [PGDYNO] [RUNS]
 # TOOLS="pgdyno pgbench sysbench" chooses.
@@ -44,7 +44,7 @@ stop_in_the_middle() {
   kill -CONT $pids
   awk -v a="$begun" -v b="$(date +%s.%N)" 'BEGIN { print b - a }'
 }
-# p99 and p99.9 in ms of arrivals at an even rate, served in their order by a server of a capacity that stands still for
+# p99 and p99.9 in ms of arrivals at an even rate, served in their order by a server of a capacity that is stopped for
 # so long in the middle.
 exact() { # rate, capacity, stop
   awk -v r="$1" -v c="$2" -v s="$3" -v t="$seconds" 'BEGIN {
@@ -62,7 +62,7 @@ field() { sed -n "s/^ *\"$1\": \([0-9.]*\).*/\1/p" <<<"$2" | head -n 1; }
 echo "select by key over a Unix socket, 64 clients, half of the capacity for $seconds s, the server stopped for 1 s; ms"
 row='%-10s %9s %10s %10s %8s %10s %8s\n'
 # shellcheck disable=SC2059
-printf "$row" "" rate "p99 exact" "p99 told" ratio "p99.9 told" ratio
+printf "$row" "" rate "p99 exact" "p99 shown" ratio "p99.9 shown" ratio
 measure_capacity() {
   field tps "$("$pgdyno" bench "sandbox:$name" -w select-only -c 64 -j 1 -d 5s --warmup 1s -q --json)"
 }
@@ -91,20 +91,20 @@ for _ in $(seq "$runs"); do
     capacity=$(awk -v a="$before" -v b="$after" 'BEGIN { print (a + b) / 2 }')
     read -r p99 p999 <<<"$(exact "$rate" "$capacity" "$stop")"
     case $tool in
-    pgdyno) told=$(field p99.0 "$(cat "$PGDYNO_HOME/out")"); [ -n "$told" ] || told=$(field p99 "$(cat "$PGDYNO_HOME/out")")
+    pgdyno) reported=$(field p99.0 "$(cat "$PGDYNO_HOME/out")"); [ -n "$reported" ] || reported=$(field p99 "$(cat "$PGDYNO_HOME/out")")
       most=$(field p99.9 "$(cat "$PGDYNO_HOME/out")") ;;
-    pgbench) read -r told most <<<"$(cat "$PGDYNO_HOME"/log.* | awk '{ print $3 / 1e3 }' | sort -g |
+    pgbench) read -r reported most <<<"$(cat "$PGDYNO_HOME"/log.* | awk '{ print $3 / 1e3 }' | sort -g |
       awk '{ v[NR] = $1 } END { print v[int(NR * 0.99) + 1], v[int(NR * 0.999) + 1] }')" ;;
-    sysbench) told=$(sed -n 's/^ *99th percentile: *\([0-9.]*\).*/\1/p' "$PGDYNO_HOME/out"); most="" ;;
+    sysbench) reported=$(sed -n 's/^ *99th percentile: *\([0-9.]*\).*/\1/p' "$PGDYNO_HOME/out"); most="" ;;
     esac
-    ratio=$(quotient "$told" "$p99")
+    ratio=$(quotient "$reported" "$p99")
     most_ratio=$([ -z "$most" ] || quotient "$most" "$p999")
     echo "$ratio $most_ratio" >>"$PGDYNO_HOME/$tool.ratios"
     # shellcheck disable=SC2059
-    printf "$row" $tool "$rate" "$p99" "$told" "$ratio" "${most:--}" "$most_ratio"
+    printf "$row" $tool "$rate" "$p99" "$reported" "$ratio" "${most:--}" "$most_ratio"
   done
 done
 for tool in ${TOOLS:-pgdyno pgbench sysbench}; do
-  echo "$tool: medians of told to exact: p99 $(cut -d' ' -f1 "$PGDYNO_HOME/$tool.ratios" | median)," \
+  echo "$tool: medians of shown to exact: p99 $(cut -d' ' -f1 "$PGDYNO_HOME/$tool.ratios" | median)," \
     "p99.9 $(cut -d' ' -f2 "$PGDYNO_HOME/$tool.ratios" | median)"
 done

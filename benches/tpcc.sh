@@ -60,13 +60,13 @@ row='%-34s %8s %10s %8s %8s\n'
   printf "$row" "" TPS "us/tx" "/go-tpc" "/sysb."
   for tool in $tools; do
     case $tool in
-    statements) words="pgdyno tpcc" ;;
-    pipelined) words="pgdyno tpcc, pipelined" ;;
-    functions) words="pgdyno tpcc-functions" ;;
-    gotpc) words="go-tpc" ;;
-    *) words="sysbench-tpcc" ;;
+    statements) title="pgdyno tpcc" ;;
+    pipelined) title="pgdyno tpcc, pipelined" ;;
+    functions) title="pgdyno tpcc-functions" ;;
+    gotpc) title="go-tpc" ;;
+    *) title="sysbench-tpcc" ;;
     esac
-    printf "$row" "$words" "$(of "$tool" 1)" "$(of "$tool" 2)" "${go_tpc:+$(ratio "$tool" gotpc 2)}" \
+    printf "$row" "$title" "$(of "$tool" 1)" "$(of "$tool" 2)" "${go_tpc:+$(ratio "$tool" gotpc 2)}" \
       "${sysbench_tpcc:+$(ratio "$tool" sysbench 2)}"
   done
 }

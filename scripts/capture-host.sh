@@ -4,7 +4,7 @@
 #   capture-host.sh FOLDER [PID...]
 #
 # Needs nothing but a POSIX shell, cat, cp, ln, mkdir, mv, readlink, rm, sed and find: it also runs in a guest that has only
-# busybox. Links below /sys stay relative links. A file that the machine refuses to read is left out. What names the
+# busybox. Links below /sys stay relative links. A file that the machine refuses to read is skipped. What names the
 # machine or its maker is replaced: builder, boot id, unknown words of the boot line. REDACT may hold a sed script for
 # more, which is applied to texts, links and names of control groups.
 set -u
@@ -136,7 +136,7 @@ block() {
   set --
   for disk in /sys/block/*; do
     [ -e "$disk/dev" ] || continue
-    # Loop and RAM disks that hold nothing tell nothing.
+    # Loop and RAM disks that hold nothing are skipped.
     case ${disk##*/} in
     loop* | ram* | zram*) [ "$(cat "$disk/size")" = 0 ] && { rm -f "$out$disk" "$out/sys/class/block/${disk##*/}"; idle="${idle:-} $(cat "$disk/dev")"; continue; } ;;
     esac

@@ -33,7 +33,7 @@ for file in "$@"; do
 done
 chmod 755 "$tree/init" "$tree/bin"/*
 
-# A module comes after all that it depends on, which its own text names; what is built into the kernel is left out.
+# A module comes after all that it depends on, which its own text names; what is built into the kernel is skipped.
 libs=$(find "$place/root" -type d -path '*lib/modules/*' -prune | head -n 1)
 file_of() { find "$libs" -name "$(echo "$1" | sed 's/[-_]/[-_]/g').ko*" | head -n 1; }
 plain() {

@@ -88,7 +88,7 @@ export class MockServer {
     this.streams.clear();
   }
 
-  tell(event: string, data: unknown): void {
+  send(event: string, data: unknown): void {
     for (const stream of this.streams) stream.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`);
   }
 

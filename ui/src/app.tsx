@@ -53,7 +53,7 @@ function keyOf(route: Route): string {
   }
 }
 
-/** The page: one view at a time, told by the fragment of the address. */
+/** The page: one view at a time, named by the fragment of the address. */
 export function App({ source }: { source: Source }) {
   const route = useRoute(source.mode);
   const key = keyOf(route);

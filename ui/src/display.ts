@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 /**
- * How the page is shown at the moment. Charts on canvas cannot follow CSS, so they are told from here;
+ * How the page is shown at the moment. Charts on canvas cannot follow CSS, so they get it from here;
  * paper is always light and of one width, whatever the screen was.
  */
 export type ThemeChoice = "auto" | "light" | "dark";

@@ -10,7 +10,7 @@ export type Route =
   | { view: "live" }
   | { view: "unknown"; asked: string };
 
-/** Sides of a comparison, the first of which the others are held against. More lines than these cannot be told apart. */
+/** Sides of a comparison, the first of which the others are compared with. More lines cannot be distinguished. */
 export const LETTERS = ["A", "B", "C", "D", "E", "F", "G", "H"] as const;
 
 export type Mode = "file" | "serve";

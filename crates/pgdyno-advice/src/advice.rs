@@ -9,7 +9,7 @@ mod weigh;
 
 pub use rule::{Confidence, Effect, Rule, RuleKind, Severity};
 
-use crate::expression::{ExpressionError, size_in_words};
+use crate::expression::{ExpressionError, size_text};
 use crate::known::{Known, Lacking};
 use crate::sizing::{Line, Sizing, Sources};
 use pgdyno_host::Fact;
@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 
 /// Of a list, a rule speaks of so many members.
 const MEMBERS_MAX: usize = 5;
-/// The name under which a rule finds the member that it looks at.
+/// The name under which a rule finds the member that it evaluates.
 const ITEM: &str = "item";
 
 /// What an experiment on this very target has shown of a setting.
@@ -43,7 +43,7 @@ pub struct Evidence {
     pub low: f64,
     /// Upper end of the effect's interval, percent.
     pub high: f64,
-    /// Load that it was shown on, in words: "tpcb, 32 clients".
+    /// Description of the load that it was shown on: "tpcb, 32 clients".
     pub load: String,
 }
 
@@ -76,7 +76,7 @@ impl Evidence {
 pub struct Question<'a> {
     /// Facts and measurements; missing ones with their reasons.
     pub facts: &'a [Fact],
-    /// All settings of the server; none where a host alone is looked at.
+    /// All settings of the server; none where a host alone is evaluated.
     pub settings: &'a [Guc],
     /// What trials on this target have shown.
     pub evidence: &'a [Evidence],
@@ -91,7 +91,7 @@ pub struct Question<'a> {
 pub struct Statement {
     /// Text of the statement, with its semicolon.
     pub sql: String,
-    /// Where or when it is meant to be run, in words; `None` for the connected database, now.
+    /// Description of where or when it is meant to be run; `None` for the connected database, now.
     pub at: Option<String>,
 }
 
@@ -122,7 +122,7 @@ pub struct Advice {
     pub effect: Effect,
     /// Evidence of trials on this target; `None` without any.
     pub measured: Option<Evidence>,
-    /// Cost or danger of following it, in words.
+    /// Description of the cost or danger of following it.
     pub risk: String,
     /// What has to happen before the value counts; `None` for what is no setting.
     pub cost: Option<Cost>,
@@ -242,7 +242,7 @@ pub struct Advisor {
     catalogue: Catalogue,
 }
 
-/// What a shipped rule recommends, as it is written: the words for others that meet the same condition.
+/// What a shipped rule recommends, as it is written: the text for others that meet the same condition.
 pub fn recommended_by(rule: &str) -> Option<&'static str> {
     static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         let files = FILES.iter().filter_map(|(_, text)| rule::parse(text).ok());
@@ -400,7 +400,7 @@ impl Advisor {
             Some(template) => template.render(known).ok().filter(|text| !text.is_empty()),
             None => knob.and_then(|knob| {
                 let now = now.as_deref()?;
-                counterpart(knob, Some(now), known).or_else(|| in_words(knob, now))
+                counterpart(knob, Some(now), known).or_else(|| readable_size(knob, now))
             }),
         };
         Ok(Some(Advice {
@@ -409,7 +409,7 @@ impl Advisor {
             kind: rule.kind,
             now,
             now_means,
-            recommended_means: knob.and_then(|knob| in_words(knob, &recommended)),
+            recommended_means: knob.and_then(|knob| readable_size(knob, &recommended)),
             why: rule.why.render(known).map_err(fill)?,
             source: rule.source.clone(),
             effect: rule.effect.clone(),
@@ -456,13 +456,13 @@ fn counterpart(knob: &Knob, now: Option<&str>, known: &Known) -> Option<String> 
 }
 
 /// A kernel's plain number of bytes as people write it.
-fn in_words(knob: &Knob, value: &str) -> Option<String> {
+fn readable_size(knob: &Knob, value: &str) -> Option<String> {
     let is_bytes = knob.kind != Kind::Guc && knob.unit.as_deref() == Some("bytes");
     let bytes: f64 = value.parse().ok().filter(|bytes| is_bytes && *bytes > 0.0)?;
-    Some(size_in_words(bytes))
+    Some(size_text(bytes))
 }
 
-/// What stands for all measurements where there are none.
+/// The fact in place of all measurements where there are none.
 fn unmeasured() -> Fact {
     Fact::unknown("check", "pgdyno check", "nothing was measured; --check does")
 }

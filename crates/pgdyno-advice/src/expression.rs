@@ -3,7 +3,7 @@
 mod functions;
 mod guard;
 
-pub(crate) use functions::size as size_in_words;
+pub(crate) use functions::size as size_text;
 
 use crate::known::{Known, Lacking, number_of};
 use guard::guarded;
@@ -80,7 +80,7 @@ impl ExpressionError {
 pub struct Expression(String);
 
 impl Expression {
-    /// Reads an expression; the names in it are looked at when it is evaluated.
+    /// Reads an expression; the names in it are checked when it is evaluated.
     pub fn parse(text: &str) -> Result<Expression, ExpressionError> {
         let text = text.trim();
         let wrong = |reason: String| ExpressionError::Syntax {
@@ -90,7 +90,7 @@ impl Expression {
         let checked = guarded(text, true).map_err(wrong)?;
         ENGINE
             .compile_expression(&checked)
-            .map_err(|error| wrong(words(&error)))?;
+            .map_err(|error| wrong(reason_of(&error)))?;
         Ok(Expression(text.to_owned()))
     }
 
@@ -105,14 +105,14 @@ impl Expression {
         let engine = &*ENGINE;
         let compiled = engine
             .compile_expression(&checked)
-            .map_err(|error| self.failed(words(&error)))?;
+            .map_err(|error| self.failed(reason_of(&error)))?;
         for name in compiled.undeclared_variables(false) {
             beginning(&name, known).map_err(|lacking| self.lacking(lacking))?;
         }
         let root = Engine::from_object(Room::root(known));
         let value = compiled.eval(root).map_err(|error| of_error(&self.0, &error))?;
         plain(&value).map_err(|lack| match lack {
-            Lack::Words(reason) => self.failed(reason),
+            Lack::Reason(reason) => self.failed(reason),
             Lack::Room(room) => match known.get(&room) {
                 Err(lacking) => self.lacking(lacking),
                 Ok(_) => self.failed(format!("\"{room}\" is no single fact")),
@@ -185,7 +185,7 @@ impl Template {
         let checked = guarded(text, false).map_err(wrong)?;
         ENGINE
             .template_from_str(&checked)
-            .map_err(|error| wrong(words(&error)))?;
+            .map_err(|error| wrong(reason_of(&error)))?;
         Ok(Template(text.to_owned()))
     }
 
@@ -278,7 +278,7 @@ impl Room {
         }
         match self.known.get(&path) {
             Ok(value) => Some(of_json(value)),
-            // Words that begin names of other targets: what follows tells which fact is meant.
+            // Words that begin names of other targets: what follows decides which fact is meant.
             Err(_) if self.path.is_empty() && self.known.may_begin(word) => Some(Engine::from_object(Room {
                 known: self.known.clone(),
                 path,
@@ -381,17 +381,17 @@ fn of_json(value: &Value) -> Engine {
 
 /// Why a value cannot be handed on.
 enum Lack {
-    Words(String),
+    Reason(String),
     /// Names that begin so would have values.
     Room(String),
 }
 
 /// A value of the engine's as a plain one.
 fn plain(value: &Engine) -> Result<Value, Lack> {
-    let wrong = |reason: &str| Err(Lack::Words(reason.to_owned()));
+    let wrong = |reason: &str| Err(Lack::Reason(reason.to_owned()));
     match value.kind() {
         ValueKind::Bool => Ok(Value::from(value.is_true())),
-        ValueKind::Number => plain_number(value).map_err(Lack::Words),
+        ValueKind::Number => plain_number(value).map_err(Lack::Reason),
         ValueKind::String => match value.as_str() {
             Some(text) if text.len() > RESULT_MAX => wrong("the text is too long"),
             Some(text) => Ok(Value::from(text)),
@@ -419,7 +419,7 @@ fn plain(value: &Engine) -> Result<Value, Lack> {
 fn plain_member(member: &Engine) -> Result<Value, Lack> {
     match member.kind() {
         ValueKind::Bool | ValueKind::Number | ValueKind::String => plain(member),
-        _ => Err(Lack::Words(
+        _ => Err(Lack::Reason(
             "expected a list of numbers, texts or truth values".to_owned(),
         )),
     }
@@ -448,12 +448,12 @@ fn of_error(text: &str, error: &Error) -> ExpressionError {
     }
     ExpressionError::Failed {
         expression: shown(text),
-        reason: words(error),
+        reason: reason_of(error),
     }
 }
 
-/// The engine's words for what went wrong.
-fn words(error: &Error) -> String {
+/// The engine's reason for what went wrong.
+fn reason_of(error: &Error) -> String {
     let detail = error.detail().unwrap_or_default();
     match error.kind() {
         ErrorKind::OutOfFuel => "it does not come to an end".to_owned(),

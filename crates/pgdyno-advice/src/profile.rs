@@ -30,7 +30,7 @@ const ANCESTORS_MAX: usize = 100;
 pub struct Profile {
     /// Name on the command line; in a user's file the `name` that it gives.
     pub name: String,
-    /// Title in a few words, for lists.
+    /// Short title, for lists.
     pub title: String,
     /// Summary in a sentence or two, for `show`.
     pub summary: String,
@@ -273,7 +273,7 @@ impl Profile {
 }
 
 impl ProfileSetting {
-    /// The error is told with its place in the file, where it is not the setting's own.
+    /// The error comes with its place in the file, where it is not the setting's own.
     fn new(setting: &FileSetting, line: usize) -> Result<ProfileSetting, (Option<usize>, String)> {
         let parse = |spanned: &Spanned<String>, text: &str| {
             Expression::parse(text).map_err(|error| (Some(spanned.span().start), error.to_string()))
@@ -466,8 +466,8 @@ impl Profiles {
 
     /// A profile for a target: what is to be set there, and what is not and why.
     ///
-    /// `name_or_file` is a shipped one, or was given to [`Profiles::open`]. `server_major` is the server's version (14 to 18), `None` without a server;
-    /// `current` tells what a knob is now, as a setting would be written.
+    /// `name_or_file` is a shipped one, or was given to [`Profiles::open`]. `server_major` is the server's version (14
+    /// to 18), `None` without a server; `current` returns what a knob is now, as a setting would be written.
     pub fn resolve(
         &self,
         name_or_file: &str,

@@ -1,9 +1,9 @@
-//! Sizes: what memory, pools and WAL a server wants, worked out term by term. Pure functions over numbers; which facts the
+//! Sizes: what memory, pools and WAL a server needs, worked out term by term. Pure functions over numbers; which facts the
 //! numbers are is in catalog/advice/sizing.toml. Advice and profiles take the same facts `sizing.NAME`. What changes from one
 //! minute to the next (free memory, sessions, free space) decides no size by itself.
 
 use crate::even::{even, even_down, power_above, power_down};
-use crate::expression::{Expression, size_in_words as size};
+use crate::expression::{Expression, size_text as size};
 use crate::known::{Known, number_of};
 use pgdyno_host::Fact;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ const TABLE_ENTRY_BYTES: f64 = 8.0;
 pub struct Line {
     /// Title of the line: what is sized.
     pub title: String,
-    /// Terms: words, and bytes (or a plain number, where `is_bytes` of the line is false).
+    /// Terms: a text, and bytes (or a plain number, where `is_bytes` of the line is false).
     pub terms: Vec<Term>,
     /// Result of the formula, in bytes or as a plain number.
     pub total: f64,
@@ -55,7 +55,7 @@ pub struct Line {
 /// A term of a formula.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Term {
-    /// How the term is worked out, in words.
+    /// Description of how the term is worked out.
     pub words: String,
     /// Value in bytes, or a plain number.
     pub value: f64,
@@ -388,7 +388,7 @@ impl Sizing {
         let Ok(pool) = sized else { return };
         let mut terms = vec![
             term(
-                if pool.is_told {
+                if pool.is_reported {
                     "needed, as the server says"
                 } else {
                     "needed, by the size of its shared memory"
@@ -418,7 +418,7 @@ impl Sizing {
         });
     }
 
-    /// What the shared memory would take of pages of other sizes, which the server has to be told to use.
+    /// What the shared memory would take of pages of other sizes, which the server has to be configured to use.
     fn other_pools(&mut self, inputs: &Inputs<'_>) {
         let (Ok(used), Ok(shared)) = (inputs.number("huge_page_bytes"), inputs.number("shared_bytes")) else {
             return;
@@ -551,9 +551,9 @@ impl Sizing {
     }
 }
 
-fn term(words: &str, value: f64) -> Term {
+fn term(text: &str, value: f64) -> Term {
     Term {
-        words: words.to_owned(),
+        words: text.to_owned(),
         value,
     }
 }
@@ -609,7 +609,7 @@ struct Pool {
     page_bytes: f64,
     needed: f64,
     /// Whether the server itself says what it needs.
-    is_told: bool,
+    is_reported: bool,
     total: f64,
     free: f64,
     /// What the server has of it.
@@ -622,11 +622,11 @@ impl Pool {
         if page_bytes < 1.0 {
             return Err("the kernel has no huge pages".into());
         }
-        let told = inputs
+        let reported = inputs
             .number("huge_pages_needed")
             .ok()
             .filter(|needed| *needed > 0.0);
-        let needed = match told {
+        let needed = match reported {
             Some(needed) => needed,
             None => pages(inputs.number("shared_bytes")?, page_bytes),
         };
@@ -635,7 +635,7 @@ impl Pool {
         Ok(Pool {
             page_bytes,
             needed,
-            is_told: told.is_some(),
+            is_reported: reported.is_some(),
             total,
             free,
             own,

@@ -13,10 +13,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const READ_BUFFER_BYTES: usize = 16 * 1024;
-/// The clock is looked at so often where no reply comes.
+/// The clock is read so often where no reply comes.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Runs the drive to its end and gives the socket back.
+/// Runs the drive to its end and returns the socket.
 pub(crate) fn run(drive: &mut Drive<'_>, socket: Socket) -> io::Result<Option<Socket>> {
     let mut line = Line::new();
     line.attach(socket)?;
@@ -58,8 +58,8 @@ pub(crate) fn run_connecting(
         if drive.wants_no_connection(0)
             && let Some(socket) = line.socket.take()
         {
-            let words = drive.good_bye(0);
-            let _ = send(&socket, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            let message = drive.good_bye(0);
+            let _ = send(&socket, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
     }
     Ok(line.socket)

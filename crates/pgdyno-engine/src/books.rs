@@ -291,9 +291,9 @@ impl Books {
         }
     }
 
-    /// A percentile (0 to 100) of the response time of all transactions but the failed ones, in milliseconds; `None` where fewer than
-    /// ten lie beyond it. A skipped one counts with the time it had waited, which is a lower bound of what it would have
-    /// taken: see [`Books::is_lower_bound`].
+    /// A percentile (0 to 100) of the response time of all transactions but the failed ones, in milliseconds; `None`
+    /// where fewer than ten are beyond it. A skipped one counts with the time it had waited, which is a lower bound of
+    /// what it would have taken: see [`Books::is_lower_bound`].
     pub fn percentile_ms(&self, percentile: f64) -> Option<f64> {
         percentile_ms(&self.response_or_wait_ns(), percentile)
     }
@@ -315,7 +315,7 @@ impl Books {
         (count > 0).then(|| sum / count as f64 / 1e6)
     }
 
-    /// Whether a percentile is only known to be at least what is told: it would be larger if the skipped ones had
+    /// Whether a percentile is only known to be at least what is reported: it would be larger if the skipped ones had
     /// taken longer than all others.
     #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
     pub fn is_lower_bound(&self, percentile: f64) -> bool {
@@ -357,7 +357,8 @@ impl Times {
     }
 }
 
-/// A percentile (0 to 100) of a histogram of nanoseconds, in milliseconds; `None` where fewer than ten values lie beyond it.
+/// A percentile (0 to 100) of a histogram of nanoseconds, in milliseconds; `None` where fewer than ten values are
+/// beyond it.
 pub fn percentile_ms(histogram: &Histogram<u64>, percentile: f64) -> Option<f64> {
     knows_percentile(histogram.len(), percentile).then(|| ms_at(histogram, percentile))
 }
@@ -375,7 +376,7 @@ pub struct Second {
     /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond whole seconds, so that the
     /// measured time begins with one: it is shorter too, or up to a tenth longer.
     pub length_s: f64,
-    /// Whether it lies behind the warm-up.
+    /// Whether it is after the warm-up.
     pub measured: bool,
     /// Counts and response times of this second.
     pub books: Books,
@@ -387,7 +388,7 @@ impl Second {
     /// Its figures, without the histogram that they were read from.
     pub fn figures(&self) -> SecondFigures {
         let books = &self.books;
-        // A point of a curve over time, not a figure: the seconds around it tell what it is worth.
+        // A point of a curve over time, not a figure: the seconds around it show how reliable it is.
         let percentile_ms = |percentile| (books.committed > 0).then(|| ms_at(&books.response_ns, percentile));
         SecondFigures {
             number: self.number,
@@ -411,7 +412,7 @@ pub struct SecondFigures {
     /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond whole seconds, so that the
     /// measured time begins with one: it is shorter too, or up to a tenth longer.
     pub length_s: f64,
-    /// Whether it lies behind the warm-up.
+    /// Whether it is after the warm-up.
     pub measured: bool,
     /// Transactions committed in it.
     pub committed: u64,

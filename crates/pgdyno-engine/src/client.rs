@@ -1,5 +1,5 @@
 //! One client: a simulated session with its own random stream. It moves no bytes itself: it is fed what arrived, and
-//! tells what is to be sent.
+//! returns what is to be sent.
 
 use crate::actor::{Actor, Halt, Outline, Transactions, Trip, Turn};
 use crate::books::{FirstError, SqlState};
@@ -334,12 +334,12 @@ impl<'a> Client<'a> {
         self.heard.error
     }
 
-    /// The error at hand for people; `reason` is for one that the server gave no words for.
+    /// The error at hand for people; `reason` is for one that the server gave no message for.
     pub(crate) fn first_error(&self, code: SqlState, reason: Option<&str>) -> FirstError {
-        let words = error_text::of_error(self.scanner.error(), code);
+        let message = error_text::of_error(self.scanner.error(), code);
         FirstError {
             sqlstate: code.as_str().to_owned(),
-            message: words
+            message: message
                 .or_else(|| reason.map(str::to_owned))
                 .unwrap_or_else(|| "the server gave no message".to_owned()),
             place: match self.actor.line() {
@@ -365,7 +365,7 @@ impl<'a> Client<'a> {
             Some(tls) => tls.open(bytes, scan),
             None => scan(bytes),
         };
-        // What a user's transaction wants and a load does not do is no fault of the connection.
+        // What a user's transaction needs and a load does not do is no fault of the connection.
         if let (Some(error), true) = (unfit, self.outline.by_user) {
             let kind = self.kind_name();
             return Ok(Progress::Halt(Halt(format!("{kind}: {error}"))));

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
-/// What a thread tells while it runs: a second, or that no more will come.
+/// What a thread reports while it runs: a second, or that no more will come.
 pub(crate) type ThreadSecond = (u32, Option<Second>);
 
 /// Watches for the end of a warm-up.
 pub(crate) struct Settling<'a> {
-    /// Where the second is told with whose end the load has settled.
+    /// Where the second is stored with whose end the load has settled.
     pub(crate) settled_s: &'a AtomicU32,
     /// The load is taken as settled after so many seconds at most.
     pub(crate) most_s: u32,
@@ -21,12 +21,12 @@ pub(crate) struct Settling<'a> {
 }
 
 impl Settling<'_> {
-    fn look_at(&self, told: &[SecondFigures]) {
-        let number = told.last().map_or(0, |second| second.number);
+    fn check(&self, reported: &[SecondFigures]) {
+        let number = reported.last().map_or(0, |second| second.number);
         if self.settled_s.load(Ordering::Relaxed) == 0 {
-            let tps: Vec<f64> = told.iter().map(SecondFigures::tps).collect();
+            let tps: Vec<f64> = reported.iter().map(SecondFigures::tps).collect();
             if number >= self.most_s || has_settled(&tps) {
-                // Where a thread was held up, its seconds are told long after they were.
+                // Where a thread was held up, its seconds are reported long after they were.
                 let now_s = u32::try_from(self.begun.elapsed().as_secs()).unwrap_or(u32::MAX);
                 self.settled_s.store(number.max(now_s), Ordering::Relaxed);
             }
@@ -34,15 +34,15 @@ impl Settling<'_> {
     }
 }
 
-/// Puts the threads' seconds together; a second is told once every thread has delivered it or has ended before it, and its
-/// figures are kept.
+/// Puts the threads' seconds together; a second is reported once every thread has delivered it or has ended before it,
+/// and its figures are kept.
 pub(crate) fn collect(
     receiver: &Receiver<ThreadSecond>,
     threads: u32,
     settling: Option<Settling<'_>>,
     on_second: &mut dyn FnMut(&Second),
 ) -> Vec<SecondFigures> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut open: BTreeMap<u32, Second> = BTreeMap::new();
     let mut delivered = vec![0_u32; threads as usize];
     let mut ended = vec![false; threads as usize];
@@ -75,11 +75,11 @@ pub(crate) fn collect(
             }
             let second = entry.remove();
             on_second(&second);
-            told.push(second.figures());
+            reported.push(second.figures());
             if let Some(settling) = &settling {
-                settling.look_at(&told);
+                settling.check(&reported);
             }
         }
     }
-    told
+    reported
 }

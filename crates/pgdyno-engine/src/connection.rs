@@ -72,7 +72,7 @@ pub enum ConnectError {
     Tls {
         /// Host and port.
         place: String,
-        /// Error of TLS, in words.
+        /// Error message of TLS.
         reason: String,
     },
     /// A prepared statement is not there in the session's next transaction, or another session's is.
@@ -249,7 +249,7 @@ impl Startup {
         self.limit = timeout;
     }
 
-    /// Does not look at the request to stop any more.
+    /// Does not check the request to stop any more.
     pub fn finish_in_peace(&mut self) {
         self.socket.stop = None;
     }
@@ -312,7 +312,7 @@ impl Startup {
         Ok(())
     }
 
-    /// Asks whether the server has TLS; where it has none, tells whether that will do.
+    /// Asks whether the server has TLS; where it has none, returns whether that will do.
     fn may_have_tls(&mut self, config: &Config) -> Result<bool, ConnectError> {
         let mut request = BytesMut::new();
         frontend::ssl_request(&mut request);
@@ -400,10 +400,10 @@ impl Startup {
             let is_late = self.socket.deadline <= Instant::now();
             if is_late && self.bytes_left < STEP_BYTES_MAX {
                 let sent = STEP_BYTES_MAX - self.bytes_left;
-                let words = format!("it sent {sent} bytes in {} s and is not ready", limit.as_secs());
+                let message = format!("it sent {sent} bytes in {} s and is not ready", limit.as_secs());
                 return Err(ConnectError::Unreachable {
                     place: self.place.clone(),
-                    source: io::Error::new(io::ErrorKind::TimedOut, words),
+                    source: io::Error::new(io::ErrorKind::TimedOut, message),
                 });
             }
             match self.receive(&mut chunk) {
@@ -547,7 +547,7 @@ impl Startup {
                 Message::BackendKeyData(body) => self.key = Some((body.process_id(), body.secret_key())),
                 Message::ErrorResponse(body) => {
                     let error = self.refused(&body);
-                    // Before the first ReadyForQuery an error is the server's last word.
+                    // Before the first ReadyForQuery an error is the server's last message.
                     if matches!(&error, ConnectError::Refused { sqlstate, .. } if is_fatal(sqlstate)) {
                         return Err(error);
                     }

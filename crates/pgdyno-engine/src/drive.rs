@@ -130,7 +130,7 @@ impl Drive<'_> {
         self.clients[client as usize].is_asleep()
     }
 
-    /// The next client whose transaction wants a connection: make one, and call [`Drive::connected`] or
+    /// The next client whose transaction needs a connection: make one, and call [`Drive::connected`] or
     /// [`Drive::lose`].
     pub(crate) fn next_to_connect(&mut self) -> Option<u32> {
         self.to_connect.pop()
@@ -162,7 +162,7 @@ impl Drive<'_> {
         self.clients[client as usize].out()
     }
 
-    /// Does what is due now and tells how long to wait for bytes.
+    /// Does what is due now and returns how long to wait for bytes.
     pub(crate) fn step(&mut self) -> Step {
         let now = self.now_ns();
         self.turn_seconds(now);
@@ -170,7 +170,7 @@ impl Drive<'_> {
             && !self.part.stopped_early
             && let settled_s @ 1.. = self.settled_s.load(Ordering::Relaxed)
         {
-            // It is told a moment after that second: all threads begin to measure with the end of the next one.
+            // It is reported a moment after that second: all threads begin to measure with the end of the next one.
             self.limits.warmup_ns = u64::from(settled_s + 1) * SECOND_NS;
             self.limits.end_ns = self.limits.warmup_ns + self.limits.measure_ns;
         }
@@ -232,7 +232,7 @@ impl Drive<'_> {
         })
     }
 
-    /// When the first client wants to go on that waits for an instant, if that is before `until`.
+    /// When the first client needs to go on that waits for an instant, if that is before `until`.
     fn next_wake_ns(&self, until: u64) -> u64 {
         match self.waiting.peek() {
             Some(Reverse((wake_ns, _))) => until.min(*wake_ns),
@@ -288,7 +288,7 @@ impl Drive<'_> {
         self.follow(client, progress, now);
     }
 
-    /// Does what a client's transaction wants next. What ends without anything to wait for lets the client rest until
+    /// Does what a client's transaction needs next. What ends without anything to wait for lets the client rest until
     /// the next step, so that nobody is kept from their turn.
     fn follow(&mut self, client: u32, progress: Progress, now: u64) {
         if self.settle(client, progress, now) {
@@ -301,7 +301,7 @@ impl Drive<'_> {
         }
     }
 
-    /// The same; whether the transaction has ended is told.
+    /// The same; whether the transaction has ended is returned.
     fn settle(&mut self, client: u32, progress: Progress, now: u64) -> bool {
         let at = client as usize;
         match progress {
@@ -435,7 +435,7 @@ impl Drive<'_> {
         let measured = Some(&mut self.part.measured).filter(|_| is_measured);
         let second = match inside {
             true => Some(&mut self.second_books),
-            false => Some(&mut self.part.untold).filter(|_| measured.is_some()),
+            false => Some(&mut self.part.in_no_second).filter(|_| measured.is_some()),
         };
         let of_kind = self.part.kinds.get_mut(kind).filter(|_| measured.is_some());
         for books in [measured, second, of_kind].into_iter().flatten() {
@@ -500,11 +500,11 @@ impl Drive<'_> {
         self.turn_seconds(end);
         let begins_ns = self.second_begins_ns();
         let rest_ns = end.saturating_sub(begins_ns);
-        // A sliver is told where it is all there is.
+        // A sliver is reported where it is all there is.
         if rest_ns > SLIVER_NS || (self.second == 1 && rest_ns > 0) {
             self.deliver(end);
         } else if begins_ns >= self.limits.warmup_ns {
-            self.part.untold.add(&self.second_books);
+            self.part.in_no_second.add(&self.second_books);
         }
         let _ = self.sender.send((self.thread, None));
         if self.has_measured() {

@@ -19,7 +19,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// `tls` is what TLS is done with where the configuration wants it.
+    /// `tls` is what TLS is done with where the configuration needs it.
     pub fn new(config: Config, tls: Option<Arc<ClientConfig>>) -> Endpoint {
         Endpoint {
             config,

@@ -83,7 +83,7 @@ pub struct LoadResult {
     pub measured: Books,
     /// Of those, the ones that are in no second: in an open loop what was done after the end, and what was done in less than a
     /// tenth of a second at the end.
-    pub untold: Books,
+    pub in_no_second: Books,
     /// From the first transaction to the last, warm-up and end included.
     pub whole: Counts,
     /// The kinds of transactions, where there are several: name and books of the measured time.
@@ -129,7 +129,7 @@ impl LoadResult {
     pub fn empty() -> LoadResult {
         LoadResult {
             measured: Books::new(false),
-            untold: Books::new(false),
+            in_no_second: Books::new(false),
             whole: Counts::default(),
             kinds: Vec::new(),
             statements: Vec::new(),
@@ -186,7 +186,7 @@ impl LoadResult {
 
     fn add(&mut self, part: Part) {
         self.measured.add(&part.measured);
-        self.untold.add(&part.untold);
+        self.in_no_second.add(&part.in_no_second);
         self.whole.add(part.whole);
         self.measured_s = self.measured_s.max(part.measured_s);
         self.warmup_s = self.warmup_s.max(part.warmup_s);
@@ -282,7 +282,7 @@ pub fn run(
         let open = matches!(plan.arrivals, Arrivals::Open { .. });
         let mut result = LoadResult {
             measured: Books::new(open),
-            untold: Books::for_a_second(),
+            in_no_second: Books::for_a_second(),
             whole: Counts::default(),
             kinds: match outline.kinds.as_slice() {
                 [_] => Vec::new(),
@@ -320,8 +320,8 @@ pub fn run(
         for handle in handles {
             match handle.join() {
                 Ok(Ok(mut part)) => {
-                    if let Some(words) = part.halted.take() {
-                        first_error.get_or_insert(EngineError::Halted(words));
+                    if let Some(reason) = part.halted.take() {
+                        first_error.get_or_insert(EngineError::Halted(reason));
                     }
                     result.add(part);
                 }
@@ -390,7 +390,7 @@ impl<'a> Worker<'a> {
         self.transactions.outline().prepare.as_deref()
     }
 
-    /// `Err(None)`: another thread failed and tells why.
+    /// `Err(None)`: another thread failed and reports why.
     fn run(&self, sender: &Sender<ThreadSecond>) -> Result<Part, Option<EngineError>> {
         self.bind_to_cpu();
         let connected = self.connect();
@@ -425,8 +425,8 @@ impl<'a> Worker<'a> {
             })
         })?;
         for (client, socket) in sockets {
-            let words = drive.good_bye(client);
-            let _ = send(&socket, words, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+            let message = drive.good_bye(client);
+            let _ = send(&socket, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
         Ok(drive.finish(engine))
     }

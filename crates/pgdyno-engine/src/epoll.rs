@@ -20,7 +20,8 @@ struct Connection {
     unsent: usize,
 }
 
-/// Told once for each arrival: a socket that is told as long as something is in it is looked at once more by the next wait.
+/// Reported once for each arrival: a socket that is reported as long as something is in it is checked once more by the
+/// next wait.
 const EDGES: epoll::EventFlags = epoll::EventFlags::IN
     .union(epoll::EventFlags::RDHUP)
     .union(epoll::EventFlags::ET);
@@ -73,7 +74,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// Runs the drive to its end and gives the sockets back.
+    /// Runs the drive to its end and returns the sockets.
     pub(crate) fn run(mut self, drive: &mut Drive<'_>) -> Sockets {
         let empty = epoll::Event {
             flags: epoll::EventFlags::empty(),

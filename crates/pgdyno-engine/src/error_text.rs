@@ -1,4 +1,4 @@
-//! The words of a server's error for people: bounded, on one line, without the statement.
+//! The text of a server's error for people: bounded, on one line, without the statement.
 
 use crate::books::SqlState;
 
@@ -29,12 +29,12 @@ pub(crate) fn of_error(mut fields: &[u8], code: SqlState) -> Option<String> {
 /// As much of a text as people read, on one line.
 pub(crate) fn brief(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let mut words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((at, _)) = words.char_indices().nth(PART_CHARS) {
-        words.truncate(at);
-        words += "...";
+    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let Some((at, _)) = line.char_indices().nth(PART_CHARS) {
+        line.truncate(at);
+        line += "...";
     }
-    words
+    line
 }
 
 #[cfg(test)]

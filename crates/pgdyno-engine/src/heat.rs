@@ -1,9 +1,9 @@
-//! A load over time: the books of each stretch of its measured time, and how many transactions took how long, in few classes. Made of
-//! the seconds that a load has told, so nothing of it is done for a transaction.
+//! A load over time: the books of each stretch of its measured time, and how many transactions took how long, in few
+//! classes. Made of the seconds that a load has reported, so nothing of it is done for a transaction.
 
 use crate::books::{Books, Second};
 
-/// Classes per factor of two, of the same width in nanoseconds. A histogram's own lie within one each, down to 2 µs.
+/// Classes per factor of two, of the same width in nanoseconds. A histogram's own are within one each, down to 2 µs.
 const CLASSES_PER_OCTAVE: u64 = 4;
 /// A picture of 1,000 pixels shows no more, and each takes some 30 kB. Even, for two are made one where there are more.
 const STRETCHES_MAX: usize = 300;
@@ -66,7 +66,7 @@ impl Default for Heat {
 }
 
 impl Heat {
-    /// Adds the next second of a load, in order and warm-up included, which tells where the measured time begins.
+    /// Adds the next second of a load, in order and warm-up included, which shows where the measured time begins.
     pub fn add(&mut self, second: &Second) {
         if self.stretches.is_empty() {
             self.begins_s = self.ends_s;
@@ -98,8 +98,8 @@ impl Heat {
         }
     }
 
-    /// Adds what was measured and is in no second ([`crate::LoadResult::untold`]) to the last stretch, when the load has ended.
-    pub fn end(&mut self, untold: &Books) {
+    /// Adds what was measured and is in no second ([`crate::LoadResult::in_no_second`]) to the last stretch, when the load has ended.
+    pub fn end(&mut self, in_no_second: &Books) {
         if self.stretches.is_empty() {
             self.begins_s = self.ends_s;
             self.stretches.push(Stretch {
@@ -108,7 +108,7 @@ impl Heat {
             });
         }
         if let Some(last) = self.stretches.last_mut() {
-            last.books.add(untold);
+            last.books.add(in_no_second);
         }
     }
 
@@ -180,7 +180,7 @@ impl Heat {
         counted.collect()
     }
 
-    /// Whether no response time is known: none was committed, or another program does not tell.
+    /// Whether no response time is known: none was committed, or another program reports none.
     pub fn is_empty(&self) -> bool {
         self.stretches
             .iter()
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_follow_one_another_and_hold_what_lies_between_their_edges() {
+    fn classes_follow_one_another_and_hold_what_is_between_their_edges() {
         let mut last = class_of(4);
         for ns in 4..5000 {
             let class = class_of(ns);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_warm_up_is_left_out_and_a_second_without_a_transaction_is_a_stretch() {
+    fn the_warm_up_is_excluded_and_a_second_without_a_transaction_is_a_stretch() {
         let mut heat = Heat::default();
         assert!(heat.is_empty() && heat.classes() == (vec![edge_ns(0)], vec![]));
         heat.add(&second(1, false, &[50_000]));

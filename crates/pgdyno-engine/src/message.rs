@@ -12,14 +12,14 @@ const BINARY: u16 = 1;
 pub const SYNC: &[u8] = b"S\0\0\0\x04";
 /// Execute the unnamed portal to its end.
 const EXECUTE: &[u8] = b"E\0\0\0\x09\0\0\0\0\0";
-/// Describe the unnamed portal: tells the names of its columns.
+/// Describe the unnamed portal: returns the names of its columns.
 const DESCRIBE: &[u8] = b"D\0\0\0\x06P\0";
 /// The message Terminate, which ends a session.
 pub(crate) const TERMINATE: &[u8] = b"X\0\0\0\x04";
 /// Ends a failed transaction, as a simple query.
 pub(crate) const ROLLBACK: &[u8] = b"Q\0\0\0\x0dROLLBACK\0";
 
-/// What the server is told about a variable in a statement.
+/// What is declared to the server about a variable in a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
     /// Nothing: it goes as text, and the server finds out what it is, as with pgbench.
@@ -218,7 +218,7 @@ impl Layout {
         self.fix(first, b"\0"); // the unnamed portal
         self.fix(first, name.as_bytes());
         self.fix(first, b"\0");
-        // One code for all of them; none stands for text.
+        // One code for all of them; none means text.
         let formats: &[u16] = match statement.parameters().next() {
             Some((_, Type::Unknown)) => &[0],
             None if !statement.binary => &[0],
@@ -278,7 +278,7 @@ impl Layout {
     }
 }
 
-/// Length and text of a parameter; -1 stands for null.
+/// Length and text of a parameter; -1 means null.
 fn push_parameter(slot: &Slot, out: &mut Vec<u8>) {
     let begin = out.len();
     if slot.is_null() {

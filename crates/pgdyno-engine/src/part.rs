@@ -6,7 +6,7 @@ use crate::books::{Books, FirstError, Times};
 pub(crate) struct Part {
     pub(crate) measured: Books,
     /// Of those, the ones that are in no second's books.
-    pub(crate) untold: Books,
+    pub(crate) in_no_second: Books,
     pub(crate) whole: Counts,
     pub(crate) measured_s: f64,
     pub(crate) warmup_s: f64,

@@ -126,7 +126,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// What cannot be, in words.
+    /// What cannot be, as text.
     pub fn check(&self) -> Result<(), String> {
         if self.clients == 0 || self.clients > CLIENTS_MAX {
             return Err(format!(

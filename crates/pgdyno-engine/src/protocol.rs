@@ -3,7 +3,7 @@
 use crate::names;
 use serde::{Deserialize, Serialize};
 
-/// How a statement is put to the server (the words are pgbench's for its option -M).
+/// How a statement is put to the server (the names are those of pgbench's option -M).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {

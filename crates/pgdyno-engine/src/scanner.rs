@@ -35,7 +35,7 @@ pub enum Malformed {
     /// A length below four or beyond a gibibyte.
     #[error("the server announced a message of {0} bytes")]
     Length(u32),
-    /// COPY wants data of the client, or sends its own.
+    /// COPY needs data of the client, or sends its own.
     #[error("the server began a COPY from or to the client, which a load does not do")]
     Copy,
     /// More rows than are kept for a transaction's variables.
@@ -111,7 +111,7 @@ impl Scanner {
         &self.rows
     }
 
-    /// Scans `input` to its end and tells each event. After an error the connection is of no more use.
+    /// Scans `input` to its end and reports each event. After an error the connection is of no more use.
     pub fn feed(&mut self, mut input: &[u8], mut on_event: impl FnMut(Event)) -> Result<(), Malformed> {
         while !input.is_empty() {
             if self.header_len < HEADER {

@@ -155,7 +155,7 @@ pub(crate) struct Schedule {
     arrival: f64,
     /// When the next one is due, on the load's clock.
     next_ns: u64,
-    /// The stretch that it lies in, and what was before that.
+    /// The stretch that it is in, and what was before that.
     stretch: usize,
     before: f64,
     before_s: f64,
@@ -291,10 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_is_told() {
-        let check = |text: &str, words: &str| {
+    fn what_is_no_rate_is_refused() {
+        let check = |text: &str, message: &str| {
             let error = text.parse::<Rate>().unwrap_err();
-            assert!(error.contains(words), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         };
         check("", "arrivals per second");
         check("0", "above 0");

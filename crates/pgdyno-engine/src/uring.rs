@@ -48,7 +48,7 @@ pub(crate) struct Uring {
 
 struct Connection {
     socket: Option<Socket>,
-    /// Counts the connections of this client, so that late words about an earlier one are known as such.
+    /// Counts the connections of this client, so that late completions of an earlier one are known as such.
     generation: u16,
 }
 
@@ -66,7 +66,7 @@ impl Uring {
         })
     }
 
-    /// Runs the drive to its end and gives the sockets back.
+    /// Runs the drive to its end and returns the sockets.
     pub(crate) fn run(mut self, sockets: Vec<Socket>, drive: &mut Drive<'_>) -> io::Result<Sockets> {
         for (client, socket) in sockets.into_iter().enumerate() {
             self.connections.push(Connection {
@@ -156,7 +156,7 @@ impl Uring {
                 self.completed(drive, client, data, result, buffer, cqueue::more(flags));
             }
             if let Some(buffer) = buffer {
-                self.buffers.give_back(buffer);
+                self.buffers.release(buffer);
             }
         }
     }
@@ -234,9 +234,9 @@ impl Uring {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: what an entry points to lives as long as it may be under way. Requests lie in memory of the drive that
-        // never moves and outlives this ring; buffers belong to this ring and go after it; a timer's instant is read when it
-        // is handed over, which the next wait does.
+        // SAFETY: what an entry points to lives as long as it may be under way. Requests are in memory of the drive
+        // that never moves and outlives this ring; buffers belong to this ring and go after it; a timer's instant is
+        // read when it is handed over, which the next wait does.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             // Full: what is queued goes first.
             let _ = self.ring.submit();
@@ -288,7 +288,7 @@ impl Buffers {
             memory: vec![0; usize::from(count) * BUFFER_BYTES],
         };
         for number in 0..count {
-            buffers.give_back(number);
+            buffers.release(number);
         }
         buffers
     }
@@ -298,7 +298,7 @@ impl Buffers {
         &self.memory[start..start + length.min(BUFFER_BYTES)]
     }
 
-    fn give_back(&mut self, number: u16) {
+    fn release(&mut self, number: u16) {
         let slot = usize::from(self.tail & (self.count - 1));
         let address = self.memory[usize::from(number) * BUFFER_BYTES..].as_ptr() as u64;
         // SAFETY: the slot is inside the allocation of `count` entries, and the kernel reads none from the tail on.

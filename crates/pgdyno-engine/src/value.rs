@@ -2,14 +2,14 @@
 
 use std::io::Write as _;
 
-/// Why a transaction cannot go on: the reason in words; the caller adds the place.
+/// Why a transaction cannot go on: the reason as text; the caller adds the place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble(pub String);
 
 impl Trouble {
     /// Trouble with that reason.
-    pub fn new(words: impl Into<String>) -> Trouble {
-        Trouble(words.into())
+    pub fn new(reason: impl Into<String>) -> Trouble {
+        Trouble(reason.into())
     }
 }
 
@@ -27,7 +27,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Kind of the value in words: "an integer".
+    /// Kind of the value as text: "an integer".
     pub fn kind(self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -131,7 +131,7 @@ fn trim_zeros(out: &mut Vec<u8>, start: usize) {
 enum Held {
     Nothing,
     Value(Value),
-    /// Text that came from outside; it becomes a value when an expression wants one.
+    /// Text that came from outside; it becomes a value when an expression needs one.
     Text,
 }
 

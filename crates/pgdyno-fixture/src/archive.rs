@@ -156,7 +156,7 @@ impl Archive {
         self.entries.iter().map(|(path, entry)| (path.as_str(), entry))
     }
 
-    /// The archive with what each entry becomes; none: it is left out.
+    /// The archive with what each entry becomes; none: it is omitted.
     pub(crate) fn map(&self, change: impl Fn(&str, &Entry) -> Option<Entry>) -> Self {
         let changed = self
             .entries

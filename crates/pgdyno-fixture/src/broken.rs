@@ -38,7 +38,7 @@ impl Fault {
         format!("broken-{self:?}").to_lowercase()
     }
 
-    /// A whole machine's parsed files with this fault, and the links that tell which disk and interface are meant.
+    /// A whole machine's parsed files with this fault, and the links that show which disk and interface are meant.
     pub fn of(self, whole: &Archive) -> Archive {
         whole.map(|path, entry| match entry {
             Entry::File(bytes) => is_parsed(path).then(|| Entry::File(self.in_file(bytes))),

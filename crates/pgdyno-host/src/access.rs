@@ -115,7 +115,7 @@ pub trait HostAccess: Send + Sync {
     fn device_of(&self, path: &str) -> Result<(u32, u32), HostError>;
     /// Opens a directory that another user may write: what is read in it is of the directory that is held.
     fn directory(&self, path: &Path) -> Result<Directory, HostError>;
-    /// What tells the file or directory at `path` from all others on the machine, whatever it is called.
+    /// What identifies the file or directory at `path` on the machine, whatever it is called.
     fn identity_of(&self, path: &str) -> Result<Identity, HostError>;
     /// Whether this process may write the file, found without writing.
     fn writable(&self, path: &str) -> Result<(), HostError>;
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_machine_do_not_tell_how_full_it_is() {
+    fn files_of_a_machine_do_not_show_how_full_it_is() {
         let dir = tempfile::tempdir().unwrap();
         assert!(LocalHost::at(dir.path()).space_of("/").is_none());
         let space = LocalHost::new().space_of("/").unwrap().unwrap();
@@ -509,13 +509,13 @@ mod tests {
         let zero = rustix::fs::makedev(1, 5);
         rustix::fs::mknodat(CWD, at("zero"), FileType::CharacterDevice, mode, zero).unwrap();
         File::create(at("large")).unwrap().set_len(1 << 40).unwrap();
-        for (path, words) in [
+        for (path, reason) in [
             ("/fifo", "/fifo may not be read: it is a FIFO"),
             ("/zero", "/zero may not be read: it is a device"),
             ("/large", "/large is larger than 16777216 bytes"),
         ] {
             let error = host.read(path).unwrap_err().to_string();
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(reason), "{error}");
         }
         assert!(host.write_raw("/fifo", "1").is_err() && host.write_raw("/zero", "1").is_err());
         // The machine's own files are bounded, too.

@@ -41,7 +41,7 @@ pub fn members_of(host: &dyn HostAccess, path: &str) -> Result<Vec<String>, Host
     Ok(names)
 }
 
-/// Where a device tells what it is, whatever its name is this time: files below /sys/block/NAME.
+/// Where a device's identity is read, whatever its name is this time: files below /sys/block/NAME.
 const IDENTITIES: [(&str, &str); 7] = [
     ("wwid", "wwid"),
     ("wwid", "device/wwid"),
@@ -52,7 +52,7 @@ const IDENTITIES: [(&str, &str); 7] = [
     ("file", "loop/backing_file"),
 ];
 
-/// What tells a disk from all others over reboots and renaming ("wwid:naa.5000c500"); `None` where it does not tell.
+/// What identifies a disk over reboots and renaming ("wwid:naa.5000c500"); `None` where it reports none.
 pub fn identity_of(host: &dyn HostAccess, disk: &str) -> Option<String> {
     IDENTITIES.iter().find_map(|(kind, file)| {
         let text = host.read_trimmed(&format!("/sys/block/{disk}/{file}")).ok()?;
@@ -68,7 +68,7 @@ pub fn disk_with_identity(host: &dyn HostAccess, identity: &str) -> Option<Strin
         .find(|disk| identity_of(host, disk).as_deref() == Some(identity))
 }
 
-/// Devices of one path that are looked at: more is a loop, or nonsense.
+/// Devices of one path that are read: more is a loop, or nonsense.
 const DEVICES_MAX: usize = 256;
 
 /// A block device on the way from a file system to the disks.

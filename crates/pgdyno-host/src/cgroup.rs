@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// CPUs' worth of time, for example 1.5.
+    /// CPU time in CPUs, for example 1.5.
     pub cpus: Option<f64>,
     /// Memory with its page cache.
     pub memory_bytes: Option<u64>,
@@ -59,7 +59,7 @@ struct Controller {
     name: &'static str,
     v2: Vec<Entry>,
     v1: Vec<Entry>,
-    /// What version 1 leaves out of this limit.
+    /// What version 1 does not limit here.
     v1_gap: Option<(&'static str, &'static str)>,
 }
 
@@ -283,7 +283,7 @@ mod tests {
 nonsense";
 
     #[test]
-    fn a_hybrid_system_is_told_apart_by_controller() {
+    fn a_hybrid_system_is_distinguished_by_controller() {
         let mounts = Mounts::parse(HYBRID);
         assert_eq!(mounts.v2_mount.as_deref(), Some("/sys/fs/cgroup/unified"));
         assert_eq!(mounts.v1("memory"), Some("/sys/fs/cgroup/memory"));

@@ -15,7 +15,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a wait goes on without a look at the request to stop.
+/// How long a wait goes on until the request to stop is checked again.
 const SLICE: Duration = Duration::from_millis(50);
 /// Lookups of names that are under way at a time, those included that were given up: the system ends them when it likes.
 const LOOKUPS_MAX: usize = 8;

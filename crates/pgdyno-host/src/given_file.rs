@@ -42,8 +42,8 @@ pub fn given_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 pub fn given_text(path: &Path) -> io::Result<String> {
     let bytes = given_bytes(path, TEXT_BYTES_MAX)?;
     String::from_utf8(bytes).map_err(|error| {
-        let words = format!("it is no UTF-8: {}", error.utf8_error());
-        io::Error::new(io::ErrorKind::InvalidData, words)
+        let reason = format!("it is no UTF-8: {}", error.utf8_error());
+        io::Error::new(io::ErrorKind::InvalidData, reason)
     })
 }
 
@@ -201,15 +201,15 @@ mod tests {
         }
         lchown(&theirs, Some(STRANGER), Some(STRANGER)).unwrap();
         for outcome in writes(&path) {
-            let words = outcome.unwrap_err().to_string();
-            assert!(words.contains("belongs to user 12345"), "{words}");
+            let reason = outcome.unwrap_err().to_string();
+            assert!(reason.contains("belongs to user 12345"), "{reason}");
         }
         fs::remove_file(&path).unwrap();
         mkfifoat(CWD, &path, Mode::from_raw_mode(0o600)).unwrap();
         lchown(&path, Some(STRANGER), Some(STRANGER)).unwrap();
         for outcome in writes(&path) {
-            let words = outcome.unwrap_err().to_string();
-            assert!(words.contains("belongs to user 12345"), "{words}");
+            let reason = outcome.unwrap_err().to_string();
+            assert!(reason.contains("belongs to user 12345"), "{reason}");
         }
         // A second name of root's file, and the stranger's own: another file takes its place.
         fs::remove_file(&path).unwrap();

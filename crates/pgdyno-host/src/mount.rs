@@ -1,4 +1,4 @@
-//! Mounted file systems: which one holds a path, and on which devices it lies.
+//! Mounted file systems: which one holds a path, and on which devices it is.
 
 use crate::access::{HostAccess, HostError};
 use crate::device;
@@ -48,7 +48,7 @@ pub(crate) fn mounts(host: &dyn HostAccess) -> Result<Vec<Mount>, HostError> {
     Ok(parse(&host.read(MOUNTINFO)?))
 }
 
-/// Lines that are not as documented are left out.
+/// Lines that are not as documented are skipped.
 pub(crate) fn parse(text: &str) -> Vec<Mount> {
     text.lines().filter_map(parse_line).collect()
 }
@@ -171,7 +171,7 @@ fn parts(path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Numbers of the block devices that a mount lies on; in words why there are none.
+/// Numbers of the block devices that a mount is on; the reason where there are none.
 pub(crate) fn devices_of(
     host: &dyn HostAccess,
     mounts: &[Mount],
@@ -314,9 +314,9 @@ nonsense - x";
     fn file_systems_without_a_device_say_why() {
         let dir = tempfile::tempdir().unwrap();
         let (host, mounts) = (LocalHost::at(dir.path()), parse(LINES));
-        let check = |at: usize, words: &str| {
+        let check = |at: usize, reason: &str| {
             let why = devices_of(&host, &mounts, &mounts[at]).unwrap_err();
-            assert!(why.contains(words), "{why}");
+            assert!(why.contains(reason), "{why}");
         };
         check(3, "in memory");
         check(4, "network");

@@ -101,9 +101,9 @@ pub struct PerfCounters {
     kinds: Vec<Kind>,
     open: Vec<Open>,
     refused: Vec<Gap>,
-    /// When the counters were last read; that they are refused is told in the first reading.
+    /// When the counters were last read; that they are refused is reported in the first reading.
     since: Option<Instant>,
-    told: bool,
+    is_reported: bool,
 }
 
 impl PerfCounters {
@@ -119,7 +119,7 @@ impl PerfCounters {
             open: Vec::new(),
             refused: Vec::new(),
             since: None,
-            told: false,
+            is_reported: false,
         };
         match page_walks(&host.read("/proc/cpuinfo").unwrap_or_default()) {
             Some(walks) => counters.kinds.extend(walks),
@@ -216,11 +216,11 @@ impl PerfCounters {
     }
 
     /// Growth of each counter since the last call (or since it was opened), scaled where a counter ran only a part of the
-    /// time. `perf.counted_ratio` tells that part where it is less than all. The first reading tells what is refused too.
+    /// time. `perf.counted_ratio` is that part where it is less than all. The first reading has what is refused too.
     pub fn tick(&mut self) -> Reading {
         let at = Instant::now();
         let mut reading = Reading::new(at, self.since.replace(at));
-        if !std::mem::replace(&mut self.told, true) {
+        if !std::mem::replace(&mut self.is_reported, true) {
             reading.gaps.extend_from_slice(&self.refused);
         }
         let mut sums: Vec<Option<Sum>> = vec![None; self.kinds.len()];
@@ -497,9 +497,9 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_it_would_need() {
-        let check = |errno: Errno, words: &str| {
+        let check = |errno: Errno, reason: &str| {
             let why = why_refused(&errno.into(), "3");
-            assert!(why.contains(words), "{why}");
+            assert!(why.contains(reason), "{why}");
         };
         check(Errno::ACCESS, "perf_event_paranoid is 3");
         check(Errno::PERM, "CAP_PERFMON");

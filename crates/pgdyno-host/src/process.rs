@@ -40,7 +40,7 @@ pub fn is_alive(host: &dyn HostAccess, pid: u32) -> bool {
     })
 }
 
-/// When a process was started, in ticks since the machine was: with its number, what tells it from all others.
+/// When a process was started, in ticks since the machine was: with its number, this identifies it.
 pub fn started_ticks(host: &dyn HostAccess, pid: u32) -> Result<u64, HostError> {
     let path = format!("/proc/{pid}/stat");
     ProcessStat::parse_file(&path, &host.read(&path)?).map(|stat| stat.started_ticks)

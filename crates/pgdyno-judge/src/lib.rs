@@ -12,8 +12,9 @@ pub const FINDINGS_TOGETHER: usize = 36;
 /// Fewer blocks than this contradict no finding.
 pub const FINDING_BLOCKS_MIN: usize = 3;
 
-/// After how many blocks an experiment that may stop is first looked at: seven eighteenths of all, where a search for an effect
-/// stops soonest at the same power (docs/explanation/statistics.md), and two at least, for one says nothing of the spread.
+/// After how many blocks an experiment that may stop is first evaluated: seven eighteenths of all, where a search for
+/// an effect stops soonest at the same power (docs/explanation/statistics.md), and two at least, for one says nothing
+/// of the spread.
 pub fn first_look(blocks: usize) -> usize {
     (blocks * 7).div_ceil(18).max(2)
 }
@@ -406,7 +407,7 @@ mod tests {
         let seven = observed(&judge, &trials);
         assert!(!judge.judge(&seven, after(6)).done, "before the first look");
         assert!(judge.judge(&seven, after(7)).done);
-        // Half of the eighth block: not looked at before it has ended.
+        // Half of the eighth block: not evaluated before it has ended.
         trials.push(trial(8, "more", 1.0));
         let with_half = judge.judge(&observed(&judge, &trials), after(7));
         assert_eq!(with_half.steps, judge.judge(&seven, after(7)).steps);

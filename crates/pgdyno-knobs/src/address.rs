@@ -76,7 +76,7 @@ impl HostContext<'_> {
         Ok(resolved)
     }
 
-    /// What the placeholders stand for, once for each thing that is meant.
+    /// Values of the placeholders, once for each thing that is meant.
     fn instances(
         &self,
         knob: &Knob,

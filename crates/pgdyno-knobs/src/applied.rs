@@ -1,4 +1,4 @@
-//! What became of settings, or why they could not be applied.
+//! Outcome of settings, or why they could not be applied.
 
 use crate::catalogue::{CatalogueError, Setting};
 use crate::journal::JournalError;
@@ -113,7 +113,7 @@ pub enum ApplyError {
         /// Content that the last write of this process left.
         left: String,
     },
-    /// What was not named did not go back to what it was.
+    /// What was not named was not restored.
     #[error("{place} did not go back to what it was before")]
     NotBack {
         /// Path of the kernel file.

@@ -40,7 +40,7 @@ pub enum CatalogueError {
         id: String,
         /// Value that was given.
         value: String,
-        /// Legal values in words: "a whole number from 0 to 200".
+        /// Description of the legal values: "a whole number from 0 to 200".
         expected: String,
     },
     /// The instance behind the @ of a setting is missing or wrong.

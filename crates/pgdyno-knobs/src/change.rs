@@ -223,7 +223,7 @@ impl<'a> Changer<'a> {
     }
 
     /// Brings the target to exactly `settings`: what they name is set, and what was touched before and is not named
-    /// goes back to what it was. Returns what took effect, in the order of `settings`.
+    /// is restored. Returns what took effect, in the order of `settings`.
     pub fn apply(
         &mut self,
         settings: &[Agreed<Setting>],

@@ -55,13 +55,13 @@ pub enum JournalError {
         path: PathBuf,
         /// Line of the fault, from 1.
         line: usize,
-        /// The error of the parser, in words.
+        /// The error of the parser, as text.
         reason: String,
     },
     /// Another process changes the same host or the same server.
     #[error("{holder} is changing settings of {what}; one process at a time may")]
     Busy {
-        /// Process that makes the changes, and its purpose, in words.
+        /// Process that makes the changes, and its purpose, as text.
         holder: String,
         /// This host, or which server.
         what: String,
@@ -144,7 +144,7 @@ pub struct Journal {
     journals: Journals,
     /// What other users are shown of it; `None` in one that is restored.
     notice: Option<Notice>,
-    /// What tells the server from others, and who owns its data.
+    /// What identifies the server, and who owns its data.
     server: (Vec<String>, Option<u32>),
     /// Held by the process that makes changes.
     _scope: Option<ScopeLock>,
@@ -451,7 +451,7 @@ impl Journal {
         }
     }
 
-    /// By what other users tell the server from others, and the owner of its data.
+    /// By what other users identify the server, and the owner of its data.
     pub(crate) fn of_server(&mut self, keys: Vec<String>, data_of: Option<u32>) {
         if let Some(notice) = &mut self.notice {
             notice.of_server(&keys);

@@ -84,8 +84,8 @@ fn is_kernel_file(catalogue: &Catalogue, path: &str) -> bool {
     })
 }
 
-/// Whether an address of the catalogue can stand for this path. `*` and a placeholder stand for a name, or a part of one, and that
-/// of a control group for any directories.
+/// Whether an address of the catalogue can mean this path. `*` and a placeholder mean a name, or a part of one, and
+/// that of a control group any directories.
 fn fits(address: &str, path: &str) -> bool {
     if let Some((before, rest)) = address.split_once("{cgroup:") {
         let after = rest.split_once('}').map_or("", |(_, after)| after);
@@ -188,12 +188,12 @@ mod tests {
                 UndoUnit::Affinity { data: data.into() },
             ]
         };
-        let is_refused = |words: Option<&str>| {
+        let is_refused = |part: Option<&str>| {
             for unit in of(&data) {
                 let reason = refusal(&unit, &Catalogue::shipped().unwrap());
-                assert_eq!(reason.is_some(), words.is_some(), "{reason:?}");
-                let words = words.unwrap_or_default();
-                assert!(reason.unwrap_or_default().contains(words), "{words}");
+                assert_eq!(reason.is_some(), part.is_some(), "{reason:?}");
+                let part = part.unwrap_or_default();
+                assert!(reason.unwrap_or_default().contains(part), "{part}");
             }
         };
         // Gone with its sandbox: there is nothing to be restored, which restoring says.

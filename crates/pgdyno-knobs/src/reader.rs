@@ -23,12 +23,12 @@ use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{Guc, Server, StorageOption, qualified, show};
 use std::path::PathBuf;
 
-/// Looks at the knobs of a target.
+/// Reads the knobs of a target.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     /// The host under the server, or the host alone.
     pub host: &'a dyn HostAccess,
-    /// Knobs that can be looked at.
+    /// Knobs that can be read.
     pub catalogue: &'a Catalogue,
     /// The server; `None` for a host alone.
     pub target: Option<&'a Target>,
@@ -36,7 +36,7 @@ pub struct Reader<'a> {
     pub journals: Option<&'a Journals>,
 }
 
-/// How a setting is looked at and changed here.
+/// How a setting is read and changed here.
 pub(crate) enum Mechanism {
     /// A parameter of the server.
     Parameter,
@@ -48,7 +48,7 @@ pub(crate) enum Mechanism {
 
 /// A value that means "as without pgdyno", of a table's option or the WAL directory.
 pub(crate) const DEFAULT: &str = "default";
-/// The source, in the server's words, of what a session's start has set.
+/// The source, as the server names it, of what a session's start has set.
 const BY_OPTIONS: &str = "client";
 /// Control groups of version 1 show "no limit" as the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
@@ -210,12 +210,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What became of settings that were applied.
+    /// Outcome of settings that were applied.
     pub fn verify(&self, settings: &[Setting]) -> Result<Vec<Applied>, ApplyError> {
         settings.iter().map(|setting| self.verify_one(setting)).collect()
     }
 
-    /// What became of a setting; what cannot be looked at is an error.
+    /// Outcome of a setting; what cannot be read is an error.
     pub fn verify_one(&self, setting: &Setting) -> Result<Applied, ApplyError> {
         let knob = self.catalogue.get(&setting.knob)?;
         let mut remark = None;

@@ -22,7 +22,7 @@ use server::{describe, server_line, stop};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What became of a knob at restore.
+/// Outcome of a knob at restore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
@@ -149,8 +149,8 @@ impl Restorer<'_> {
     /// Why what a journal says of an undo unit is not written: it is no place of the catalogue's, or its state before is lost.
     pub(crate) fn refusal(&self, group: &Group) -> Option<String> {
         let lost = || {
-            let words = "the line with the value before the first change is lost, so it is not restored";
-            (!group.is_proven).then(|| words.to_owned())
+            let reason = "the line with the value before the first change is lost, so it is not restored";
+            (!group.is_proven).then(|| reason.to_owned())
         };
         refusal(&group.unit, self.catalogue).or_else(lost)
     }
@@ -277,7 +277,7 @@ impl Restorer<'_> {
             return group.line(Outcome::Already, Some(detail.to_owned()));
         };
         let first = group.first_of_what_is_there(&now);
-        // The first process is bound before all others, so that it is as before does not tell of them.
+        // The first process is bound before all others, so that it is as before proves nothing about them.
         if let SavedState::Affinity { pid: Some(_), .. } = now
             && (group.is_ours(&now) || self.force)
             && let Err(error) = group.unit.write(access, &now, &first)
@@ -292,7 +292,7 @@ impl Restorer<'_> {
             return done(Outcome::Already);
         }
         if !group.is_ours(&now) && !self.force {
-            return group.line(Outcome::Left, Some(foreign_words(Some(&shown(&now)))));
+            return group.line(Outcome::Left, Some(foreign_message(Some(&shown(&now)))));
         }
         if let Err(error) = group.unit.write(access, &now, &first) {
             return group.line(Outcome::Failed, Some(error.to_string()));
@@ -387,7 +387,7 @@ impl Restorer<'_> {
             let last = group.known.last().unwrap_or(&group.first);
             return group.lines(
                 Outcome::Left,
-                Some(&foreign_words(Some(&shown_unlike(&group.unit, &now, last)))),
+                Some(&foreign_message(Some(&shown_unlike(&group.unit, &now, last)))),
             );
         }
         for (path, value) in group.unit.writes_back(&target) {
@@ -433,7 +433,7 @@ impl Restorer<'_> {
             Outcome::Restored
         };
         lines_of_file(group, first, |name| match foreign.get(name) {
-            Some(value) => (Outcome::Left, Some(foreign_words(value.as_deref()))),
+            Some(value) => (Outcome::Left, Some(foreign_message(value.as_deref()))),
             None => (outcome, None),
         })
     }
@@ -513,7 +513,7 @@ fn left_of(before: &[DatabaseObject], now: &[DatabaseObject]) -> Option<String> 
 
 const UNDONE_BY_REBOOT: &str = "a reboot has reset it: the kernel does not keep it";
 
-fn foreign_words(now: Option<&str>) -> String {
+fn foreign_message(now: Option<&str>) -> String {
     format!(
         "someone else set it to {} since, and that stays (restore --force restores it all the same)",
         now.unwrap_or("(not set)")

@@ -21,11 +21,11 @@ pub enum ChangeState {
     Rebooted,
     /// Someone else has set it to something else.
     Foreign,
-    /// It cannot be looked at now.
+    /// It cannot be read now.
     Unknown,
 }
 
-/// A change and how it stands.
+/// A change and its state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct StatusLine {
@@ -49,7 +49,7 @@ pub struct StatusLine {
 }
 
 impl Restorer<'_> {
-    /// What a journal has changed, and how that stands.
+    /// What a journal has changed, and the state of that.
     pub fn status(&self, content: &Content) -> Vec<StatusLine> {
         let groups = groups_of(&content.entries);
         let boot = Boot::of(&groups, self.rebooted(content));
@@ -164,7 +164,7 @@ mod tests {
     use pgdyno_host::LocalHost;
 
     #[test]
-    fn of_what_cannot_be_looked_at_the_reason_is_no_value() {
+    fn of_what_cannot_be_read_the_reason_is_no_value() {
         let host = LocalHost::at("/no/such/machine");
         let restorer = Restorer {
             host: &host,

@@ -38,7 +38,7 @@ impl Target {
         }
     }
 
-    /// What tells the server from all others on this host: its data directory, else the identifier that initdb gave it.
+    /// What identifies the server on this host: its data directory, else the identifier that initdb gave it.
     pub(crate) fn server_key(&self) -> String {
         match &self.data {
             Some(data) => server_key_of_data(data),
@@ -56,7 +56,7 @@ impl Target {
         }
     }
 
-    /// By what users who see different things of a server tell it from others, and who owns its data.
+    /// By what users who see different things of a server identify it, and who owns its data.
     pub(crate) fn shown_to_others(&self) -> (Vec<String>, Option<u32>) {
         let data = self.data.as_deref();
         let data_of = data.and_then(|data| Directory::open(data).ok());

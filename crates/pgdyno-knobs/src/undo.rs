@@ -44,7 +44,7 @@ pub enum ServerRef {
 }
 
 impl ServerRef {
-    /// What tells it from other servers where its files are not on this host.
+    /// What identifies it where its files are not on this host.
     pub(crate) fn key(&self) -> String {
         match self {
             ServerRef::Sandbox { root, name } => format!("sandbox {name} in {}", root.display()),
@@ -515,7 +515,7 @@ impl UndoUnit {
     }
 }
 
-/// What differs in a state of an undo unit from another, in a few words: of many files those alone, by their paths.
+/// What differs in a state of an undo unit from another, in short: of many files those alone, by their paths.
 pub(crate) fn shown_unlike(unit: &UndoUnit, state: &SavedState, other: &SavedState) -> String {
     match (unit, state, other) {
         (UndoUnit::Files { files, .. }, SavedState::Files(values), SavedState::Files(others))
@@ -533,7 +533,7 @@ pub(crate) fn shown_unlike(unit: &UndoUnit, state: &SavedState, other: &SavedSta
     }
 }
 
-/// A state in a few words, for people.
+/// A short text of a state, for people.
 pub(crate) fn shown(saved: &SavedState) -> String {
     match saved {
         SavedState::Files(values) => values

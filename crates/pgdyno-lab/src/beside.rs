@@ -128,7 +128,7 @@ fn per_second(mut reading: Reading) -> Reading {
     reading
 }
 
-/// The recorder's series as it is stored; what was read before the load began is left out.
+/// The recorder's series as it is stored; what was read before the load began is omitted.
 fn record(series: Series, before_ms: u64) -> SeriesRecord {
     let time = |at_ms: u64| u32::try_from(at_ms.checked_sub(before_ms)?).ok();
     let columns = series.columns.into_iter().map(|(key, column)| {
@@ -171,7 +171,7 @@ fn waiting(second: &WaitSecond) -> Waiting {
     sessions
 }
 
-/// A column for each wait, with a point for each second that was looked at.
+/// A column for each wait, with a point for each second that was sampled.
 fn wait_columns(waits: &[WaitSecond], time: &dyn Fn(u64) -> Option<u32>) -> Vec<ColumnRecord> {
     // A second's waits are known at its end.
     let seconds: Vec<(u32, Waiting)> = waits

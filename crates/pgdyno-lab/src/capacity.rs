@@ -177,7 +177,7 @@ pub struct Row {
     pub found: Found,
     /// What to know of it: how far it is extrapolated, where the curve has its peak.
     pub remark: String,
-    /// Trials and levels that were left out, with the reason, a sentence each.
+    /// Trials and levels that were excluded, with the reason, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -80,7 +80,7 @@ pub struct Row {
     pub ratio: Option<f64>,
     /// B / A with its interval; `None` where there is no interval.
     pub effect: Option<Effect>,
-    /// Reason in words; `None` where there is an interval.
+    /// Reason as text; `None` where there is an interval.
     pub why_no_interval: Option<&'static str>,
     /// Trials of A and of B that failed or do not hold.
     pub failed: (usize, usize),
@@ -90,9 +90,9 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "ComparePair"))]
 pub struct Pair {
-    /// The reference in words: "experiment 3, memory".
+    /// The reference as text: "experiment 3, memory".
     pub a: String,
-    /// What is compared with the reference, in words.
+    /// What is compared with the reference, as text.
     pub b: String,
     /// Figures in the order in which they were asked for.
     pub rows: Vec<Row>,
@@ -120,7 +120,7 @@ pub enum CompareError {
     /// The experiment has no treatment of that name.
     #[error("{of} has no treatment \"{name}\"; it has {}", there.join("; "))]
     NoTreatment {
-        /// The experiment in words: "experiment 3".
+        /// Label of the experiment: "experiment 3".
         of: String,
         /// Name that was asked for.
         name: String,
@@ -130,7 +130,7 @@ pub enum CompareError {
     /// A treatment that the experiment did not test.
     #[error("\"{name}\" of {of} was not tested: {why}")]
     NotTested {
-        /// The experiment in words: "experiment 3".
+        /// Label of the experiment: "experiment 3".
         of: String,
         /// Name of the treatment.
         name: String,
@@ -140,7 +140,7 @@ pub enum CompareError {
     /// The experiment has no trial of that number.
     #[error("{of} has no trial {number}; `pgdyno show` lists those there are")]
     NoTrial {
-        /// The experiment in words: "experiment 3".
+        /// Label of the experiment: "experiment 3".
         of: String,
         /// Number that was asked for.
         number: i64,
@@ -148,11 +148,11 @@ pub enum CompareError {
     /// A trial that failed or does not hold.
     #[error("trial {number} of {of} does not count: {why}")]
     BadTrial {
-        /// The experiment in words: "experiment 3".
+        /// Label of the experiment: "experiment 3".
         of: String,
         /// Number of the trial in the store.
         number: i64,
-        /// Why it does not count, in words.
+        /// Why it does not count.
         why: String,
     },
     /// A trial against a treatment.
@@ -163,15 +163,15 @@ pub enum CompareError {
     /// Both sides name the same treatment or trial.
     #[error("both sides are {what}; name two treatments, as 3:reference 3:memory")]
     Same {
-        /// Both sides in words, as the message names them.
+        /// Label of both sides, as the message names them.
         what: String,
     },
     /// No treatment has the same name.
     #[error("{a} and {b} share no tested treatment; name one of each: {a} has {}; {b} has {}", of_a.join("; "), of_b.join("; "))]
     NothingShared {
-        /// The first experiment in words.
+        /// Label of the first experiment.
         a: String,
-        /// The second experiment in words.
+        /// Label of the second experiment.
         b: String,
         /// Names of the tested treatments of the first.
         of_a: Vec<String>,
@@ -205,7 +205,7 @@ impl<'a> Side<'a> {
         self.stored.id == other.stored.id && self.store == other.store
     }
 
-    /// The side in words: "experiment 3, memory".
+    /// Label of the side: "experiment 3, memory".
     fn label(&self) -> String {
         let of = of(self.stored, self.store);
         match self.trial {
@@ -434,7 +434,7 @@ fn ended(stored: &StoredExperiment) -> usize {
 
 /// Throughput of the whole seconds of the measured time.
 fn measured(trial: &TrialRecord) -> Vec<f64> {
-    /// A second's length as clocks tell it.
+    /// A whole second's length, at least, as clocks measure it.
     const NEARLY_S: f64 = 0.99;
     let mut before_s = 0.0;
     let mut values = Vec::new();

@@ -35,7 +35,7 @@ pub(crate) fn cross_check(
         true => load.whole.server_commits + sessions * load.commits_per_session,
         false => load.whole.server_commits,
     };
-    // Behind a pooler, the recorder's commits too are told later.
+    // Behind a pooler, the recorder's commits too are reported later.
     let (recorded, perhaps) = match by_pooler {
         0 => (recorder.sure, recorder.unsure),
         _ => (0, recorder.sure + recorder.unsure),

@@ -5,7 +5,7 @@ use pgdyno_engine::{Books, Heat, percentile_ms};
 use pgdyno_record::DistributionPoint;
 use pgdyno_stats::{independent_share, percentile_interval};
 
-/// Percentiles that a curve needs; those that so many transactions do not tell are left out.
+/// Percentiles that a curve needs; those for which there are too few transactions are omitted.
 const CURVE: [f64; 15] = [
     0.0, 10.0, 25.0, 50.0, 75.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99,
 ];
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn each_point_has_its_interval_as_far_as_transactions_tell() {
+    fn each_point_with_enough_transactions_has_its_interval() {
         let points = distribution(&books(), &Heat::default(), 0);
         let last = points.last().unwrap();
         assert!((last.percentile - 99.0).abs() < 1e-9, "{last:?}");
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_told_of_nothing() {
+    fn a_load_without_transactions_has_no_points() {
         assert_eq!(
             distribution(&LoadResult::empty().measured, &Heat::default(), 0),
             []

@@ -12,7 +12,7 @@ use pgdyno_server::ServerError;
 use pgdyno_store::StoreError;
 use pgdyno_workload::{DataError, ScriptError};
 
-/// Why a server of the experiment is not available, in the words of who provides it.
+/// Why a server of the experiment is not available, with the provider's message.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct ProviderError {
@@ -64,7 +64,7 @@ pub enum LabError {
     /// The server could not be reached or asked, before the first trial.
     #[error(transparent)]
     Server(#[from] ServerError),
-    /// The data could not be made or looked at.
+    /// The data could not be made or checked.
     #[error(transparent)]
     Data(#[from] DataError),
     /// Knobs could not be turned, before the first trial.
@@ -234,13 +234,13 @@ fn class_of_findings(findings: &[Finding]) -> ErrorClass {
 }
 
 fn did_not_take(settings: &[Applied]) -> String {
-    let words = settings.iter().map(|a| {
+    let messages = settings.iter().map(|a| {
         format!(
             "{} = {} did not take effect, it is {}",
             a.setting.knob, a.setting.value, a.effective
         )
     });
-    words.collect::<Vec<_>>().join("; ")
+    messages.collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ pub(crate) fn settings_of(table: &Table) -> Vec<Setting> {
                 Value::Table(inner) => walk(inner, &knob, settings),
                 value => settings.push(Setting {
                     knob,
-                    value: words_of(value),
+                    value: text_of(value),
                 }),
             }
         }
@@ -121,7 +121,7 @@ pub(crate) fn settings_of(table: &Table) -> Vec<Setting> {
 }
 
 /// A value as PostgreSQL and the kernel write it.
-fn words_of(value: &Value) -> String {
+fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Boolean(true) => "on".to_owned(),

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// The program that stands for a single command whose time is measured.
+/// Program name of a single command whose time is measured.
 const JOB: &str = "job";
 /// The figure that is its result.
 const JOB_S: &str = "job_s";

@@ -25,7 +25,7 @@ impl Before {
         })
     }
 
-    /// What is to be known of the load that ran since; a look that fails is told.
+    /// Warnings about the load that ran since; a query that fails is one of them.
     pub(crate) fn warnings(&self, server: &mut Server) -> Vec<String> {
         let mut after = || Ok((next_transaction(server)?, holders(server)?, piled_up(server)?));
         match after() {
@@ -93,18 +93,18 @@ mod tests {
             holder("session 7 (idle in transaction, psql)", 9_000),
             holder("slot s", 4_999),
         ];
-        let words = held_back(10_000, &holders).unwrap_or_default();
+        let text = held_back(10_000, &holders).unwrap_or_default();
         assert!(
-            words.contains("session 7 (idle in transaction, psql), for 9000 transactions"),
-            "{words}"
+            text.contains("session 7 (idle in transaction, psql), for 9000 transactions"),
+            "{text}"
         );
-        assert!(!words.contains("slot s"), "{words}");
+        assert!(!text.contains("slot s"), "{text}");
         assert_eq!(held_back(10_000, &holders[1..]), None);
         assert_eq!(held_back(999, &holders), None);
     }
 
     #[test]
-    fn dead_rows_that_grow_are_told_and_those_that_were_there_are_not() {
+    fn dead_rows_that_grow_are_reported_and_those_that_were_there_are_not() {
         let table = |table: &str, dead_rows| PiledUp {
             table: table.to_owned(),
             dead_rows,

@@ -37,7 +37,7 @@ const RECORDER_NAME: &str = pgdyno_server::series::NAME;
 const COUNTS_LIMIT: Duration = Duration::from_secs(12);
 /// Sessions of an earlier load that are still ending are waited for.
 const LEAVING_LIMIT: Duration = Duration::from_secs(2);
-/// Starts of processes are told together with what they committed, or a moment later.
+/// Starts of processes are reported together with what they committed, or a moment later.
 const STARTS_LIMIT: Duration = Duration::from_secs(1);
 /// Before this version, counts travel through a collector and are shown as they were up to half a second ago.
 const COUNTS_AT_ONCE_SINCE: u32 = 15;
@@ -46,7 +46,7 @@ const OWN_IN_A_PAUSE: u64 = 4;
 /// Transactions of the look at prepared statements behind a pooler.
 const PREPARED_CHECK: u64 = 6;
 
-/// Disturbances are told from these on.
+/// Disturbances are reported from these on.
 const STEAL_MAX: f64 = 0.02;
 const OTHERS_MAX: f64 = 0.10;
 
@@ -94,9 +94,9 @@ pub(crate) type Driver<'d> = dyn FnMut(&mut dyn FnMut(&Second)) -> Result<LoadRe
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) clients: u32,
-    /// `None` where the load tells by its seconds when its warm-up is over.
+    /// `None` where the load reports by its seconds when its warm-up is over.
     pub(crate) warmup_s: Option<f64>,
-    /// Whether it tells any.
+    /// Whether it reports any seconds.
     pub(crate) has_seconds: bool,
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn watch(
         elapsed_s = begun.elapsed().as_secs_f64();
         load
     })?;
-    heat.end(&load.untold);
+    heat.end(&load.in_no_second);
     let others = others_before.and_then(|before| Some(probe.others()?.since(&before)));
     let (statements, gap) = statements.end(&mut server);
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
@@ -291,7 +291,7 @@ pub enum MeasureError {
     Scratch {
         /// The directory.
         path: PathBuf,
-        /// The system's words.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -387,7 +387,7 @@ struct Settled {
     check: CrossCheck,
     /// Sessions of a pooler that outlive the load.
     resting: u32,
-    /// Sessions of a `pgdyno watch`, whose commits nobody tells apart.
+    /// Sessions of a `pgdyno watch`, whose commits cannot be distinguished from the load's.
     watchers: u64,
     /// Of dead rows.
     warnings: Vec<String>,
@@ -442,7 +442,8 @@ fn settle(
         let check = cross_check(before, &after, load, elapsed_s, by_pooler, recorder);
         let by_others = after.committed.saturating_sub(after.own_statements);
         let rests = counted_before.is_some_and(|earlier| by_others <= earlier + OWN_IN_A_PAUSE);
-        // Commits that are too many do not become fewer, unless the starts of the workers that made them are told a moment later.
+        // Commits that are too many do not become fewer, unless the starts of the workers that made them are reported a
+        // moment later.
         let too_many = check.server > check.client && begun.elapsed() >= STARTS_LIMIT;
         // A count of more than the load's agrees in passing while it is still being made.
         let agrees = check.agrees && (at_once || rests || check.server == check.client);
@@ -464,7 +465,7 @@ fn settle(
     }
 }
 
-/// A trial of fewer transactions is not taken without a word.
+/// A trial of fewer transactions gets a warning.
 const TRANSACTIONS_MIN: u64 = 100;
 
 /// Of loads that end after a job there is one, and a throughput of none says enough.

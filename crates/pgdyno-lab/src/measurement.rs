@@ -36,7 +36,7 @@ pub struct Measurement {
     pub disturbances: Vec<String>,
     /// What is to be known of its figures: too few transactions, dead rows that could not be removed.
     pub warnings: Vec<String>,
-    /// Whether CPU time was taken from it by others, which is reason enough to leave it out if it lies far off.
+    /// Whether CPU time was taken from it by others, which is reason enough to exclude it if it is far off.
     pub is_disturbed: bool,
     /// What an external program has reported; the load's own response times are empty then.
     pub reported: Option<Reported>,
@@ -44,7 +44,8 @@ pub struct Measurement {
     pub latency_limit: Option<Duration>,
     /// What the server counted of the most expensive statements in the measured time.
     pub statements: Vec<StatementRecord>,
-    /// Points of the distribution of response times, as far as its transactions tell; empty where no response time is known.
+    /// Points of the distribution of response times, as far as its transactions are enough; empty where no
+    /// response time is known.
     pub distribution: Vec<DistributionPoint>,
     /// Response times over time, where they are known.
     pub heat: Option<HeatRecord>,

@@ -24,13 +24,13 @@ pub enum NeighbourError {
     Limit {
         /// The limit as the file has it: "512MB".
         limit: String,
-        /// Error of the control group, in words.
+        /// Error of the control group, as text.
         reason: String,
     },
 }
 
 /// A shell's script: waits for a line, then becomes the command that is its first argument.
-const BEGIN_WHEN_TOLD: &str = "read -r _ && exec sh -c \"$0\"";
+const BEGIN_ON_LINE: &str = "read -r _ && exec sh -c \"$0\"";
 
 /// A running neighbour; it ends, with all its children, when this is dropped.
 pub(crate) struct Neighbour {
@@ -50,9 +50,9 @@ impl Neighbour {
             source,
         };
         let entrances = limit.map(limited).transpose()?;
-        // Should this process be killed, the shell goes with it. It begins when it is told to: in its group.
+        // Should this process be killed, the shell goes with it. It begins when it gets a line: in its group.
         let mut child = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "sh", "-c", BEGIN_WHEN_TOLD, command])
+            .args(["--pdeathsig", "KILL", "sh", "-c", BEGIN_ON_LINE, command])
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -195,7 +195,7 @@ impl Plan {
         &self.base
     }
 
-    /// Leaves treatments out, by number, with the reason; later cumulative steps then go without their settings.
+    /// Excludes treatments, by number, with the reason; later cumulative steps then go without their settings.
     pub fn exclude(&mut self, reasons: &[(usize, String)]) {
         for (number, reason) in reasons {
             if let Some(treatment) = self.treatments.get_mut(*number) {
@@ -205,7 +205,7 @@ impl Plan {
         self.fill();
     }
 
-    /// Settings of all treatments, and what each is compared with, given what is left out.
+    /// Settings of all treatments, and what each is compared with, given what is excluded.
     fn fill(&mut self) {
         if self.file.design != Design::Cumulative {
             for i in 0..self.treatments.len() {

@@ -1,13 +1,13 @@
-//! Counts behind a pooler. Its sessions outlive their clients, and an idle session keeps its last counts to itself: until
-//! its next transaction, and since PostgreSQL 15 until one that reads a table. Here they are made to come out.
+//! Counts behind a pooler. Its sessions outlive their clients, and an idle session keeps its last counts until its
+//! next transaction, since PostgreSQL 15 until one that reads a table. Here sessions are made to send them.
 
 use pgdyno_server::{Server, ServerError, pause};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A session that has rested for so long sends its counts with its next transaction (PGSTAT_STAT_INTERVAL of version
-/// 14; later versions can be told to).
+/// A session that was idle for so long sends its counts with its next transaction (PGSTAT_STAT_INTERVAL of version 14;
+/// later versions have a function that sends them).
 const REST: &str = "600 ms";
 /// Whoever does not rest by then is somebody else's.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -17,9 +17,9 @@ const GATHER_LIMIT: Duration = Duration::from_secs(3);
 const SESSIONS_MAX: u32 = 512;
 /// Sessions that pgdyno's own questions may have used beside the load's: the plan's, the data's, the recorder's.
 const BESIDE: u32 = 4;
-/// Since this version a session can be told to send its counts, with those of a table that it has read.
-const TOLD_SINCE: u32 = 15;
-const TELL: &str = "SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_class \
+/// Since this version a function makes a session send its counts, with those of a table that it has read.
+const FORCED_FLUSH_SINCE: u32 = 15;
+const FORCED_FLUSH: &str = "SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_class \
                     WHERE oid = 'pg_catalog.pg_class'::pg_catalog.regclass";
 /// What a session that is asked commits for it, at most: the question for the version, the transaction that holds it,
 /// what the pooler clears it with, what it sets for a client of another name, and a session's own start.
@@ -63,8 +63,8 @@ pub(crate) fn send_counts(server: &mut Server, clients: u32) -> Result<Sessions,
         pause(Duration::from_millis(100));
     };
     let asked = all.min(clients.saturating_add(BESIDE)).min(SESSIONS_MAX);
-    let sql = match server.version().major >= TOLD_SINCE {
-        true => TELL,
+    let sql = match server.version().major >= FORCED_FLUSH_SINCE {
+        true => FORCED_FLUSH,
         false => "SELECT 1",
     };
     ask_at_once(asked, server, sql)?;
@@ -90,7 +90,7 @@ fn ask_at_once(asked: u32, server: &mut Server, sql: &'static str) -> Result<(),
                 let _ = opened.recv();
                 server.execute(what, "COMMIT")
             };
-            // A session that cannot be had says nothing; the cross-check will tell.
+            // A session that cannot be had is no error here: the cross-check shows what is missing.
             let attempt = move || drop(hold());
             let thread = thread::Builder::new().name("counts".into()).spawn(attempt);
             thread.is_ok().then_some(gate)

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The clock that a run goes by: the machine's, or a simulated one.
 pub(crate) trait Clock {
-    /// Time since some moment before the run; it never goes back.
+    /// Time since some moment before the run; it never decreases.
     fn now(&self) -> Duration;
     /// Milliseconds since 1970, UTC.
     fn unix_ms(&self) -> u64;
@@ -79,7 +79,7 @@ impl<T: Server + Changes + Data + Caches + Load> TrialTarget for T {}
 pub(crate) trait Server {
     /// Whether it is a sandbox: data may be made and dropped on it, and it may be stopped.
     fn is_sandbox(&self) -> bool;
-    /// Finds all that keeps the plan from running here, and leaves treatments out that cannot be tested.
+    /// Finds all that keeps the plan from running here, and excludes treatments that cannot be tested.
     fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError>;
     /// Starts the server if it has gone away since, or waits for it where only its owner can start it.
     fn ensure_running(&mut self) -> Result<(), LabError>;
@@ -158,7 +158,7 @@ pub(crate) struct Driven {
     pub(crate) is_enough: bool,
 }
 
-/// The load, with the pooler and the neighbour that the treatment wants.
+/// The load, with the pooler and the neighbour that the treatment needs.
 pub(crate) trait Load {
     /// Drives it until its end, until `stop` is set, or until `go_on` says no after a second.
     fn drive(

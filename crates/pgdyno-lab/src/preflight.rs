@@ -163,7 +163,7 @@ impl PreflightReport {
     }
 }
 
-/// Consent that a plan lacks: the first treatment that wants it, for each knob.
+/// Consent that a plan lacks: the first treatment that needs it, for each knob.
 pub fn consents(plan: &Plan, catalogue: &Catalogue, consent: &Consent) -> Vec<Finding> {
     let lacking = plan.unagreed(catalogue, consent).into_iter();
     lacking
@@ -181,7 +181,7 @@ pub fn consents(plan: &Plan, catalogue: &Catalogue, consent: &Consent) -> Vec<Fi
 }
 
 impl Preflight<'_> {
-    /// Finds everything, and leaves treatments out of the plan that cannot be tested.
+    /// Finds everything, and excludes from the plan the treatments that cannot be tested.
     ///
     /// # Errors
     ///
@@ -280,12 +280,12 @@ impl Preflight<'_> {
 
     fn of_objection(&self, plan: &Plan, setting: &Setting, objection: Objection) -> Finding {
         let Objection { error, mut mends } = objection;
-        let words = error.to_string();
+        let message = error.to_string();
         let is_of_server = matches!(&error, ApplyError::NoRight { .. } | ApplyError::NoAlterSystem);
         // Most errors name the knob first.
-        let what = match words.starts_with(&setting.knob) || is_of_server {
-            true => words,
-            false => format!("{}: {words}", setting.knob),
+        let what = match message.starts_with(&setting.knob) || is_of_server {
+            true => message,
+            false => format!("{}: {message}", setting.knob),
         };
         let kind = match &error {
             ApplyError::Control(ControlError::NotAllowed) => {
@@ -367,7 +367,7 @@ fn of_version(catalogue: &Catalogue, settings: &[Setting], version: u32) -> Vec<
         .collect()
 }
 
-/// Leaves treatments out that cannot be tested.
+/// Excludes treatments that cannot be tested.
 fn exclude(plan: &mut Plan, found: &PreflightReport) {
     let reasons: Vec<(usize, String)> = plan
         .treatments

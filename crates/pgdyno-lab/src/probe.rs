@@ -18,7 +18,7 @@ pub struct Probe {
 /// How much is recorded beside a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Of the host, what tells whether something disturbed the load.
+    /// Of the host, what shows whether something disturbed the load.
     Host,
     /// Everything: host, processes, the server's statistics, what its sessions wait for.
     Whole,

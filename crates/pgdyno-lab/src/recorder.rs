@@ -276,7 +276,7 @@ impl Agenda {
         Some(soonest)
     }
 
-    /// Takes a turn at this instant; tells how many were missed and by how much, where it is too late for the first.
+    /// Takes a turn at this instant; returns how many were missed and by how much, where it is too late for the first.
     fn take(&mut self, at: usize, now: Instant) -> Option<(u32, Duration)> {
         let pace = self.paces[at];
         let late = now.saturating_duration_since(self.due_at(at));

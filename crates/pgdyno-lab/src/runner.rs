@@ -34,7 +34,7 @@ pub struct Summary {
     pub id: i64,
     /// `Finished`, or `Interrupted` where it can be resumed.
     pub status: ExperimentStatus,
-    /// Knobs that were restored, with what became of each.
+    /// Knobs that were restored, with the outcome of each.
     pub restored: Vec<Restored>,
     /// Seconds that storing and deciding took.
     pub own_s: f64,
@@ -231,7 +231,7 @@ impl<'s> Runner<'_, 's> {
 }
 
 impl Running<'_, '_, '_> {
-    /// Runs what is not stored yet. Tells whether all is done, or somebody asked to stop.
+    /// Runs what is not stored yet. Returns whether all is done, or somebody asked to stop.
     fn trials(&mut self) -> Result<bool, LabError> {
         let plan = self.plan;
         let done = self.recall()?;

@@ -24,8 +24,8 @@ pub(crate) struct MeasuredStatements {
 }
 
 impl MeasuredStatements {
-    /// Looks for the first time, before the load. `warmup_s` is `None` where the load tells when it is over; one that tells no
-    /// seconds goes by the clock.
+    /// Looks for the first time, before the load. `warmup_s` is `None` where the load reports when it is over; a load
+    /// that reports no seconds goes by the clock.
     pub(crate) fn begin(server: &mut Server, warmup_s: Option<f64>, has_seconds: bool) -> MeasuredStatements {
         MeasuredStatements {
             look: StatementLook::new(server).map_err(|error| error.to_string()),
@@ -40,8 +40,8 @@ impl MeasuredStatements {
         }
     }
 
-    /// Does `drive`, which tells the load's seconds, and looks again when the warm-up is over, one time and no more. That is done
-    /// by a thread of its own: whoever follows the load must not wait for the server.
+    /// Does `drive`, which reports the load's seconds, and looks again once when the warm-up is over. That is done by a
+    /// thread of its own: whoever follows the load must not wait for the server.
     pub(crate) fn during<T>(&mut self, server: &mut Server, drive: impl FnOnce(&mut WarmupWatch) -> T) -> T {
         self.has_begun = self.warmup.is_over;
         let look = match &mut self.look {
@@ -88,7 +88,7 @@ impl MeasuredStatements {
 /// Follows a load's seconds to the end of its warm-up.
 #[derive(Clone)]
 pub(crate) struct WarmupWatch {
-    /// How long the warm-up is; `None` where the load tells when it is over.
+    /// How long the warm-up is; `None` where the load reports when it is over.
     warmup_s: Option<f64>,
     has_seconds: bool,
     elapsed_s: f64,
@@ -117,7 +117,7 @@ impl WarmupWatch {
         is_due
     }
 
-    /// How long the warm-up takes where no second tells its end.
+    /// How long the warm-up takes where no second shows its end.
     fn by_clock(&self) -> Option<Duration> {
         let warmup_s = self.warmup_s.filter(|_| !self.has_seconds)?;
         Duration::try_from_secs_f64(warmup_s).ok()
@@ -130,7 +130,7 @@ fn beside<T>(
     renew: impl FnOnce() -> Result<(), String> + Send,
     drive: impl FnOnce(&mut WarmupWatch) -> T,
 ) -> (T, Option<Result<(), String>>) {
-    let (over, told) = channel();
+    let (over, ended) = channel();
     let by_clock = warmup.by_clock();
     warmup.over = Some(over);
     thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn beside<T>(
         let mut warmup = warmup;
         let renewing = thread::Builder::new()
             .name("statements".to_owned())
-            .spawn_scoped(scope, move || is_over(&told, by_clock).then(renew));
+            .spawn_scoped(scope, move || is_over(&ended, by_clock).then(renew));
         let done = drive(&mut warmup);
         drop(warmup);
         let renewed = match renewing {
@@ -150,10 +150,10 @@ fn beside<T>(
 }
 
 /// Waits for the end of the warm-up; whether it came before that of the load.
-fn is_over(told: &Receiver<()>, by_clock: Option<Duration>) -> bool {
+fn is_over(ended: &Receiver<()>, by_clock: Option<Duration>) -> bool {
     match by_clock {
-        Some(left) => told.recv_timeout(left) != Err(RecvTimeoutError::Disconnected),
-        None => told.recv().is_ok(),
+        Some(left) => ended.recv_timeout(left) != Err(RecvTimeoutError::Disconnected),
+        None => ended.recv().is_ok(),
     }
 }
 
@@ -213,7 +213,7 @@ mod tests {
         check(None, 1.0, 99, &[]);
     }
 
-    /// Whoever follows the load is not kept: here the look ends only after the load's last second was told.
+    /// Whoever follows the load does not wait: here the look ends only after the load's last second was reported.
     #[test]
     fn the_load_goes_on_while_the_server_is_asked() {
         let (last, ended) = channel();
@@ -222,13 +222,13 @@ mod tests {
                 .recv_timeout(Duration::from_secs(60))
                 .map_err(|error| error.to_string())
         };
-        let (told, renewed) = beside(watch(Some(1.0), true), renew, |watch| {
+        let (sent, renewed) = beside(watch(Some(1.0), true), renew, |watch| {
             for number in 1..=3 {
                 watch.second(&second(number, 1.0, number > 1));
             }
             last.send(()).is_ok()
         });
-        assert_eq!((told, renewed), (true, Some(Ok(()))));
+        assert_eq!((sent, renewed), (true, Some(Ok(()))));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use pgdyno_record::{
 use std::collections::BTreeMap;
 
 /// Every trial draws keys of its own. The same keys for all treatments of a block would look fair and is not: the pages
-/// that one trial has read are then just those that the next one wants, and whichever runs first pays for all.
+/// that one trial has read are then just those that the next one needs, and whichever runs first pays for all.
 pub(crate) fn seed_of_trial(seed: u64, block: u32, position: u32) -> u64 {
     seed.wrapping_add((u64::from(block) << 32 | u64::from(position)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
@@ -154,14 +154,14 @@ impl Span {
         }
     }
 
-    /// Whether the second before a point of a series, of which a rate is, lies in it whole: the recorder begins before the load and
-    /// ends after it.
+    /// Whether the second before a point of a series, of which a rate is, is wholly in it: the recorder begins before
+    /// the load and ends after it.
     fn holds_second_before(self, at_ms: u32) -> bool {
         let at_s = f64::from(at_ms) / 1e3;
         at_s > self.from_s + 1.0 && at_s <= self.to_s
     }
 
-    /// Whether a point tells of it: a share or a rate does so of the second before it.
+    /// Whether a point belongs to it: that of a share or a rate is of the second before.
     fn holds(self, metric: &str, at_ms: u32) -> bool {
         let at_s = f64::from(at_ms) / 1e3;
         match metric.ends_with("_per_s") || metric.ends_with("_ratio") {
@@ -170,7 +170,7 @@ impl Span {
         }
     }
 
-    /// The mean of the points whose second lies in it.
+    /// The mean of the points whose second is in it.
     fn mean_of(self, column: &ColumnRecord) -> Option<f64> {
         let points = column.at_ms.iter().zip(&column.values);
         let measured = points.filter(|(at_ms, _)| self.holds_second_before(**at_ms));
@@ -231,7 +231,7 @@ fn costs_per_tx(
     per_tx.collect()
 }
 
-/// The mean of a rate over the seconds that lie behind the warm-up with more than half of their time. The first behind it and the last one
+/// The mean of a rate over the seconds of which more than half is after the warm-up. The first of them and the last one
 /// need not be whole: each counts by its length.
 fn mean_of_seconds(
     seconds: &[SecondRecord],
@@ -254,8 +254,9 @@ fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// Power of all packages and their memory in the measured time. Cores are a part of their package, the platform (`psys`) holds all of
-/// it: neither is counted again. `None` where no package tells: memory alone would pass for all.
+/// Power of all packages and their memory in the measured time. Cores are a part of their package, the platform
+/// (`psys`) contains all of it: neither is counted again. `None` where no package is measured: memory alone would pass
+/// for all.
 fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
     let zones = || {
         let columns = series.columns.iter();
@@ -273,7 +274,7 @@ fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
     Some(packages_w + memory_w.unwrap_or(0.0))
 }
 
-/// Figures that the file wants taken from series, of the measured time; those whose series is not there are left out.
+/// Figures that the file needs taken from series, of the measured time; those whose series is not there are omitted.
 pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTreeMap<String, f64> {
     figures_in(wanted, &measurement.series, Span::of(&measurement.load))
 }

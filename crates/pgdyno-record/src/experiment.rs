@@ -323,7 +323,7 @@ pub struct StoredExperiment {
     pub started_unix_ms: u64,
     /// Time of its end, since 1970; `None` while it runs, and where it was killed.
     pub finished_unix_ms: Option<u64>,
-    /// Knobs that were restored at the end, with what became of each.
+    /// Knobs that were restored at the end, with the outcome of each.
     pub restored: Vec<RestoredRecord>,
     /// Trials in the order they ran, with their numbers.
     pub trials: Vec<(i64, TrialRecord)>,

@@ -451,7 +451,7 @@ impl Metric {
         METRICS.iter().find(|metric| metric.id == id)
     }
 
-    /// A value in the unit that OpenMetrics wants, which has seconds and bytes alone.
+    /// A value in the unit that OpenMetrics needs, which has seconds and bytes alone.
     pub fn in_base_unit(&self, value: f64) -> f64 {
         match self.unit {
             "ms" => value / 1e3,
@@ -468,7 +468,7 @@ impl Metric {
     }
 }
 
-/// A metric in words: one of the table, or one that a file defines, whose name ends with its unit.
+/// Texts for a metric: one of the table, or one that a file defines, whose name ends with its unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricWords {
     /// Name within a sentence: "the median response time".
@@ -480,7 +480,7 @@ pub struct MetricWords {
 }
 
 impl MetricWords {
-    /// Words of the metric `name`: those of the table, else the name without its unit.
+    /// Texts for the metric `name`: those of the table, else the name without its unit.
     pub fn of(name: &str) -> MetricWords {
         if let Some(metric) = Metric::named(name) {
             return MetricWords {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The phase after the last trial.
-const PUTTING_BACK: &str = "restoring";
+const RESTORING: &str = "restoring";
 /// Restart, checkpoint and cross-check of a trial take about this long, until one has been measured.
 const OVERHEAD_S: f64 = 4.0;
 /// The format's name of [`ProgressRecord`].
@@ -68,13 +68,13 @@ impl ProgressRecord {
     /// No further trial begins: what was changed is restored.
     pub fn restored(&mut self) {
         self.current = None;
-        PUTTING_BACK.clone_into(&mut self.phase);
+        RESTORING.clone_into(&mut self.phase);
     }
 
     /// Seconds until the last trial ends, by the mean length of those that this process has run; `None` once no further one
-    /// begins, for nothing tells how long the rest takes.
+    /// begins, for how long the rest takes is unknown.
     pub fn left_s(&self, now_unix_ms: u64) -> Option<f64> {
-        if self.phase == PUTTING_BACK {
+        if self.phase == RESTORING {
             return None;
         }
         let seconds = |from: u64, to: u64| {

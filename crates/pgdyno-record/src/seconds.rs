@@ -190,7 +190,7 @@ mod tests {
             ..SecondRecord::default()
         };
         assert_eq!(read(&rows), Ok(vec![second]));
-        for (wrong, words) in [
+        for (wrong, reason) in [
             (json!({"t_s": [1.0, 2.0], "tps": [1.0]}), "a tps for each t_s"),
             (
                 json!({"t_s": [1.0], "tps": [1.0], "cpu_busy": [0.1, 0.2]}),
@@ -200,7 +200,7 @@ mod tests {
             (json!(7), "seconds as columns or as rows"),
         ] {
             let error = read(&wrong).expect_err("refused");
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(reason), "{error}");
         }
     }
 }

@@ -1,6 +1,7 @@
-//! Writes the report file of made-up trials and tells how long it took and how large it is, for docs/explanation/benchmarks.md.
-//! Usage: hundred STORE REPORT [TRIALS] [SECONDS] [COLUMNS]. The store is filled where it is not there yet; with - for REPORT
-//! that is all.
+//! Writes the report file of made-up trials and prints how long it took and how large it is, for
+//! docs/explanation/benchmarks.md.
+//! Usage: hundred STORE REPORT [TRIALS] [SECONDS] [COLUMNS]. The store is filled where it is not there yet; with - for
+//! REPORT that is all.
 #![allow(
     clippy::print_stdout,
     clippy::cast_possible_truncation,
@@ -30,7 +31,7 @@ fn fill(path: &Path, trials: u32, seconds: u32, columns: usize) -> Result<(), Bo
     Ok(store.set_status(id, ExperimentStatus::Finished)?)
 }
 
-/// Tells what each step takes.
+/// Collects what each step takes.
 struct Steps(Instant, Vec<String>);
 
 impl Steps {

@@ -49,7 +49,8 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
 }
 
 impl Report {
-    /// What the store tells of the process that runs the experiment: one that is stored as running may have been killed.
+    /// What the store reports about the process that runs the experiment: one that is stored as running may have been
+    /// killed.
     pub fn set_life(&mut self, life: Life) {
         let is_open = self.experiment.status == Life::Running.word();
         // One that has ended since it was read has more trials than are here.

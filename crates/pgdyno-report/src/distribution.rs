@@ -87,9 +87,9 @@ impl Together {
         }
     }
 
-    /// At those of these percentiles that so many transactions tell, with intervals by how the trials differ: a jackknife that leaves
-    /// out a trial at a time, on the log scale (source: Efron & Tibshirani, *An Introduction to the Bootstrap*, chapter 11), for
-    /// transactions of one trial have too much in common to count each.
+    /// At those of these percentiles that so many transactions determine, with intervals by how the trials differ: a
+    /// jackknife that omits a trial at a time, on the log scale (source: Efron & Tibshirani, *An Introduction to the
+    /// Bootstrap*, chapter 11), for transactions of one trial have too much in common to count each.
     pub(crate) fn distribution(&self, percentiles: impl Iterator<Item = f64>) -> Vec<DistributionPoint> {
         let known: Vec<f64> = percentiles
             .filter(|at| knows_percentile(self.all.len(), *at))

@@ -72,7 +72,7 @@ pub(crate) fn of_trials<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -
 
 /// The number of the stretch that ends at a time, or holds it; `None` before the first one.
 fn place(after_s: f64, stretch_s: f64) -> Option<usize> {
-    // What is added up of seconds may lie a hair behind the end.
+    // What is added up of seconds may be a hair behind the end.
     let stretches = (after_s / stretch_s - 1e-6).ceil();
     #[expect(
         clippy::cast_possible_truncation,
@@ -146,7 +146,7 @@ mod tests {
         let other = trial(3.0, 2, &[2000, 4000], &[&[5], &[7]]);
         let mut heat = of_trials([&one, &other]).unwrap();
         assert_eq!((heat.from_s, &heat.t_s[..]), (2.0, &[4.0, 6.0, 6.5][..]));
-        // A stretch that lies across two is counted where it ends.
+        // A stretch that spans two is counted where it ends.
         assert_eq!(heat.counts, [[11, 0], [1100, 5], [0, 7]].map(Vec::from));
         heat.thin(2);
         assert_eq!(

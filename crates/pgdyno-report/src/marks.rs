@@ -3,11 +3,12 @@
 use pgdyno_record::{ColumnRecord, SeriesRecord, TrialRecord};
 use serde::Serialize;
 
-/// A reading follows the one before it after a second; the growth that it tells lies between the two.
+/// A reading follows the one before it after a second; the growth that it shows is between the two.
 const READING_MS: u32 = 1000;
-/// Seconds in which the hypervisor took more are told. A CPU has 100 ticks a second; below five of them single ticks decide.
+/// Seconds in which the hypervisor took more are reported. A CPU has 100 ticks a second; below five of them single
+/// ticks decide.
 const STEAL_RATIO: f64 = 0.05;
-/// The longest stretch between two disturbed seconds that are told as one.
+/// The longest stretch between two disturbed seconds that are reported as one.
 const SAME_MS: u32 = 3000;
 
 /// Counters that grow when a checkpoint begins, and what asked for it.
@@ -54,7 +55,7 @@ pub struct Mark {
     pub until_ms: Option<u32>,
     /// What happened, as a kind.
     pub kind: MarkKind,
-    /// What happened, in words.
+    /// What happened, as text.
     pub text: String,
 }
 
@@ -201,9 +202,9 @@ fn steal(trial: &TrialRecord) -> Vec<Mark> {
             )),
         }
     }
-    let told = marks.into_iter().map(|(mark, most)| Mark {
+    let named = marks.into_iter().map(|(mark, most)| Mark {
         text: format!("the hypervisor took up to {:.0} % of the CPUs", most * 100.0),
         ..mark
     });
-    told.collect()
+    named.collect()
 }

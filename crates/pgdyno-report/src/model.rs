@@ -129,7 +129,7 @@ pub struct Treatment {
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Series {
-    /// Seconds that a point stands for, where that is more than one: then `tps` is their mean and `p95_ms` the highest.
+    /// Seconds that a point represents, where that is more than one: then `tps` is their mean and `p95_ms` the highest.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub bucket_s: Option<u32>,
     /// Ends of the seconds, after the start of the load.
@@ -264,7 +264,7 @@ pub struct Decision {
     /// Finished trials that are in no mean and no effect.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub excluded: Vec<Excluded>,
-    /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None` where it was looked at
+    /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None` where it was evaluated
     /// after each block, and where nothing is known of the spread.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub minimum_detectable_effect: Option<f64>,
@@ -307,7 +307,7 @@ pub struct Experiment {
         )
     )]
     pub design: String,
-    /// What became of it: "running", "finished" or "interrupted"; where [`Report::set_life`] was told of its process also
+    /// Its state: "running", "finished" or "interrupted"; where [`Report::set_life`] was given the state of its process also
     /// "killed" or "running or killed".
     #[cfg_attr(
         feature = "typescript",

@@ -101,8 +101,8 @@ fn write_group<W: Write + Send>(
     group.close().map(drop)
 }
 
-fn text(words: &str) -> Option<ByteArray> {
-    Some(ByteArray::from(words.as_bytes().to_vec()))
+fn text(value: &str) -> Option<ByteArray> {
+    Some(ByteArray::from(value.as_bytes().to_vec()))
 }
 
 fn int(number: u64) -> Option<i64> {
@@ -129,7 +129,7 @@ fn trials_table(reports: &[Report]) -> Table {
         .flat_map(|report| report.trials.iter().map(move |trial| (report, trial)))
         .collect();
     let texts = |of: &dyn Fn(&Report, &Trial) -> Option<String>| {
-        let cell = |(report, trial): &(&Report, &Trial)| of(report, trial).and_then(|words| text(&words));
+        let cell = |(report, trial): &(&Report, &Trial)| of(report, trial).and_then(|value| text(&value));
         Cells::Text(rows.iter().map(cell).collect())
     };
     let ints = |of: &dyn Fn(&Report, &Trial) -> Option<i64>| {
@@ -155,7 +155,7 @@ fn trials_table(reports: &[Report]) -> Table {
         ("reason", texts(&|_, trial| trial.reason.clone())),
         (
             "disturbances",
-            texts(&|_, trial| Some(trial.disturbances.join("; ")).filter(|words| !words.is_empty())),
+            texts(&|_, trial| Some(trial.disturbances.join("; ")).filter(|joined| !joined.is_empty())),
         ),
         ("server_variant", texts(&|_, trial| trial.server_variant.clone())),
         ("started", Cells::Instant(started.collect())),
@@ -281,12 +281,12 @@ impl<W: Write + Send> SeriesParquet<W> {
         rows.trial.extend(std::iter::repeat_n(Some(trial.id), points));
         rows.block
             .extend(std::iter::repeat_n(Some(i64::from(trial.block)), points));
-        for (cells, words) in [
+        for (cells, value) in [
             (&mut rows.treatment, &trial.treatment),
             (&mut rows.metric, &column.metric),
             (&mut rows.label, &column.label),
         ] {
-            cells.extend(std::iter::repeat_n(text(words), points));
+            cells.extend(std::iter::repeat_n(text(value), points));
         }
         // 24 days of milliseconds fit; a load ends long before.
         rows.at_ms.extend(times.iter().map(|at| i32::try_from(*at).ok()));
@@ -301,7 +301,7 @@ impl<W: Write + Send> SeriesParquet<W> {
         }
     }
 
-    /// Writes the rest, and what tells readers where everything is.
+    /// Writes the rest, and what shows readers where everything is.
     pub fn close(mut self) -> Result<(), ParquetFault> {
         self.flush()?;
         self.writer.close()?;

@@ -1,4 +1,4 @@
-//! Numbers and verdicts in words, for Markdown, the terminal and the answer.
+//! Numbers and verdicts as text, for Markdown, the terminal and the answer.
 
 use pgdyno_record::MetricWords;
 use pgdyno_stats::{Effect, Verdict, three_digits};
@@ -62,7 +62,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// Items as a list in words: "a, b and c".
+/// Items as a list in a sentence: "a, b and c".
 pub(crate) fn listed(items: &[&str]) -> String {
     match items {
         [] => String::new(),

@@ -93,7 +93,7 @@ impl Control {
         !matches!(self, Control::None)
     }
 
-    /// Stops the server, where stopping and starting are apart. Tells whether it is stopped now.
+    /// Stops the server, where stopping and starting are apart. Returns whether it is stopped now.
     pub fn stop(&self) -> Result<bool, ControlError> {
         match self {
             Control::Sandbox(sandbox) => {
@@ -122,8 +122,8 @@ fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
     };
     let log = CurrentLog::of(conninfo);
     let log_end = || log.as_ref().and_then(CurrentLog::end).unwrap_or_default();
-    let words = Words::new();
-    let output = || words.as_ref().map_or_else(Stdio::null, Words::stdio);
+    let printed = Printed::new();
+    let output = || printed.as_ref().map_or_else(Stdio::null, Printed::stdio);
     // A Ctrl-C is not for it.
     let status = Command::new("sh")
         .args(["-c", command])
@@ -134,11 +134,11 @@ fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
         .status()
         .map_err(|e| failed(e.to_string()))?;
     if !status.success() {
-        let words = words.as_ref().and_then(Words::last);
-        let words = words
-            .map(|words| format!("; it printed: {words}"))
+        let last = printed.as_ref().and_then(Printed::last);
+        let last = last
+            .map(|last| format!("; it printed: {last}"))
             .unwrap_or_default();
-        return Err(failed(format!("{status}{words}{}", log_end())));
+        return Err(failed(format!("{status}{last}{}", log_end())));
     }
     let deadline = Instant::now() + COMMAND_LIMIT;
     loop {
@@ -158,18 +158,18 @@ fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
 
 /// What a command prints, up to a size. Not a pipe: a postmaster that the command starts keeps its end open for as long as it
 /// lives.
-struct Words(File);
+struct Printed(File);
 
-impl Words {
+impl Printed {
     /// What comes after so many bytes is not kept, and a writer gets an error.
     const BYTES: u64 = 64 * 1024;
 
-    fn new() -> Option<Words> {
+    fn new() -> Option<Printed> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create("restart", flags).ok()?);
-        file.set_len(Words::BYTES).ok()?;
+        file.set_len(Printed::BYTES).ok()?;
         fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK).ok()?;
-        Some(Words(file))
+        Some(Printed(file))
     }
 
     fn stdio(&self) -> Stdio {
@@ -177,10 +177,10 @@ impl Words {
     }
 
     fn last(&self) -> Option<String> {
-        let mut bytes = vec![0; usize::try_from(Words::BYTES).unwrap_or(0)];
+        let mut bytes = vec![0; usize::try_from(Printed::BYTES).unwrap_or(0)];
         self.0.read_exact_at(&mut bytes, 0).ok()?;
         let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        log::last_words(&String::from_utf8_lossy(&bytes[..end]))
+        log::last_lines(&String::from_utf8_lossy(&bytes[..end]))
     }
 }
 
@@ -200,7 +200,7 @@ impl CurrentLog {
     const NAMES: &str = "current_logfiles";
     /// Bytes of it: three lines with a path each.
     const NAMES_MAX: u64 = 16 * 1024;
-    /// A directory with more files is not looked at: a year of hourly ones is below it.
+    /// A directory with more files is not read: a year of hourly ones is below it.
     const BESIDE_MAX: usize = 10_000;
     /// How long the reason of a failed start is waited for: it is written within milliseconds, on a busy machine later.
     const PATIENCE: Duration = Duration::from_secs(3);
@@ -243,19 +243,16 @@ impl CurrentLog {
         })
     }
 
-    /// What it says since, as the end of a sentence. The logging process outlives a server that did not start, and writes its last
-    /// words a moment after the restart command has failed.
+    /// What it says since, as the end of a sentence. The logging process outlives a server that did not start, and
+    /// writes its last lines a moment after the restart command has failed.
     fn end(&self) -> Option<String> {
         let begun = Instant::now();
         loop {
-            let (path, words) = self.since();
+            let (path, text) = self.since();
             let runs = || Postmaster::of_data(&LocalHost::new(), self.data.path()).is_ok();
-            if log::has_reason(&words) || runs() || begun.elapsed() >= CurrentLog::PATIENCE {
-                let words = log::last_words(&words)?;
-                return Some(format!(
-                    "; the server's log {} ends with: {words}",
-                    path.display()
-                ));
+            if log::has_reason(&text) || runs() || begun.elapsed() >= CurrentLog::PATIENCE {
+                let text = log::last_lines(&text)?;
+                return Some(format!("; the server's log {} ends with: {text}", path.display()));
             }
             pause(CurrentLog::PAUSE);
         }
@@ -263,10 +260,10 @@ impl CurrentLog {
 
     /// What was written since, and the file that it ends in.
     fn since(&self) -> (PathBuf, String) {
-        let words = log::since(&self.log, self.before).unwrap_or_default();
+        let text = log::since(&self.log, self.before).unwrap_or_default();
         match self.next() {
-            Some((path, later)) => (path, words + &later),
-            None => (self.path.clone(), words),
+            Some((path, later)) => (path, text + &later),
+            None => (self.path.clone(), text),
         }
     }
 
@@ -328,15 +325,15 @@ mod tests {
         fs::write(data.join("log"), "FATAL:  old\nFATAL:  new\n").unwrap();
         fs::rename(data.join("log"), data.join("moved")).unwrap();
         symlink(&secret, data.join("log")).unwrap();
-        let words = log.end().unwrap();
-        assert!(words.ends_with("ends with: new"), "{words}");
+        let message = log.end().unwrap();
+        assert!(message.ends_with("ends with: new"), "{message}");
         server.kill().unwrap();
         server.wait().unwrap();
     }
 
     /// The server has ended, and its logging process has not.
     #[test]
-    fn last_words_of_a_server_that_did_not_start_are_waited_for() {
+    fn last_lines_of_a_server_that_did_not_start_are_waited_for() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         fs::write(&path, "LOG:  shutting down\n").unwrap();
@@ -354,27 +351,27 @@ mod tests {
         });
         begun.recv().unwrap();
         fs::write(&path, "LOG:  shutting down\nFATAL:  could not load it\n").unwrap();
-        let words = reader.join().unwrap().unwrap();
-        assert!(words.ends_with("ends with: could not load it"), "{words}");
+        let message = reader.join().unwrap().unwrap();
+        assert!(message.ends_with("ends with: could not load it"), "{message}");
     }
 
     #[test]
-    fn a_failed_restart_command_is_shown_with_its_last_words() {
+    fn a_failed_restart_command_is_shown_with_its_last_lines() {
         let mut config = Config::new();
         config.host("127.0.0.1").port(1).user("nobody");
         let conninfo = Conninfo::from_config(config);
         let run = |command: &str| run_restart(command, &conninfo).unwrap_err().to_string();
-        let words = run("echo waiting; echo 'pg_ctl: could not start server' >&2; exit 3");
+        let message = run("echo waiting; echo 'pg_ctl: could not start server' >&2; exit 3");
         assert!(
-            words.contains("exit status: 3; it printed: waiting; pg_ctl: could not start server"),
-            "{words}"
+            message.contains("exit status: 3; it printed: waiting; pg_ctl: could not start server"),
+            "{message}"
         );
         assert!(run("exit 4").ends_with("exit status: 4"), "{}", run("exit 4"));
         // More than is kept is no trouble for whoever prints it, but for an error.
-        let words = run("head -c 1000000 /dev/zero | tr '\\0' x; exit 5");
+        let message = run("head -c 1000000 /dev/zero | tr '\\0' x; exit 5");
         assert!(
-            words.contains("exit status: 5; it printed: xxx") && words.len() < 1000,
-            "{words}"
+            message.contains("exit status: 5; it printed: xxx") && message.len() < 1000,
+            "{message}"
         );
     }
 }

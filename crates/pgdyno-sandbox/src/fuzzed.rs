@@ -4,7 +4,7 @@ use crate::{log, pooler, sandbox};
 
 /// The end of a server's log: why it did not start, on one line.
 pub fn log_tail(text: &str) {
-    assert!(log::last_words(text).is_none_or(|words| !words.contains('\n')));
+    assert!(log::last_lines(text).is_none_or(|lines| !lines.contains('\n')));
 }
 
 /// What `ip -json` prints of links and routes.

@@ -8,7 +8,7 @@ const READ_MAX: u64 = 64 * 1024;
 /// Lines that are shown where none of them is FATAL or PANIC, and characters of each.
 const LINES: usize = 5;
 const LINE_CHARS: usize = 300;
-/// What a session is told whose server is stopped or started: no reason of the server's.
+/// Messages to a session whose server is stopped or started: no reason of the server's.
 const SESSIONS: [&str; 4] = [
     "terminating connection",
     "the database system is shutting down",
@@ -20,7 +20,7 @@ const MARKS: [&str; 4] = ["FATAL:", "PANIC:", "DETAIL:", "HINT:"];
 /// Why the server did not start, from what it wrote behind the first `from` bytes: the last FATAL or PANIC with its detail and
 /// hint, or the last lines. `None` where it wrote nothing.
 pub(crate) fn reason(log: &File, from: u64) -> Option<String> {
-    last_words(&since(log, from)?)
+    last_lines(&since(log, from)?)
 }
 
 /// What the log holds behind the first `from` bytes, of which the end is read.
@@ -41,14 +41,14 @@ pub(crate) fn has_reason(text: &str) -> bool {
 }
 
 fn is_end(line: &&str) -> bool {
-    let is_of_session = SESSIONS.iter().any(|words| line.contains(words));
+    let is_of_session = SESSIONS.iter().any(|message| line.contains(message));
     line.contains("PANIC:") || line.contains("FATAL:") && !is_of_session
 }
 
 /// The same of a text.
-pub(crate) fn last_words(text: &str) -> Option<String> {
+pub(crate) fn last_lines(text: &str) -> Option<String> {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let words: Vec<String> = match lines.iter().rposition(is_end) {
+    let shown: Vec<String> = match lines.iter().rposition(is_end) {
         Some(at) => {
             let more = lines[at + 1..]
                 .iter()
@@ -63,7 +63,7 @@ pub(crate) fn last_words(text: &str) -> Option<String> {
             last.iter().map(|line| brief(line.trim())).collect()
         }
     };
-    (!words.is_empty()).then(|| words.join("; "))
+    (!shown.is_empty()).then(|| shown.join("; "))
 }
 
 /// A line without what is before its message.
@@ -107,15 +107,15 @@ mod tests {
         assert!(!has_reason(&format!("{stop}{again}")));
         let text = format!("t [1] FATAL:  could not load pg_hba.conf\n{stop}{again}");
         assert!(has_reason(&text));
-        assert_eq!(last_words(&text).unwrap(), "could not load pg_hba.conf");
+        assert_eq!(last_lines(&text).unwrap(), "could not load pg_hba.conf");
     }
 
     #[test]
     fn without_a_fatal_line_the_last_lines_are_the_reason() {
         let long = format!("{}\nlast {}\n", "line\n".repeat(100_000), "x".repeat(1000));
-        let found = last_words(&long).unwrap();
+        let found = last_lines(&long).unwrap();
         assert!(found.starts_with("line; line; line; line; last xxx"), "{found}");
         assert!(found.len() < 400, "{}", found.len());
-        assert_eq!(last_words(" \n"), None);
+        assert_eq!(last_lines(" \n"), None);
     }
 }

@@ -1,9 +1,9 @@
 //! A pooler in front of a server: configured, started, timed and stopped here. What is asked of a server through one is elsewhere
 //! (`Conninfo::is_proxied`).
 //!
-//! It is pgbouncer or pgpool-II of this machine, in a directory of its own, on 127.0.0.1 alone. Its clients need a password, for
-//! who may reach that address is anybody on the machine, and behind it is a superuser. It wears no limits of a sandbox: it stands
-//! for another machine.
+//! It is pgbouncer or pgpool-II of this machine, in a directory of its own, on 127.0.0.1 alone. Its clients need a
+//! password, for who may reach that address is anybody on the machine, and behind it is a superuser. It has no limits
+//! of a sandbox: it represents another machine.
 
 mod config;
 mod left;
@@ -95,7 +95,7 @@ pub struct PoolerPlan {
     pub clients_max: u32,
     /// Its files: a directory that is new, empty, or an earlier pooler's.
     pub directory: PathBuf,
-    /// Further parameters, in the program's own words; what is pgdyno's own (addresses, users, places) is refused.
+    /// Further parameters, with the program's own names; what is pgdyno's own (addresses, users, places) is refused.
     pub extra: Vec<(String, String)>,
 }
 
@@ -122,7 +122,7 @@ pub enum PoolerError {
         holder: String,
     },
     /// It did not start, or does not end.
-    #[error("{program} {what}; its log {log} ends with: {words}")]
+    #[error("{program} {what}; its log {log} ends with: {last_lines}")]
     Failed {
         /// Name of the program.
         program: &'static str,
@@ -131,7 +131,7 @@ pub enum PoolerError {
         /// Path of its log file.
         log: PathBuf,
         /// Last lines of its log.
-        words: String,
+        last_lines: String,
     },
     /// A file or process of the pooler could not be used.
     #[error("{path} could not be {action}: {source}")]
@@ -196,8 +196,8 @@ impl Pooler {
     ) -> Result<Pooler, PoolerError> {
         config::check(plan)?;
         if server.tls().is_some() {
-            let words = "its server is reached with TLS (sslmode=disable reaches it without)";
-            return Err(PoolerError::Plan(words.to_owned()));
+            let reason = "its server is reached with TLS (sslmode=disable reaches it without)";
+            return Err(PoolerError::Plan(reason.to_owned()));
         }
         let (program, package) = (plan.kind.program(), plan.kind.package());
         if !programs::is_there(program, "--version") {
@@ -285,13 +285,13 @@ impl Pooler {
             program: self.kind.program(),
             what,
             log: self.log_file(),
-            words: last_words(&self.log_file(), &String::from_utf8_lossy(password)),
+            last_lines: last_lines(&self.log_file(), &String::from_utf8_lossy(password)),
         }
     }
 
-    /// Ends what an earlier process, killed before it could, has left running in `directory`; nothing there is fine. Tells whether
-    /// there was one. A process is only taken for a pooler's by its name, its working directory and its start; a pooler of another
-    /// process that lives is left alone ([`PoolerError::InUse`]).
+    /// Ends what an earlier process, killed before it could, has left running in `directory`; nothing there is fine.
+    /// Returns whether there was one. A process is only taken for a pooler's by its name, its working directory and its
+    /// start; a pooler of another process that lives is left alone ([`PoolerError::InUse`]).
     pub fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
         left::end_left_behind(directory)
     }
@@ -408,8 +408,8 @@ fn log_of(directory: &Path) -> PathBuf {
 fn own_directory(path: &Path, user: Option<&User>) -> Result<PathBuf, PoolerError> {
     let is_empty = || Directory::open(path).is_ok_and(|it| it.entries().is_ok_and(|all| all.is_empty()));
     if path.exists() && !left::is_poolers(path) && !is_empty() {
-        let words = format!("{} is neither empty nor an earlier pooler's", path.display());
-        return Err(PoolerError::Plan(words));
+        let reason = format!("{} is neither empty nor an earlier pooler's", path.display());
+        return Err(PoolerError::Plan(reason));
     }
     if let Some(pid) = left::living(path) {
         return Err(PoolerError::InUse {
@@ -454,7 +454,7 @@ fn random_password() -> Result<String, PoolerError> {
 }
 
 /// The last lines of a log, without the password, should it ever be there.
-fn last_words(log: &Path, password: &str) -> String {
+fn last_lines(log: &Path, password: &str) -> String {
     const LINES: usize = 6;
     let text = Directory::above(log)
         .and_then(|(above, name)| above.tail(name, 0, SMALL_BYTES_MAX))
@@ -468,11 +468,11 @@ fn last_words(log: &Path, password: &str) -> String {
     if lines.is_empty() {
         return "nothing".to_owned();
     }
-    let words = lines[lines.len().saturating_sub(LINES)..].join("; ");
+    let last = lines[lines.len().saturating_sub(LINES)..].join("; ");
     if password.is_empty() {
-        return words;
+        return last;
     }
-    words.replace(password, "***")
+    last.replace(password, "***")
 }
 
 #[cfg(test)]

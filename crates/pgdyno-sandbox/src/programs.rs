@@ -25,7 +25,7 @@ pub fn find(name: &str) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// Whether there is a program at all, found by starting it with `argument`, which only makes it tell of itself.
+/// Whether there is a program at all, found by starting it with `argument`, which only makes it describe itself.
 pub(crate) fn is_there(name: &str, argument: &str) -> bool {
     let asked = Command::new(find(name))
         .arg(argument)

@@ -22,7 +22,7 @@ const NAME: &str = "rehearsal-";
 const LOG: &str = "log";
 /// A start without a failure writes ten lines.
 const LOG_READ_MAX: usize = 64 << 10;
-/// The server's words for a start that has succeeded.
+/// The server's message for a start that has succeeded.
 const READY: &[u8] = b"database system is ready to accept connections";
 /// Parameters of which a throw-away server has its own value: where its files and sockets are, what it writes, and pages that the
 /// running server has taken.
@@ -57,8 +57,8 @@ pub fn is_of_start(name: &str) -> bool {
     ALSO.contains(&name)
 }
 
-/// What of a server's start a throw-away server cannot have, in words; empty where it starts as the server itself would. For a role that
-/// sees `data_directory`, and so all settings.
+/// What of a server's start a throw-away server cannot have, as text; empty where it starts as the server itself would.
+/// For a role that sees `data_directory`, and so all settings.
 ///
 /// # Errors
 ///
@@ -213,7 +213,7 @@ impl Rehearsal {
         Ok(command)
     }
 
-    /// Starts the server with these settings beside its base, and stops it: its words where it does not start.
+    /// Starts the server with these settings beside its base, and stops it: the reason where it does not start.
     ///
     /// # Errors
     ///
@@ -289,11 +289,11 @@ fn watch(server: &mut Child, log: &File) -> Result<bool, SandboxError> {
         program: "postgres",
         reason,
     };
-    let mut words = vec![0; LOG_READ_MAX];
+    let mut bytes = vec![0; LOG_READ_MAX];
     loop {
         let is_over = server.try_wait().map_err(|e| failed(e.to_string()))?.is_some();
-        let read = log.read_at(&mut words, 0).map_err(|e| failed(e.to_string()))?;
-        if words[..read].windows(READY.len()).any(|part| part == READY) {
+        let read = log.read_at(&mut bytes, 0).map_err(|e| failed(e.to_string()))?;
+        if bytes[..read].windows(READY.len()).any(|part| part == READY) {
             return Ok(true);
         }
         if is_over {

@@ -107,7 +107,7 @@ impl App {
             let done = app.stores.take().map_err(Problem::from).and_then(|mut store| {
                 let made = act(&app, &mut store);
                 // After a problem too: whoever takes it asks whether it is of use.
-                app.stores.give_back(store);
+                app.stores.keep(store);
                 made
             });
             drop(turn);

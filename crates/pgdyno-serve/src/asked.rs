@@ -1,4 +1,5 @@
-//! Queries and bodies of requests, and the words of the command line that mean the same: text in, values or an error out.
+//! Queries and bodies of requests, and the arguments of the command line that mean the same: text in, values or an
+//! error out.
 //!
 //! It does no I/O but for the system's time zone; the fuzz targets call it (fuzz/bodies/serve.rs).
 
@@ -175,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_words_make_it_panic(query in "((tag|name|status|since|search|x)=?.{0,20}&?){0,4}") {
+        fn no_text_makes_it_panic(query in "((tag|name|status|since|search|x)=?.{0,20}&?){0,4}") {
             let _ = filter(&query);
         }
     }

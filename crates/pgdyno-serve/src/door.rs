@@ -108,7 +108,7 @@ pub(super) async fn door(State(app): State<Arc<App>>, request: Request, next: Ne
         kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"))
     };
     if (status.is_client_error() || status.is_server_error()) && is_plain(&response) {
-        // What the router or an extractor refused: told like everything else.
+        // What the router or an extractor refused: reported like everything else.
         response = refused(status).into_response();
     }
     let headers = response.headers_mut();

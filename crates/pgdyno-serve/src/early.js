@@ -4,7 +4,7 @@
   if (experiment === undefined) return;
   const path = `/api/experiments/${Number(experiment)}/report`;
   const answer = fetch(path, { credentials: "same-origin" });
-  // Who takes it is told what went wrong.
+  // Whoever takes it gets the error.
   answer.catch(() => undefined);
   window.pgdynoEarly = { path, answer };
   // Whoever comes back later wants a new one.

@@ -35,7 +35,7 @@ pub(super) fn report_of(app: &App, store: &Store, id: i64, pack: bool) -> Result
     app.reports.of((id, pack), stamp, || {
         let stored = store.experiment(id)?;
         let mut report = app.source.report(store, &stored)?;
-        app.summaries.told(&report, &stored.record, stamp);
+        app.summaries.keep_from(&report, &stored.record, stamp);
         report.thin(Report::PAGE_POINTS_MAX);
         Body::json(&report, pack)
     })

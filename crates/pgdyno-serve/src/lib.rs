@@ -231,7 +231,7 @@ async fn end_idle(app: Arc<App>) {
 fn greet(app: &App, token_is_kept: bool) {
     let store_fault = match app.stores.take() {
         Ok(store) => {
-            app.stores.give_back(store);
+            app.stores.keep(store);
             None
         }
         Err(error) => Some(error),

@@ -1,4 +1,4 @@
-//! The list of experiments, and the words that people give them: tags and notes, which are all that is ever written.
+//! The list of experiments, and the texts that people give them: tags and notes, which are all that is ever written.
 
 use super::App;
 use super::answer::{Body, number, takes_gzip};

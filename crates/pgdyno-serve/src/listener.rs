@@ -98,7 +98,7 @@ struct Connection {
 }
 
 impl Connection {
-    /// What came of moving bytes; trouble where none have moved for too long.
+    /// The outcome of moving bytes; trouble where none have moved for too long.
     fn timed<T>(&mut self, context: &mut Context<'_>, moved: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if moved.is_ready() {
             self.silence.as_mut().reset(Instant::now() + self.silent);

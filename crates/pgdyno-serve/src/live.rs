@@ -24,7 +24,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{MissedTickBehavior, interval};
 
-/// The store is looked at so often: what a trial does changes no faster for people.
+/// The store is read so often: what a trial does changes no faster for people.
 const LOOK: Duration = Duration::from_secs(1);
 /// Events that wait for a slow reader; then the looking waits too.
 const WAITING_MAX: usize = 16;
@@ -104,7 +104,7 @@ async fn watch(
 }
 
 impl App {
-    /// What is to be told now, and the watcher that has told it.
+    /// What is to be reported now, and the watcher that has reported it.
     async fn look(self: &Arc<App>, mut watcher: Watcher) -> Result<(Watcher, Seen), Problem> {
         self.with_store(move |app, store| {
             let seen = watcher.look(app, store)?;
@@ -128,7 +128,7 @@ struct Seen {
 #[derive(Clone, Copy)]
 struct Watcher {
     id: i64,
-    /// Number of the last trial that was told of.
+    /// Number of the last trial that was reported.
     seen: Option<i64>,
 }
 
@@ -191,8 +191,8 @@ pub(super) fn planned(pulse: &Pulse, summary: &Summary) -> u64 {
     said.map_or(summary.planned, |said| u64::from(said.trials))
 }
 
-/// Seconds that the process that runs it is at it, from the beginning to the end of one that has ended in order; `None` where
-/// nothing tells.
+/// Seconds that the process that runs it is at it, from the beginning to the end of one that has ended in order; `None`
+/// where that is unknown.
 pub(super) fn elapsed_s(pulse: &Pulse) -> Option<f64> {
     let (from, to) = match pulse.life {
         Life::Running => (pulse.progress.as_ref()?.begun_unix_ms, now_unix_ms()),

@@ -1,5 +1,5 @@
 //! The latest results and what runs now, in OpenMetrics' text format
-//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Figures that are missing or no number are left out.
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Figures that are missing or no number are omitted.
 
 use super::App;
 use super::answer::{Body, takes_gzip};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// The newest experiments by name and target; more would be more series than anybody looks at.
+/// The newest experiments by name and target; more would be more series than anybody reads.
 const EXPERIMENTS_MAX: usize = 200;
 /// Results that are not known yet are waited for so long: a scrape usually ends after ten seconds.
 const FOR_RESULTS: Duration = Duration::from_secs(3);
@@ -46,7 +46,7 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> 
 
 /// What the metrics are made of.
 struct Seen {
-    /// By what became of them.
+    /// By their state.
     counts: BTreeMap<&'static str, u64>,
     /// The newest of each name and target that has ended with a result.
     latest: Vec<(Listed, Arc<Summary>)>,
@@ -64,7 +64,7 @@ impl Seen {
             running: Vec::new(),
             is_whole: true,
         };
-        let mut told = BTreeSet::new();
+        let mut reported = BTreeSet::new();
         for listed in store.find(&Filter::default())? {
             *seen.counts.entry(listed.life.word()).or_default() += 1;
             if listed.life == Life::Running {
@@ -75,7 +75,7 @@ impl Seen {
                 continue;
             }
             let name = (listed.name.clone(), listed.target.clone());
-            if listed.trials_finished == 0 || told.len() >= EXPERIMENTS_MAX || !told.insert(name) {
+            if listed.trials_finished == 0 || reported.len() >= EXPERIMENTS_MAX || !reported.insert(name) {
                 continue;
             }
             let (id, stamp) = (listed.id, Stamp::from(&listed));
@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_escaped_and_what_is_no_number_is_left_out() {
+    fn labels_are_escaped_and_what_is_no_number_is_omitted() {
         let mut page = Page(String::new());
         page.family("a_seconds", "gauge", "seconds", "Of a.");
         page.sample("a_seconds", &[("x", "\"<b>\\\n\r"), ("y", "ü")], 0.25);

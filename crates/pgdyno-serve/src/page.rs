@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// A browser keeps the page's files, and asks each time whether they are still the same.
 const REVALIDATE: &str = "no-cache";
-/// Bytes of the hash that tells one build's file from another's.
+/// Bytes of the hash that distinguishes one build's file from another's.
 const TAG_BYTES: usize = 12;
 
 const SHELL: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

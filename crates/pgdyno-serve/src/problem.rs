@@ -1,4 +1,4 @@
-//! What goes wrong, told in the same form everywhere: a sentence, and what to do about it.
+//! What goes wrong, reported in the same form everywhere: a sentence, and what to do about it.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};

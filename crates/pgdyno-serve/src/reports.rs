@@ -82,7 +82,7 @@ impl Reports {
     }
 }
 
-/// One that is being made; in the end, whatever came of it, it is not.
+/// One that is being made; in the end, whatever the outcome, it is not.
 struct Making<'r> {
     reports: &'r Reports,
     key: Key,

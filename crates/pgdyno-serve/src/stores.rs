@@ -36,7 +36,7 @@ impl Stores {
     }
 
     /// Keeps one for the next request, if it is a session and there is room.
-    pub(super) fn give_back(&self, store: Store) {
+    pub(super) fn keep(&self, store: Store) {
         if store.place().file().is_some() {
             return;
         }

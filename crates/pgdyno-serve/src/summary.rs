@@ -28,7 +28,7 @@ pub(super) struct Summary {
     pub(super) planned: u64,
     /// The answer in one sentence; none before the end.
     pub(super) answer: Option<String>,
-    /// In the order of the plan, those that were left out not among them.
+    /// In the order of the plan, without those that were skipped.
     pub(super) treatments: Vec<Figures>,
 }
 
@@ -104,7 +104,7 @@ impl Summaries {
         stamp: Stamp,
         made: Result<Summary, StoreError>,
     ) -> Result<Option<Arc<Summary>>, StoreError> {
-        // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
+        // One broken record is that experiment's trouble, not the list's; opening it shows what is wrong.
         let made = match made {
             Ok(made) => Some(Arc::new(made)),
             Err(StoreError::Record { .. }) => None,
@@ -118,8 +118,8 @@ impl Summaries {
         Ok(made)
     }
 
-    /// Keeps what a report that was made for itself says.
-    pub(super) fn told(&self, report: &Report, record: &ExperimentRecord, stamp: Stamp) {
+    /// Keeps the summary of a report that was made for itself.
+    pub(super) fn keep_from(&self, report: &Report, record: &ExperimentRecord, stamp: Stamp) {
         let _ = self.keep(
             report.experiment.id,
             stamp,
@@ -136,10 +136,10 @@ impl App {
         }
         let app = Arc::clone(self);
         tokio::spawn(async move {
-            // What goes wrong here goes wrong for the list too, which tells it.
+            // What goes wrong here goes wrong for the list too, which reports it.
             let _ = app
                 .with_store(|app, store| {
-                    // What goes wrong with a report is told to who opens it.
+                    // What goes wrong with a report is shown to who opens it.
                     let make = |id| drop(report_of(app, store, id, true));
                     Ok(fill(store, &app.summaries, &app.reports, &make, &|| {
                         app.is_ending()
@@ -232,7 +232,7 @@ mod tests {
     use pgdyno_store::Place;
     use std::cell::RefCell;
 
-    /// A store that is locked for a moment is no broken record: it is told as what it is, and read the next time.
+    /// A store that is locked for a moment is no broken record: it is reported as locked, and read the next time.
     #[test]
     fn only_what_stays_broken_is_kept() {
         let place = || Place::File("results.sqlite".into());

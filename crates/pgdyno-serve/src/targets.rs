@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The targets of the newest experiments; those of older ones are left out.
+/// The targets of the newest experiments; those of older ones are skipped.
 const TARGETS_MAX: usize = 50;
 /// Of a target's experiments, those that are tried for its facts.
 const TRIED_MAX: usize = 3;
@@ -25,13 +25,13 @@ const FOR_ADVICE: Duration = Duration::from_secs(1);
 /// What is changed is looked up again after so long: servers are asked for that.
 const CHANGES_HOLD: Duration = Duration::from_secs(5);
 
-/// What tells an experiment of a target and how far it is: number, start, finished trials.
+/// What identifies an experiment of a target and its progress: number, start, finished trials.
 type Stamp = (i64, u64, u64);
 
 /// Advice for a target by its name, with the experiments that it was made from.
 type Kept = HashMap<String, (Vec<Stamp>, Value)>;
 
-/// Why it is not told what is changed on a target.
+/// Why it is unknown what is changed on a target.
 const WHILE_IT_RUNS: &str = "while an experiment runs, servers are not asked, for that would disturb it";
 
 /// What was found to be changed, when, and whether servers were asked.
@@ -123,7 +123,7 @@ fn name_of(server: &ServerRef) -> Option<String> {
 }
 
 impl Changes {
-    /// Or why it cannot be told. One request asks; others wait for what it finds.
+    /// Or why that is unknown. One request asks; others wait for what it finds.
     fn now(&self, app: &App, ask_servers: bool) -> Result<Arc<Vec<Changed>>, String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, asked, changed)) = &*kept
@@ -179,7 +179,7 @@ mod tests {
 
     /// What there was no time for is not said to be nothing, and comes later.
     #[test]
-    fn advice_that_is_not_made_yet_is_told_apart_from_none() {
+    fn advice_that_is_not_made_yet_is_distinguished_from_none() {
         let advices = Advices::default();
         let of = |patient, made: Option<Value>| advices.of("sandbox a", &[], patient, &|| made.clone());
         assert_eq!(of(false, Some(json!(1))), Err(NotYet));

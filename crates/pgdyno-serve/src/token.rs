@@ -148,7 +148,7 @@ impl Token {
         &self.0
     }
 
-    /// Whether this is it; how long that takes tells nothing of where it differs.
+    /// Whether this is it; how long that takes shows nothing of where it differs.
     pub(super) fn is(&self, text: &str) -> bool {
         self.0.as_bytes().ct_eq(text.as_bytes()).into()
     }

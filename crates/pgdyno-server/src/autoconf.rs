@@ -61,8 +61,8 @@ pub fn replace(data_directory: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 fn other_than_a_file(what: &str) -> io::Error {
-    let words = format!("it is {what} now, which the server never makes of it; expected a regular file");
-    io::Error::new(io::ErrorKind::PermissionDenied, words)
+    let reason = format!("it is {what} now, which the server never makes of it; expected a regular file");
+    io::Error::new(io::ErrorKind::PermissionDenied, reason)
 }
 
 /// As the server makes its files: readable for the group where the directory is (pg_file_create_mode).

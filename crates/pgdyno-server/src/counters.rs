@@ -22,7 +22,7 @@ pub struct Counters {
     pub started: String,
     /// Statements that this connection had sent before it asked.
     pub own_statements: u64,
-    /// What tells the starts of parallel workers; `None` before version 14.
+    /// Counts that show the starts of parallel workers; `None` before version 14.
     pub starts: Option<Starts>,
 }
 
@@ -145,7 +145,7 @@ pub fn sessions_named(server: &mut Server, application_name: &str) -> Result<u64
 }
 
 /// Waits until no more than `others` sessions with this application name are left in the connected database (the counts
-/// of all that have ended are then complete), or the limit is over. Tells whether they are gone.
+/// of all that have ended are then complete), or the limit is over. Returns whether they are gone.
 pub fn wait_until_gone(
     server: &mut Server,
     application_name: &str,
@@ -196,7 +196,7 @@ pub fn session_limits(server: &mut Server) -> Result<SessionLimits, ServerError>
     })
 }
 
-/// A session tells its last counts while it ends, and is seen until it has. Waits until the other sessions of the
+/// A session reports its last counts while it ends, and is seen until it has. Waits until the other sessions of the
 /// connected database have stopped becoming fewer, or the limit is over.
 pub fn wait_for_leaving(server: &mut Server, limit: Duration) -> Result<(), ServerError> {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
@@ -213,7 +213,7 @@ pub fn wait_for_leaving(server: &mut Server, limit: Duration) -> Result<(), Serv
     }
 }
 
-/// Between two looks at something that changes by itself.
+/// Pause between two checks of something that changes by itself.
 #[expect(
     clippy::disallowed_methods,
     reason = "polling with a limit; the server does not report it"

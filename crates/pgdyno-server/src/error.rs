@@ -127,7 +127,7 @@ pub enum ServerError {
         /// SQLSTATE of the error: "42501".
         sqlstate: String,
     },
-    /// A list that ALTER SYSTEM has no words for.
+    /// A list that ALTER SYSTEM cannot write.
     #[error("ALTER SYSTEM cannot write {name} = '{value}'; a line of postgresql.auto.conf can")]
     NotWritable {
         /// Name of the parameter.
@@ -156,7 +156,7 @@ pub enum ServerError {
     Flood {
         /// What the statement was for.
         what: String,
-        /// Bytes and messages that came, in words.
+        /// Bytes and messages that came, as text.
         sent: String,
     },
     /// The server sends what the protocol does not allow.
@@ -233,7 +233,7 @@ impl ServerError {
     }
 }
 
-/// Values that a parameter of libpq may have, in words.
+/// Values that a parameter of libpq may have, as text.
 fn expected(name: &str) -> &'static str {
     match name {
         "target_session_attrs" => "any, read-write, read-only, primary, standby or prefer-standby",

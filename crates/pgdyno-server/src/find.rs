@@ -23,7 +23,7 @@ pub struct Found {
     pub remarks: Vec<String>,
 }
 
-/// What became of a host, or of one of its addresses.
+/// Outcome of trying a host, or one of its addresses.
 enum Tried {
     /// With what is to be said of the way.
     Taken(Box<Conninfo>, Option<String>),
@@ -34,7 +34,7 @@ enum Tried {
 }
 
 impl Found {
-    /// Takes the first server of the string that answers and is what target_session_attrs wants. Where several are
+    /// Takes the first server of the string that answers and is what target_session_attrs needs. Where several are
     /// named, or a name has several addresses, it is pinned: everything later goes to that server.
     pub fn find(text: &str, environment: Lookup<'_>) -> Result<Found, ServerError> {
         let mut hosts = Hosts::resolve(text, environment)?;
@@ -80,11 +80,11 @@ impl Found {
 }
 
 fn taken(conninfo: &Conninfo, hosts: &Hosts, passed_over: &[String]) -> String {
-    let mut words = format!("of {} hosts, {} is taken", hosts.each.len(), conninfo.place());
+    let mut text = format!("of {} hosts, {} is taken", hosts.each.len(), conninfo.place());
     if !passed_over.is_empty() {
-        words += &format!("; not {}", passed_over.join("; not "));
+        text += &format!("; not {}", passed_over.join("; not "));
     }
-    words
+    text
 }
 
 /// Tries all addresses of a host. An error ends the search, as a refused password does with libpq.
@@ -184,7 +184,7 @@ fn try_ways(host: &Conninfo, wanted: Wanted) -> Result<Tried, ServerError> {
     ask(second, wanted, remark).map_err(|error| both(first, &reason, error))
 }
 
-/// The words of both refusals, where they differ.
+/// The reasons of both refusals, where they differ.
 fn both(first: &Conninfo, first_reason: &str, mut second: ServerError) -> ServerError {
     if let ServerError::Login { reason, .. } | ServerError::NoTls { reason, .. } = &mut second
         && reason != first_reason

@@ -85,8 +85,8 @@ fn has_user_info(text: &str) -> bool {
     }
 }
 
-/// `password=`, also mistyped and in other programs' words, with blanks around the sign; and a colon in a value of libpq's that has none, as
-/// `user=ann:password`.
+/// `password=`, also mistyped and as other programs spell it, with blanks around the sign; and a colon in a value of
+/// libpq's that has none, as `user=ann:password`.
 fn names_password(text: &str) -> bool {
     named_values(text, |key, sign, value| {
         is_of_passwords(key) || sign == '=' && is_colon_in(key, value)
@@ -200,7 +200,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn command_with_a_password_is_told_from_one_without() {
+    fn command_with_a_password_is_distinguished_from_one_without() {
         for command in [
             "PGPASSWORD=hunter2 psql",
             "sh -c 'PGPASSWORD=\"hunter2\" pg_ctlcluster 17 main restart'",

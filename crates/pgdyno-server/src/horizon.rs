@@ -11,7 +11,7 @@ const DEAD_ROWS_MIN: u64 = 1_000;
 /// Who keeps dead rows of the connected database from being removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// In words, with the process, slot or name by which it is ended: "session 4711 (idle in transaction, psql)".
+    /// A description with the process, slot or name by which it is ended: "session 4711 (idle in transaction, psql)".
     pub who: String,
     /// Transactions that began in the cluster since those that it still sees, or has not ended itself.
     pub age: u64,

@@ -76,5 +76,5 @@ const DRIVERS: [&str; 20] = [
 /// Whether a connection string may have this word: any of libpq's.
 pub(crate) fn is_known(name: &str) -> bool {
     let lists: [&[&str]; 4] = [&OWN, &WITHOUT_EFFECT, &NOT_DONE, &DRIVERS];
-    lists.iter().any(|words| words.contains(&name))
+    lists.iter().any(|names| names.contains(&name))
 }

@@ -8,7 +8,7 @@ use crate::server::Server;
 /// What the names of a list are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// Schemas or tablespaces, in small letters unless quoted; an empty one stands for none (SplitIdentifierString).
+    /// Schemas or tablespaces, in small letters unless quoted; an empty one means none (SplitIdentifierString).
     Objects,
     /// Directories, as they are (SplitDirectoriesString).
     Directories,

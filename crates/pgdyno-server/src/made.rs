@@ -41,7 +41,7 @@ pub struct DatabaseObject {
     pub name: String,
 }
 
-/// A kind of object, in SQL's words.
+/// A kind of object, as SQL names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectKind(&'static str);
 

@@ -1,4 +1,4 @@
-//! The mark that pgdyno's own statements have, by which the server's statistics tell them from a load's.
+//! The mark that separates pgdyno's own statements from a load's in the server's statistics.
 
 use std::borrow::Cow;
 

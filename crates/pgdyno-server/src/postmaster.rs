@@ -152,14 +152,14 @@ mod tests {
         let text = |pid: u32| format!("{pid}\n/data\n1500\n5433\n/tmp\n");
         let proven = found(&data, &text(own.0.id())).unwrap();
         assert_eq!((proven.pid, proven.port), (own.0.id(), Some(5433)));
-        for (pid, words) in [
+        for (pid, reason) in [
             (other.0.id(), "does not work in"),
             (std::process::id(), "does not work in"),
             (u32::MAX >> 2, "there is no process"),
         ] {
             let error = found(&data, &text(pid)).unwrap_err();
             assert!(matches!(error, NoPostmaster::NotRunning(_)), "{error:?}");
-            assert!(error.to_string().contains(words), "{error}");
+            assert!(error.to_string().contains(reason), "{error}");
         }
         for broken in ["", "x\n", "0\n", "-99999999999\n"] {
             assert!(matches!(found(&data, broken), Err(NoPostmaster::NotRunning(_))));

@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// For a connection that names no limit, as a sandbox's.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The last cause of an error: the system's own words.
+/// The last cause of an error: the system's own message.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -42,12 +42,12 @@ pub(crate) fn not_connected(conninfo: &Conninfo, refused: Refused, limit: Durati
         Refused::Driver(error) => return refusal(target, &error, limit),
         Refused::Socket(error) => error,
     };
-    let reason = socket_words(&error, limit).unwrap_or_else(|| error.to_string());
+    let reason = socket_reason(&error, limit).unwrap_or_else(|| error.to_string());
     ServerError::Unreachable { target, reason }
 }
 
-/// The words for a limit that a connection came to.
-fn socket_words(error: &io::Error, limit: Duration) -> Option<String> {
+/// The reason where a connection came to a limit.
+fn socket_reason(error: &io::Error, limit: Duration) -> Option<String> {
     let limit = match limit.subsec_millis() {
         0 => format!("{} s", limit.as_secs()),
         _ => format!("{} ms", limit.as_millis()),
@@ -62,9 +62,9 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
     let Some(db) = error.as_db_error() else {
         let system = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
         let reason = system
-            .and_then(|system| socket_words(system, limit))
+            .and_then(|system| socket_reason(system, limit))
             .unwrap_or_else(|| brief(&innermost(error)));
-        // The driver tells these kinds of errors by their words alone.
+        // The driver distinguishes these kinds of errors by their messages alone.
         return if reason.contains("password missing") {
             ServerError::Login {
                 target,
@@ -113,7 +113,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The same without a limit on the server, for a first look at what is there.
+    /// The same without a limit on the server, to find out first what is there.
     pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
         let limit = connect_limit(conninfo);
         let wire = Wire::connect(conninfo, OWN_NAME, limit)

@@ -94,7 +94,8 @@ pub fn bounds(server: &mut Server, name: &str) -> Result<GucBounds, ServerError>
     })
 }
 
-/// What the server says to a value that a session may set for itself: its words where it refuses it. Nothing is changed.
+/// What the server says to a value that a session may set for itself: its message where it refuses it. Nothing is
+/// changed.
 pub fn refused_by_server(
     server: &mut Server,
     name: &str,

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 const READ_CHARS: usize = 4000;
 /// No more of our own statements than these are among those that take the most time.
 const OWN_MAX: usize = 100;
-/// The server's words for a statement that the role may not see.
+/// The server's text for a statement that the role may not see.
 const HIDDEN: &str = "<insufficient privilege>";
 /// Object not in prerequisite state: the library is not in shared_preload_libraries.
 const NOT_LOADED: &str = "55000";
@@ -29,19 +29,19 @@ struct Counts {
     wal_bytes: u64,
 }
 
-/// Where statements stand.
+/// Where statements are read from.
 #[derive(Debug, Clone)]
 struct Source {
     /// The function, with its schema, quoted.
     function: String,
-    /// Whether it tells what was executed within other statements, which have it in their own counts already (1.9 and later).
-    tells_level: bool,
+    /// Whether it marks what was executed within other statements, whose counts include it already (1.9 and later).
+    has_level: bool,
 }
 
 impl Source {
     /// Statements that the load itself sent to the connected database, for FROM; texts are read from a file.
     fn rows(&self, with_texts: bool) -> String {
-        let level = if self.tells_level { " AND toplevel" } else { "" };
+        let level = if self.has_level { " AND toplevel" } else { "" };
         format!(
             "{}({with_texts}) WHERE queryid IS NOT NULL \
              AND dbid = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database()){level}",
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// A look at pg_stat_statements that later ones are compared with.
+/// A state of pg_stat_statements that later ones are compared with.
 #[derive(Debug, Clone)]
 pub struct StatementLook {
     source: Source,
@@ -66,12 +66,12 @@ impl StatementLook {
                    FROM pg_catalog.pg_extension e \
                    JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_stat_statements'";
         let rows = server.rows("looking for pg_stat_statements", sql)?;
-        let Some([Some(schema), tells_level]) = rows.first().map(Vec::as_slice) else {
+        let Some([Some(schema), has_level]) = rows.first().map(Vec::as_slice) else {
             return Ok(None);
         };
         let source = Source {
             function: format!("{schema}.pg_stat_statements"),
-            tells_level: tells_level.as_deref() == Some("t"),
+            has_level: has_level.as_deref() == Some("t"),
         };
         match counts(server, &source) {
             Ok(counts) => Ok(Some(StatementLook { source, counts })),
@@ -108,7 +108,7 @@ impl StatementLook {
     }
 }
 
-/// Of those that were called since; one whose counts have become less was thrown out or reset meanwhile, and is left out.
+/// Of those that were called since; one whose counts have become less was thrown out or reset, and is skipped.
 fn growth(before: &HashMap<i64, Counts>, now: &HashMap<i64, Counts>) -> Vec<StatementRecord> {
     let grown = now.iter().filter_map(|(query_id, now)| {
         let before = before.get(query_id).copied().unwrap_or_default();
@@ -158,7 +158,7 @@ fn counted(row: &Row) -> Result<(i64, Counts), ServerError> {
     Ok((text(0).parse().map_err(|_| wrong(0))?, counts))
 }
 
-/// Texts as they were sent. Users may have written the same in other words: the text is that of the first of them.
+/// Texts as they were sent. Users may have written the same in another way: the text is that of the first of them.
 fn texts(
     server: &mut Server,
     source: &Source,
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_grew_is_told_and_what_was_reset_is_not() {
+    fn what_grew_is_reported_and_what_was_reset_is_not() {
         let counts = |calls: u64, total_ms: f64| Counts {
             calls,
             total_ms,
@@ -207,11 +207,11 @@ mod tests {
         ]);
         let mut grown = growth(&before, &now);
         grown.sort_by_key(|statement| statement.query_id);
-        let told: Vec<_> = grown
+        let reported: Vec<_> = grown
             .iter()
             .map(|s| (s.query_id, s.calls, s.rows, s.total_ms))
             .collect();
-        assert_eq!(told, [(-4, 1, 1, 1.0), (1, 5, 5, 2.5)]);
+        assert_eq!(reported, [(-4, 1, 1, 1.0), (1, 5, 5, 2.5)]);
     }
 
     #[test]

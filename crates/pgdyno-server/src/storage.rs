@@ -63,7 +63,7 @@ pub fn storage_of(
         .collect())
 }
 
-/// Sets what [`storage_of`] tells, all of it in one transaction. For pgdyno-knobs alone.
+/// Sets what [`storage_of`] returns, all of it in one transaction. For pgdyno-knobs alone.
 pub fn set_storage(
     server: &mut Server,
     option: &StorageOption,

@@ -208,7 +208,7 @@ impl ServerCertVerifier for Verifier {
                 .chain
                 .verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The chain is looked at before the name.
+            // The chain is checked before the name.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.with_name => Ok(ServerCertVerified::assertion()),

@@ -343,7 +343,7 @@ impl Wire {
         Ok(answer.map(|(_, types)| Statement { name, types }))
     }
 
-    /// The server need not keep it; it is told with what is prepared next.
+    /// The server need not keep it; it is closed with what is prepared next.
     pub(crate) fn forget(&mut self, statement: Statement) {
         self.forgotten.push(statement);
     }

@@ -18,7 +18,7 @@ pub struct Observation {
     pub block: usize,
     /// Number of the treatment, any numbering.
     pub treatment: usize,
-    /// What was measured; values that are not finite and positive are left out, for a ratio needs both sides.
+    /// What was measured; values that are not finite and positive are skipped, for a ratio needs both sides.
     pub value: f64,
 }
 
@@ -73,7 +73,7 @@ impl BlockSums {
         }
     }
 
-    /// Adds the trials of one block. Those that are not usable, or of a treatment not named before, are left out.
+    /// Adds the trials of one block. Those that are not usable, or of a treatment not named before, are skipped.
     pub(crate) fn add<'a>(&mut self, block: impl Iterator<Item = &'a Observation>) {
         let mut cells: Vec<Cell> = block
             .filter(|o| o.usable())

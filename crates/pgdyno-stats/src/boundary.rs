@@ -190,7 +190,7 @@ mod tests {
         }
     }
 
-    /// The last level lies between what is left to spend and the whole, and all of them together are more than the
+    /// The last level is between what is left to spend and the whole, and all of them together are more than the
     /// error, for looks have much in common.
     #[test]
     fn looks_share_the_error() {

@@ -100,7 +100,7 @@ const ONE: f64 = 1.0;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
     /// CPUs needed. `high: None`: by the lower bounds of the curve it is never reached, or two measured levels without
-    /// replicates cannot tell.
+    /// replicates set no bound.
     pub cpus: Estimate,
     /// Connections needed with them: from the lower bound at the lowest to the upper bound at the highest number of CPUs.
     /// One at the least.
@@ -408,7 +408,7 @@ impl Capacity {
     fn connections_for(&self, cpus: &Estimate, confidence: f64) -> Estimate {
         let at = |cpus: f64| self.connections.interval_at(cpus, confidence);
         let bound = |cpus: Option<f64>| cpus.and_then(|cpus| at(cpus).high);
-        // Fewer connections on more CPUs would be possible, were the exponent negative: both ends are looked at.
+        // Fewer connections on more CPUs would be possible, were the exponent negative: both ends are checked.
         let ends = (bound(Some(cpus.low).filter(|&low| low > 0.0)), bound(cpus.high));
         let low = if cpus.low > 0.0 {
             cpus.high

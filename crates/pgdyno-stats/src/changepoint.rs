@@ -1,4 +1,4 @@
-//! Where a warm-up ends, whether the rest is stationary, and how many independent values it is worth.
+//! Where a warm-up ends, whether the rest is stationary, and how many independent values it amounts to.
 
 use crate::autocorrelation::{autocorrelation, variance_factor};
 use crate::matrix::count;
@@ -147,7 +147,7 @@ pub fn stationarity(values: &[f64]) -> Option<Stationarity> {
     })
 }
 
-/// How many independent values tell as much of the mean as these equally spaced, correlated ones: n / (1 + 2 Σ ρ), the
+/// How many independent values show as much of the mean as these equally spaced, correlated ones: n / (1 + 2 Σ ρ), the
 /// sum of autocorrelations ending where two neighbours together are no longer positive (the initial positive sequence;
 /// source: Geyer, *Practical Markov chain Monte Carlo*, Statistical Science 7, 1992). Between 1 and n. `None`
 /// below two values, or where one is not finite.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_settles_is_told_from_what_is_not_known() {
+    fn what_never_settles_is_distinguished_from_what_is_not_known() {
         let ramp: Vec<f64> = (0..60).map(|i| 1000.0 + 30.0 * f64::from(i)).collect();
         assert_eq!(warm_up_end(&ramp), WarmUp::Never);
         let late: Vec<f64> = (0..60).map(|i| if i < 40 { 500.0 } else { 1000.0 }).collect();

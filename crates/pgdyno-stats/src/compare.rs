@@ -2,7 +2,7 @@
 //!
 //! Without blocks drift between the sides does not cancel: that they were measured alike is up to the caller. Two
 //! samples of trials have Welch's interval on the log scale (source: Welch 1947, *Biometrika* 34, 28-35; degrees of freedom by
-//! Satterthwaite 1946, *Biometrics Bulletin* 2, 110-114). Two single trials have only their own seconds: these tell how
+//! Satterthwaite 1946, *Biometrics Bulletin* 2, 110-114). Two single trials have only their own seconds: these show how
 //! well the mean of this very trial is known, nothing of how trials differ, and the result says so.
 
 use crate::autocorrelation::{autocorrelation, variance_factor};
@@ -47,8 +47,8 @@ pub struct WithinTrial {
 const FEWEST_SECONDS: usize = 10;
 
 /// The ratio of the means of two samples of positive values, one value per trial, on the log scale (so the ratio of
-/// geometric means). `comparisons`: how many such ratios are looked at together; the intervals hold together
-/// (Bonferroni). Values that are not finite and positive are left out. `None` with fewer than two trials of a side,
+/// geometric means). `comparisons`: how many such ratios are evaluated together; the intervals hold together
+/// (Bonferroni). Values that are not finite and positive are skipped. `None` with fewer than two trials of a side,
 /// no comparison, or a confidence outside of 0 to 1.
 pub fn compare_samples(
     test: &[f64],
@@ -92,7 +92,7 @@ pub fn within_trial_interval(values: &[f64], confidence: f64) -> Option<WithinTr
 }
 
 /// The ratio of the means of two single trials, from their seconds: see [`within_trial_interval`], and
-/// [`Basis::WithinOneTrial`] for what it does not tell. `None` as there, and where a mean is not positive.
+/// [`Basis::WithinOneTrial`] for what it does not show. `None` as there, and where a mean is not positive.
 pub fn compare_within(test: &[f64], reference: &[f64], rules: Rules) -> Option<Compared> {
     let side = |values: &[f64]| Side::of_seconds(values, rules.confidence);
     between(side(test)?, side(reference)?, 1, rules, Basis::WithinOneTrial)

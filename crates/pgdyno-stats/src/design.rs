@@ -1,7 +1,7 @@
 //! Designs of experiments as matrices of levels: which treatments to try, given how many levels each factor has.
 //!
 //! Level 0 of a factor is its reference, and the first treatment of each design is the reference of all factors. Which
-//! treatments cannot be had (two settings that exclude one another) is known to the caller, who leaves them out;
+//! treatments cannot be had (two settings that exclude one another) is known to the caller, who excludes them;
 //! designs of two levels are then no longer orthogonal. Fractions are in `fraction.rs`.
 
 use crate::fraction;
@@ -11,9 +11,9 @@ use crate::fraction;
 pub struct Design {
     /// A row for each treatment, in which each factor has the number of its level.
     pub treatments: Vec<Vec<usize>>,
-    /// Length of the shortest effect-word that cannot be told from nothing, for designs that are fractions of all
-    /// combinations: 3 = main effects are mixed with interactions of two factors, 4 = interactions of two factors with
-    /// one another, 5 = with those of three. `None`: all combinations, or not a design of that kind.
+    /// Length of the shortest effect-word that cannot be distinguished from nothing, for designs that are fractions of
+    /// all combinations: 3 = main effects are mixed with interactions of two factors, 4 = interactions of two factors
+    /// with one another, 5 = with those of three. `None`: all combinations, or not a design of that kind.
     pub resolution: Option<usize>,
 }
 
@@ -157,7 +157,7 @@ pub fn plackett_burman(factors: usize, foldover: bool) -> Result<Design, DesignE
     })
 }
 
-/// What a fraction of all combinations is made of, and what it cannot tell apart.
+/// What a fraction of all combinations is made of, and what it cannot distinguish.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fraction {
     /// The treatments and their resolution.
@@ -166,7 +166,7 @@ pub struct Fraction {
     pub basic_factors: usize,
     /// (factor, the basic factors whose levels make its own: the sum of their numbers modulo 2), for all others.
     pub generators: Vec<(usize, Vec<usize>)>,
-    /// Main effects and interactions of two factors that cannot be told apart: each set is a list of effects, each
+    /// Main effects and interactions of two factors that cannot be distinguished: each set is a list of effects, each
     /// effect a list of one or two factors. What is in no set is distinguished from all of its kind.
     pub aliases: Vec<Vec<Vec<usize>>>,
 }

@@ -1,4 +1,4 @@
-//! Fractions of two-level designs: which columns they have, and which effects these cannot tell apart.
+//! Fractions of two-level designs: which columns they have, and which effects these cannot distinguish.
 //!
 //! A column is the set of basic factors (a bit each) whose levels, added modulo 2, are its levels. Effects whose sets
 //! differ by nothing are aliases (source: Box, Hunter & Hunter, *Statistics for Experimenters*, the chapters on fractional

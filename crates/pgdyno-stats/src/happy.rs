@@ -18,9 +18,9 @@ use serde::Serialize;
 pub struct LoadPoint {
     /// Block of trials that it is of.
     pub block: u32,
-    /// Clients; 0 is left out.
+    /// Clients; 0 is skipped.
     pub clients: u32,
-    /// Throughput, transactions per second; what is not finite and positive is left out.
+    /// Throughput, transactions per second; what is not finite and positive is skipped.
     pub tps: f64,
     /// 99th percentile of the response time, ms; `None` where it is not known.
     pub p99_ms: Option<f64>,
@@ -33,7 +33,7 @@ pub struct BestClients {
     pub clients: u32,
     /// Per block (its number first) the mean throughput, transactions per second, of the client count that the other blocks
     /// choose: the largest of some means is larger than what it is the mean of, and a block that has no say in the choice does not
-    /// have that part. Blocks without a trial of their count are left out. A single block must choose for itself.
+    /// have that part. Blocks without a trial of their count are skipped. A single block must choose for itself.
     pub tps: Vec<(u32, f64)>,
     /// Whether the trials that `tps` is of had no say in the choice.
     pub by_others: bool,
@@ -46,7 +46,7 @@ pub struct BestClients {
 pub enum Edge {
     /// The next measured client count has less than 95 % of the peak.
     Throughput,
-    /// The next measured client count lies past the knee of response time.
+    /// The next measured client count is past the knee of response time.
     Knee,
     /// No client count beyond was measured: the zone may go on.
     Unmeasured,
@@ -97,7 +97,7 @@ const NEAR_PEAK: f64 = 0.95;
 /// A response time that grows by less than this factor in all has no knee: trials of one and the same load differ by
 /// tens of percent in their 99th percentile.
 const LEAST_GROWTH: f64 = 1.5;
-/// A bend of less than a tenth of the way is not told apart from none; a right angle in the middle is 0.5.
+/// A bend of less than a tenth of the way is not distinguished from none; a right angle in the middle is 0.5.
 const LEAST_BEND: f64 = 0.1;
 
 /// Finds the zone. Points may come in any order, and several of one client count count as one (all trials, the mean
@@ -143,7 +143,7 @@ pub fn happy_zone(points: &[LoadPoint], confidence: f64) -> Option<HappyZone> {
 }
 
 /// The client count with the most throughput among those whose mean response time keeps a limit; with a limit, client counts
-/// of unknown response time are left out. `None` where nothing is left.
+/// of unknown response time are skipped. `None` where nothing is left.
 pub fn best_clients(points: &[LoadPoint], p99_limit_ms: Option<f64>) -> Option<BestClients> {
     let choice = |points: &[LoadPoint]| {
         let mut steps = merged(points);

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_block_tells_nothing_of_others() {
+    fn a_single_block_has_no_spread_of_heights() {
         assert_eq!(flat(&[(1, 1.0), (1, 1.2)]).height, None);
     }
 }

@@ -27,7 +27,7 @@ pub struct FactorialEffect {
     /// The level of the other factor, for an interaction.
     pub second: Option<Level>,
     /// For a main effect the ratio of this level to level 0, the geometric mean over all levels of the other factors.
-    /// For an interaction how much more the two together are worth than the product of each alone; 1 is
+    /// For an interaction the ratio of the effect of the two together to the product of their effects alone; 1 is
     /// "independent". `None` where a treatment has no trial, or nothing to judge the error by (a single block).
     pub effect: Option<Effect>,
 }
@@ -121,10 +121,10 @@ fn weights(levels: &[Vec<usize>], sizes: &[usize], first: Level, second: Option<
 /// full and fractional factorials and Plackett & Burman's designs, one block or more.
 ///
 /// The model is log(value) = block + sum of main effects + error. In a fraction, main effects are *aliased* with
-/// interactions: what two factors do together is told as an effect of a third, or widens the intervals as error.
-/// Screening says which factors to look at again, not what each is worth.
+/// interactions: what two factors do together is reported as an effect of a third, or widens the intervals as error.
+/// Screening shows which factors to test again, not how large the effect of each is.
 ///
-/// An effect is `None` with no degrees of freedom left; all are where columns are not told apart by the trials that
+/// An effect is `None` with no degrees of freedom left; all are where columns are not distinguished by the trials that
 /// there are, differ in length, or hold anything but 1 and -1.
 pub fn screening_effects(
     columns: &[Vec<i8>],

@@ -46,7 +46,7 @@ impl FixedDesign {
         if self.power_of_log(blocks, high)? < power {
             return None;
         }
-        // Halves until neighbours cannot be told apart.
+        // Halves until neighbours cannot be distinguished.
         for _ in 0..60 {
             let middle = f64::midpoint(low, high);
             match self.power_of_log(blocks, middle)? < power {

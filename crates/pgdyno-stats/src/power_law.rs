@@ -16,7 +16,7 @@ pub(crate) struct PowerFit {
     residual_sum: f64,
     /// `None` without a degree of freedom.
     spread: Option<Spread>,
-    /// How well the blocks tell the height; `None` for one block.
+    /// How well the blocks determine the height; `None` for one block.
     height: Option<Height>,
 }
 

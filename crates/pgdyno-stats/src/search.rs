@@ -40,7 +40,7 @@ pub(crate) fn edge(
 }
 
 /// The first place from `first` to `last` where `f` is at most `limit`. Places closer than a hundredth of the way are
-/// not told apart from one another.
+/// not distinguished from one another.
 pub(crate) fn first_at_most(f: impl Fn(f64) -> f64, limit: f64, first: f64, last: f64) -> Option<f64> {
     const STEPS: u32 = 120;
     let at = |i: u32| first + (last - first) * f64::from(i) / f64::from(STEPS);

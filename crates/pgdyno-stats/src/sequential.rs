@@ -36,7 +36,7 @@ pub struct Trials<'a> {
     /// One for each trial, in any order.
     pub observations: &'a [Observation],
     /// Numbers of the blocks that have ended, failed trials included, in the order of time. Observations of other
-    /// blocks are not looked at yet.
+    /// blocks are not evaluated yet.
     pub ended: &'a [usize],
 }
 
@@ -92,7 +92,7 @@ impl Sequential {
     }
 
     /// Looks after each block that has ended, one after the other. The same trials give the same answer, however
-    /// many looks there were before. Blocks past `blocks_max` are not looked at.
+    /// many looks there were before. Blocks past `blocks_max` are not evaluated.
     pub fn look(&self, trials: Trials<'_>) -> Looked {
         let n = self.comparisons.len();
         let mut looked = Looked {
@@ -105,7 +105,7 @@ impl Sequential {
         let mut pairs = Pairs::new(distinct(&self.comparisons));
         for ended in 1..=blocks.len() {
             pairs.add(blocks[ended - 1].iter().map(|&i| &trials.observations[i]));
-            // Once all is decided, only the latest look tells more.
+            // Once all is decided, only the latest look adds something.
             let open = looked.decided_after.contains(&None);
             if ended < self.rule.blocks_min || !(open || ended == blocks.len()) {
                 continue;

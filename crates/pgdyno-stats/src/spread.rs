@@ -16,9 +16,9 @@ pub struct Estimate {
 /// An estimate of what need not exist: the place of a peak that may never come.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenEstimate {
-    /// The estimate; `None` where the fitted curve has no such place (it lies at infinity).
+    /// The estimate; `None` where the fitted curve has no such place (it is at infinity).
     pub value: Option<f64>,
-    /// Lower bound; `None` where even that lies at infinity.
+    /// Lower bound; `None` where even that is at infinity.
     pub low: Option<f64>,
     /// Upper bound; `None` where the data set no bound.
     pub high: Option<f64>,

@@ -103,7 +103,7 @@ pub struct UslFit {
     samples: Vec<Sample>,
     best: Minimum,
     spread: Spread,
-    /// How well the blocks tell the height; `None` for one block.
+    /// How well the blocks determine the height; `None` for one block.
     height: Option<Height>,
     largest_n: f64,
 }
@@ -415,7 +415,7 @@ impl UslFit {
             return f64::INFINITY;
         };
         let more = (minimum.sum - self.best.sum).max(0.0);
-        // Points that lie on the curve to the last digit leave rounding errors, not a spread.
+        // Points that are on the curve to the last digit leave rounding errors, not a spread.
         (more / self.spread.variance.max(ROUNDING)).sqrt()
     }
 

@@ -12,11 +12,11 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The whole interval lies on the good side of 1.
+    /// The whole interval is on the good side of 1.
     Better,
-    /// The whole interval lies on the bad side of 1.
+    /// The whole interval is on the bad side of 1.
     Worse,
-    /// The whole interval lies within the smallest effect that matters.
+    /// The whole interval is within the smallest effect that matters.
     Same,
     /// The interval is too wide to say any of these.
     Undecided,
@@ -43,7 +43,7 @@ pub struct Effect {
     pub ratio_low: f64,
     /// Upper bound of the simultaneous interval.
     pub ratio_high: f64,
-    /// Where the interval lies against 1 and the smallest effect that matters.
+    /// Where the interval is, compared with 1 and the smallest effect that matters.
     pub verdict: Verdict,
     /// Blocks in which both sides finished.
     pub blocks: usize,

@@ -32,7 +32,7 @@ fn alarms(scene: Scene, treatments: usize, looks: (usize, usize)) -> f64 {
     found.percent(found.better_or_worse)
 }
 
-/// All treatments are the same, and every block is looked at: at most one experiment of twenty says otherwise.
+/// All treatments are the same, and every block is evaluated: at most one experiment of twenty says otherwise.
 #[test]
 fn false_alarms_under_looking_stay_within_the_promise() {
     let check = |name: &str, scene, treatments, looks| {

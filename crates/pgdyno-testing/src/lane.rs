@@ -26,7 +26,7 @@ static LANES: Mutex<Lanes> = Mutex::new(Lanes {
     numbers: 0,
     beside: 0,
     is_quiet: false,
-    told: None,
+    lock: None,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -40,15 +40,15 @@ struct Lanes {
     /// Whether a test has all lanes.
     is_quiet: bool,
     /// Locked while this process has lanes: shared, or by itself where a test has all. It ends with the process, however that ends.
-    told: Option<File>,
+    lock: Option<File>,
 }
 
 fn lanes() -> MutexGuard<'static, Lanes> {
     LANES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock by which processes know of one another's lanes, once no other has it in a way that keeps this one out.
-fn tell_others(lock: fn(&File) -> std::io::Result<()>) -> File {
+/// The lock that shows other processes that this one has lanes, once no other has it in a way that keeps this one out.
+fn lock_against_others(lock: fn(&File) -> std::io::Result<()>) -> File {
     let file = fs::create_dir_all(shared()).and_then(|()| File::create(shared().join("lanes.lock")));
     let file = file.expect("a file");
     lock(&file).expect("locked");
@@ -89,7 +89,9 @@ impl Lane {
         });
         lanes.queue.remove(&place);
         lanes.in_use += 1;
-        lanes.told.get_or_insert_with(|| tell_others(File::lock_shared));
+        lanes
+            .lock
+            .get_or_insert_with(|| lock_against_others(File::lock_shared));
         drop(lanes);
         CHANGED.notify_all();
         Lane::taking(Takes::One)
@@ -107,7 +109,7 @@ impl Lane {
             lanes.is_quiet || lanes.in_use > 0 || lanes.beside > 0 || !lanes.queue.is_empty()
         });
         lanes.is_quiet = true;
-        lanes.told = Some(tell_others(File::lock));
+        lanes.lock = Some(lock_against_others(File::lock));
         drop(lanes);
         Lane::taking(Takes::All)
     }
@@ -146,7 +148,7 @@ impl Drop for Lane {
             Takes::All => lanes.is_quiet = false,
         }
         if lanes.in_use == 0 && !lanes.is_quiet {
-            lanes.told = None;
+            lanes.lock = None;
         }
         drop(lanes);
         CHANGED.notify_all();
@@ -168,7 +170,7 @@ mod tests {
         let first = thread::spawn(move || {
             let (one, another) = (Lane::enter(), Lane::enter());
             enter.send(()).expect("heard");
-            left.recv().expect("told");
+            left.recv().expect("sent");
             drop((another, one));
         });
         entered.recv().expect("entered");
@@ -179,7 +181,7 @@ mod tests {
             let other = thread::spawn(move || {
                 let _lane = Lane::enter();
                 enter.send(()).expect("heard");
-                left.recv().expect("told");
+                left.recv().expect("sent");
             });
             entered.recv().expect("entered");
             others.push((other, leave));
@@ -194,11 +196,11 @@ mod tests {
             drop(all);
         });
         let last = thread::spawn(|| drop(Lane::enter()));
-        leave.send(()).expect("told");
+        leave.send(()).expect("sent");
         first.join().expect("left");
         last.join().expect("entered where the first has left");
         for (other, leave) in others {
-            leave.send(()).expect("told");
+            leave.send(()).expect("sent");
             other.join().expect("left");
         }
         assert_eq!(in_use(), 0);

@@ -143,12 +143,12 @@ impl Said {
         self
     }
 
-    /// Asserts that it ended with this code, and these words among its errors.
+    /// Asserts that it ended with this code, and these texts among its errors.
     #[track_caller]
-    pub fn fails(self, code: i32, words: &[&str]) -> Said {
+    pub fn fails(self, code: i32, texts: &[&str]) -> Said {
         assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
-        for word in words {
-            assert!(self.err.contains(word), "\"{word}\" is not in:\n{}", self.err);
+        for text in texts {
+            assert!(self.err.contains(text), "\"{text}\" is not in:\n{}", self.err);
         }
         self
     }
@@ -400,12 +400,12 @@ pub struct Started {
 }
 
 impl Started {
-    /// Waits for a line with these words; fails when the command ends without it.
+    /// Waits for a line with this text; fails when the command ends without it.
     #[track_caller]
-    pub fn until_it_prints(&mut self, words: &str) {
-        while !self.printed.contains(words) {
+    pub fn until_it_prints(&mut self, text: &str) {
+        while !self.printed.contains(text) {
             let read = self.errors.read_line(&mut self.printed).expect("a line");
-            assert!(read > 0, "it ended without \"{words}\": {}", self.printed);
+            assert!(read > 0, "it ended without \"{text}\": {}", self.printed);
         }
     }
 

@@ -48,9 +48,9 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.text()))
     }
 
-    /// A problem as it must be told, with these words in it.
+    /// Asserts that it is a problem of the right form, with these texts in it.
     #[track_caller]
-    pub fn is_problem(&self, status: u16, words: &[&str]) {
+    pub fn is_problem(&self, status: u16, texts: &[&str]) {
         let text = self.text();
         assert_eq!(self.status, status, "{text}");
         let problem = self.json();
@@ -58,8 +58,8 @@ impl Reply {
             problem["error"].is_string() && problem.get("what_to_do").is_some(),
             "{text}"
         );
-        for word in words {
-            assert!(text.contains(word), "\"{word}\" is not in {text}");
+        for expected in texts {
+            assert!(text.contains(expected), "\"{expected}\" is not in {text}");
         }
     }
 }
@@ -189,7 +189,7 @@ impl Drop for Web {
 pub struct Events {
     stream: BufReader<TcpStream>,
     text: Vec<u8>,
-    /// As the last event that had one tells.
+    /// Of the last event that had one.
     pub id: String,
 }
 

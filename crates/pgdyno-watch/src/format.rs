@@ -3,7 +3,7 @@
 use pgdyno_stats::three_digits;
 use ratatui::text::Span;
 
-/// Stands where a value is not known.
+/// Shown where a value is not known.
 pub(crate) const NOTHING: &str = "-";
 
 /// A number per second and the like with three digits or more: 0, 0.0123, 0.250, 7.42, 812, 12345, 1.20M; a whole number without decimals.
@@ -93,9 +93,9 @@ pub(crate) fn brief(seconds: f64) -> String {
     }
 }
 
-/// A value in words, or the dash.
-pub(crate) fn known(value: Option<f64>, words: impl Fn(f64) -> String) -> String {
-    value.map_or_else(|| NOTHING.to_owned(), words)
+/// A value as text, or the dash.
+pub(crate) fn known(value: Option<f64>, as_text: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| NOTHING.to_owned(), as_text)
 }
 
 /// Columns of a terminal that a text takes.
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn numbers_keep_to_few_characters() {
-        for (value, words) in [
+        for (value, text) in [
             (0.0, "0"),
             (-0.0, "0"),
             (0.0123, "0.0123"),
@@ -178,18 +178,18 @@ mod tests {
             (123_456_789.0, "123M"),
             (2e10, "20.00G"),
         ] {
-            assert_eq!(number(value), words);
+            assert_eq!(number(value), text);
         }
-        for (value, words) in [
+        for (value, text) in [
             (12.0, "12 B"),
             (1024.0, "1.0 kB"),
             (999.0 * 1024.0, "999 kB"),
             (1_048_576.0 * 12.3, "12 MB"),
             (1_073_741_824.0 * 2.5, "2.5 GB"),
         ] {
-            assert_eq!(bytes(value), words);
+            assert_eq!(bytes(value), text);
         }
-        for (value, words) in [
+        for (value, text) in [
             (0.42, "0.4 s"),
             (2.0, "2 s"),
             (59.0, "59 s"),
@@ -199,9 +199,9 @@ mod tests {
             (4e7, "1 y 97 d"),
             (1e12, "> 1000 y"),
         ] {
-            assert_eq!(span(value), words);
+            assert_eq!(span(value), text);
         }
-        for (value, words) in [
+        for (value, text) in [
             (0.0, "0 ms"),
             (0.000_004, "4.00 us"),
             (0.0042, "4.20 ms"),
@@ -211,9 +211,9 @@ mod tests {
             (7_300.0, "2.0 h"),
             (1e6, "12 d"),
         ] {
-            assert_eq!(brief(value), words);
+            assert_eq!(brief(value), text);
         }
-        for (value, words) in [
+        for (value, text) in [
             (0.0, "0"),
             (0.004, "0.00400"),
             (0.0312, "0.0312"),
@@ -221,7 +221,7 @@ mod tests {
             (9.999, "10.0"),
             (3500.4, "3500"),
         ] {
-            assert_eq!(ms(value), words);
+            assert_eq!(ms(value), text);
         }
         assert_eq!(known(None, number), "-");
     }

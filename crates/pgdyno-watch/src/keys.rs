@@ -232,7 +232,7 @@ mod tests {
         State::new(Duration::from_secs(1), true, true)
     }
 
-    /// Presses the keys of a text and tells what the last one asked.
+    /// Presses the keys of a text and returns what the last one asked.
     fn press(state: &mut State, keys: &str) -> Asked {
         let mut asked = Asked::Nothing;
         for c in keys.chars() {

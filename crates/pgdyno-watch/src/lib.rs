@@ -24,7 +24,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a key is waited for before the source is looked at.
+/// How long a key is waited for before the source is checked.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Ages on the screen go on without news.
 const REDRAWN_AFTER: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use pgdyno_server::series::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitSam
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Metrics with labels are as many as there are CPUs, disks and databases; beyond this, new ones are left out.
+/// Metrics with labels are as many as there are CPUs, disks and databases; beyond this, new ones are skipped.
 const KEYS_MAX: usize = 8192;
 /// The last reasons for missing values that are kept.
 const GAPS_MAX: usize = 100;
@@ -30,7 +30,7 @@ pub(crate) struct About {
     pub(crate) max_wal_size_bytes: Option<f64>,
     /// Whether the server times its reads and writes; without it their time is not known.
     pub(crate) io_timing: bool,
-    /// What lies on a disk: ("vda", "data").
+    /// What is on a disk: ("vda", "data").
     pub(crate) disks: Vec<(String, String)>,
 }
 
@@ -102,7 +102,7 @@ impl Model {
         }
     }
 
-    /// Takes in what a source told at `now`. Rows that cannot be read while the server is away stay what they were.
+    /// Takes in what a source sent at `now`. Rows that cannot be read while the server is away stay what they were.
     pub(crate) fn apply(&mut self, update: Update, now: Instant) {
         self.now = self.now.max(now);
         let away = matches!(self.link, Link::Down(..));

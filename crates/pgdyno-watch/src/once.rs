@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Rates need two readings of each source; with a few more, waits have something to show.
 const TICKS: u32 = 2;
-/// A server that tells nothing for so many intervals is told about as it is.
+/// A server that reports nothing for so many intervals is shown as it is.
 const PATIENCE_TICKS: u32 = 10;
 /// Width of the text in columns.
 const COLUMNS: usize = 110;
@@ -26,8 +26,8 @@ pub fn look(source: &Source, model: &mut Model, interval: Duration, stop: &Atomi
         if let Some(update) = source.wait(Duration::from_millis(100)) {
             let is_last = matches!(update, Update::Reading(_) | Update::Link(Link::Down(..)));
             model.apply(update, Instant::now());
-            let told = model.value(names::COMMITS, names::ALL).is_some() || model.away().is_some();
-            if is_last && told && begun.elapsed() >= least {
+            let is_known = model.value(names::COMMITS, names::ALL).is_some() || model.away().is_some();
+            if is_last && is_known && begun.elapsed() >= least {
                 break;
             }
         }

@@ -95,7 +95,7 @@ pub(crate) struct WaitHistory {
 }
 
 impl WaitHistory {
-    /// Takes in a sample. One that told nothing but its gap leaves its second empty.
+    /// Takes in a sample. One that has nothing but its gap leaves its second empty.
     pub(crate) fn push(&mut self, sample: &WaitSample) {
         if sample.gap.is_some() && sample.counts.is_empty() {
             return;

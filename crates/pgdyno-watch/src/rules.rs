@@ -1,4 +1,4 @@
-//! Known conditions: a table of rules, each of which says in words that it holds, what to do, and where it is known from.
+//! Known conditions: a table of rules, each with a text that it holds, what to do, and where it is known from.
 
 use super::format::{bytes, percent, span};
 use super::model::Model;
@@ -7,26 +7,26 @@ use std::time::Duration;
 
 /// A condition that somebody has met before.
 struct Rule {
-    /// Whether it holds, in words with the figures.
+    /// A text with the figures where it holds; `None` where it does not.
     holds: fn(&Model) -> Option<String>,
     /// What to do about it, in a sentence.
-    advice: Words,
+    advice: Advice,
     /// Where it is known from: docs/how-to/watch.md has the list.
     source: &'static str,
 }
 
-/// What is said of a condition.
-enum Words {
+/// The advice for a condition.
+enum Advice {
     Own(&'static str),
-    /// Those of the rule of `pgdyno advise` that meets the same condition: nobody is told two things.
-    OfAdvice(&'static str),
+    /// That of the rule of `pgdyno advise` for the same condition: nobody gets two different answers.
+    OfRule(&'static str),
 }
 
-impl Words {
+impl Advice {
     fn text(&self) -> &'static str {
         match self {
-            Words::Own(text) => text,
-            Words::OfAdvice(rule) => pgdyno_advice::recommended_by(rule).unwrap_or_default(),
+            Advice::Own(text) => text,
+            Advice::OfRule(rule) => pgdyno_advice::recommended_by(rule).unwrap_or_default(),
         }
     }
 }
@@ -42,51 +42,51 @@ pub(crate) struct Warning {
 const RULES: [Rule; 9] = [
     Rule {
         holds: xid_age,
-        advice: Words::OfAdvice("xid-old"),
+        advice: Advice::OfRule("xid-old"),
         source: "senzing",
     },
     Rule {
         holds: wal_volume,
-        advice: Words::Own(
+        advice: Advice::Own(
             "find what keeps the WAL (slots, archiving, a checkpoint that lags) before the volume is full and the server stops",
         ),
         source: "senzing",
     },
     Rule {
         holds: page_tables,
-        advice: Words::Own("huge pages for shared_buffers, or fewer connections"),
+        advice: Advice::Own("huge pages for shared_buffers, or fewer connections"),
         source: "percona-hugepages",
     },
     Rule {
         holds: swap_growing,
-        advice: Words::Own(
+        advice: Advice::Own(
             "use less memory (connections, work_mem, shared_buffers) before the machine stalls",
         ),
         source: "percona-hugepages",
     },
     Rule {
         holds: buffer_mapping,
-        advice: Words::Own("fewer connections (a pooler): more of them only wait for one another"),
+        advice: Advice::Own("fewer connections (a pooler): more of them only wait for one another"),
         source: "senzing",
     },
     Rule {
         holds: idle_in_transaction,
-        advice: Words::OfAdvice("idle-in-transaction"),
+        advice: Advice::OfRule("idle-in-transaction"),
         source: "senzing",
     },
     Rule {
         holds: slot,
-        advice: Words::Own("bring the consumer back, drop the slot, or set max_slot_wal_keep_size"),
+        advice: Advice::Own("bring the consumer back, drop the slot, or set max_slot_wal_keep_size"),
         source: "postgresql",
     },
     Rule {
         holds: checkpoints,
-        advice: Words::Own("a larger max_wal_size, so that checkpoints come by time"),
+        advice: Advice::Own("a larger max_wal_size, so that checkpoints come by time"),
         source: "ibm-z",
     },
     Rule {
         holds: dirty_bursts,
-        advice: Words::Own("vm.dirty_background_bytes of 64 MB and vm.dirty_bytes of 512 MB write steadily"),
+        advice: Advice::Own("vm.dirty_background_bytes of 64 MB and vm.dirty_bytes of 512 MB write steadily"),
         source: "ibm-z",
     },
 ];
@@ -138,7 +138,7 @@ fn wal_volume(model: &Model) -> Option<String> {
 }
 
 /// Page tables are overhead: beyond a tenth of the memory they are the larger problem. So they are beyond half of what
-/// they map, where that is worth mentioning beside the memory.
+/// they map, where that is much, compared with the memory.
 const PAGE_TABLES_OF_MEMORY: f64 = 0.10;
 const PAGE_TABLES_WORTH_MENTIONING: f64 = 0.02;
 const PAGE_TABLES_OF_BUFFERS: f64 = 0.5;
@@ -177,7 +177,7 @@ fn swap_growing(model: &Model) -> Option<String> {
 
 /// Share of all sampled sessions from which a wait dominates: beside it, the others do not explain the throughput.
 const DOMINATES: f64 = 0.25;
-/// Seconds that a wait is looked at.
+/// Seconds over which waits are averaged.
 const WAIT_SECONDS: usize = 30;
 /// Partitions of the buffer mapping (NUM_BUFFER_PARTITIONS in lwlock.h): where the CPUs are not known, more sessions than
 /// these must meet.

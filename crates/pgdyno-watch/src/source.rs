@@ -1,7 +1,7 @@
 //! What reads the target for the view, in threads of its own; the only part here that touches it.
 //!
-//! Two sessions on the server: the recorder's, for counters and waits by the clock, and one for what people look at,
-//! which may take its time.
+//! Two sessions on the server: the recorder's, for counters and waits by the clock, and one for what people read, which
+//! may take its time.
 
 use super::keys::Panel;
 use super::model::{About, Link, Update};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What people look at is not asked more often than they can read.
+/// What is shown to people is not asked for more often than they can read it.
 const LOOK_EVERY_MIN: Duration = Duration::from_secs(1);
 /// Looks between two of what is not in sight and needed for a warning.
 const SELDOM: u64 = 10;
@@ -119,7 +119,7 @@ impl Source {
     }
 }
 
-/// What the recorder's threads and the reader tell one another.
+/// What the recorder's threads and the reader share.
 #[derive(Default)]
 struct News {
     /// The server's main process; 0 where it is not on this host.
@@ -142,13 +142,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn tell(&self, update: Update) {
+    fn send(&self, update: Update) {
         let _ = self.sender.send(update);
     }
 
     fn run(mut self, counters: ServerSeries, mut people: ServerSeries, asked: &Receiver<(Duration, Panel)>) {
         self.introduce(&people);
-        self.tell(Update::Link(Link::Up));
+        self.send(Update::Link(Link::Up));
         let mut recorder = self.record(counters);
         let mut turn = 0;
         let mut due = Instant::now();
@@ -187,7 +187,7 @@ impl Reader {
             Ok(counters) => self.record(counters),
             Err(error) => {
                 if !self.news.away.swap(true, Ordering::Relaxed) {
-                    self.tell(Update::Link(Link::Down(Instant::now(), error.to_string())));
+                    self.send(Update::Link(Link::Down(Instant::now(), error.to_string())));
                 }
                 None
             }
@@ -222,7 +222,7 @@ impl Reader {
             Err(error) => {
                 let mut reading = Reading::new(Instant::now(), None);
                 reading.gap("threads", error);
-                self.tell(Update::Reading(reading));
+                self.send(Update::Reading(reading));
                 None
             }
         }
@@ -254,7 +254,7 @@ impl Reader {
         }
     }
 
-    /// What the target is; again when another session stands for it.
+    /// Sends what the target is; again when another session is used.
     fn introduce(&mut self, people: &ServerSeries) {
         self.known = people.backend_pid();
         let host = &self.plan.host;
@@ -277,7 +277,7 @@ impl Reader {
         }
         *self.wal.lock().unwrap_or_else(PoisonError::into_inner) = wal;
         let cpus = || u32::try_from(thread::available_parallelism().ok()?.get()).ok();
-        self.tell(Update::About(About {
+        self.send(Update::About(About {
             target: self.plan.target.clone(),
             version: people.version().to_string(),
             no_host: (!self.here).then(|| "the host of the server is not this one".to_owned()),
@@ -290,24 +290,24 @@ impl Reader {
         }));
     }
 
-    /// What people look at: what is in sight at each turn, the rest seldom.
+    /// Asks for what people read: what is in sight at each turn, the rest seldom.
     fn look(&mut self, people: &mut ServerSeries, turn: u64) {
         let seldom = turn.is_multiple_of(SELDOM);
-        let words = |error: ServerError| error.to_string();
+        let reason = |error: ServerError| error.to_string();
         if self.panel == Panel::Sessions || seldom {
-            self.tell(Update::Sessions(people.sessions().map_err(words)));
+            self.send(Update::Sessions(people.sessions().map_err(reason)));
         }
         let statements = matches!(self.panel, Panel::Overview | Panel::Statements);
         // The first look has nothing to compare with.
         if statements && (turn == 1 || turn.is_multiple_of(STATEMENTS)) {
             let rows = people.statements().map_err(|missing| missing.to_string());
-            self.tell(Update::Statements(rows));
+            self.send(Update::Statements(rows));
         }
         if self.panel == Panel::Vacuum {
-            self.tell(Update::Vacuums(people.vacuums().map_err(words)));
+            self.send(Update::Vacuums(people.vacuums().map_err(reason)));
         }
         if self.panel == Panel::Vacuum || seldom {
-            self.tell(Update::Ages(people.ages().map_err(words)));
+            self.send(Update::Ages(people.ages().map_err(reason)));
         }
         if people.backend_pid() != self.known {
             self.introduce(people);

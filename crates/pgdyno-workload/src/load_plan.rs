@@ -106,9 +106,9 @@ mod tests {
     fn plan_is_refused_for_its_numbers_and_for_its_work() {
         let closed = |workload| LoadPlan::closed(workload, 1, 1);
         let check = |plan: LoadPlan, expected: &str| {
-            let words = plan.check().err().unwrap_or_default();
-            assert!(words.starts_with(expected), "{plan:?}: {words}");
-            assert_eq!(words.is_empty(), expected.is_empty(), "{plan:?}: {words}");
+            let error = plan.check().err().unwrap_or_default();
+            assert!(error.starts_with(expected), "{plan:?}: {error}");
+            assert_eq!(error.is_empty(), expected.is_empty(), "{plan:?}: {error}");
         };
         check(closed(Workload::Simple), "");
         let plan = LoadPlan::closed(Workload::Simple, 0, 1);

@@ -1,4 +1,5 @@
-//! The mark of pgdyno's own statements about data, by which the server's statistics tell them from the load's. pgdyno-server looks for it.
+//! The mark of pgdyno's own statements about data: it distinguishes them from the load's in the server's statistics.
+//! pgdyno-server looks for it.
 
 use crate::script::split::{Kind, split};
 use std::borrow::Cow;

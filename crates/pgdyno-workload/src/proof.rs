@@ -50,7 +50,7 @@ pub(crate) struct LoadStatement {
     pub(crate) has_variables: bool,
 }
 
-/// Statements of a load beyond this many are not looked at: a script has a few.
+/// Statements of a load beyond this many are not checked: a script has a few.
 const STATEMENTS_MAX: usize = 1_000;
 /// A statement is planned within this time, or is let pass.
 const PLAN_LIMIT: Duration = Duration::from_secs(10);
@@ -203,7 +203,7 @@ pub fn refused_questions(
     described(endpoint, &statements, false, &|of| may_be_made(&of.sql))
 }
 
-/// `is_simple`: variables become text of the statement, whatever they stand for there.
+/// `is_simple`: variables become text of the statement, whatever they mean there.
 fn described(
     endpoint: &Endpoint,
     statements: &[LoadStatement],
@@ -272,7 +272,7 @@ fn described(
     Ok(Described { refusals, unproven })
 }
 
-/// Planning looks at rights, describing does not. What is wrong only with NULL for its variables is let pass.
+/// Planning checks rights, describing does not. What is wrong only with NULL for its variables is let pass.
 fn plan(client: &mut Session, of: &LoadStatement) -> Result<(), SessionError> {
     if !PLANNED.contains(&first_word(&of.sql).as_str()) {
         return Ok(());

@@ -23,7 +23,7 @@ const PROOF_EVERY: Duration = Duration::from_secs(30);
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
 /// A request to give up that comes between two statements is lost, so it is made again.
 const CANCEL_EVERY: Duration = Duration::from_millis(500);
-/// Between two looks at what a server says to rows that it does not take.
+/// Between two checks of what a server says to rows that it does not take.
 const SEND_SLICE: Duration = Duration::from_secs(1);
 /// Opening a connection for a request to give up, and the end of a session.
 const END_LIMIT: Duration = Duration::from_millis(100);
@@ -106,8 +106,8 @@ impl Session {
     /// The same where there is no pooler: what works in this session can be found among the server's.
     pub(crate) fn find_itself(&mut self) -> Result<(), SessionError> {
         let rows = self.rows("SELECT pg_catalog.pg_backend_pid()")?;
-        let told: Option<i32> = rows.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
-        self.pid = told.filter(|&pid| self.startup.key().is_some_and(|(own, _)| own == pid));
+        let found: Option<i32> = rows.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
+        self.pid = found.filter(|&pid| self.startup.key().is_some_and(|(own, _)| own == pid));
         Ok(())
     }
 
@@ -309,8 +309,8 @@ impl Session {
             },
         };
         let waited_s = self.limits.proof_every.as_secs();
-        let words = format!("the server said nothing for {waited_s} s, {reason}");
-        Err(self.lose(self.startup.unreachable(io::Error::other(words))))
+        let message = format!("the server said nothing for {waited_s} s, {reason}");
+        Err(self.lose(self.startup.unreachable(io::Error::other(message))))
     }
 
     /// Asks the server to give up what it does here, and waits until it has.

@@ -1,4 +1,4 @@
-//! Requests as tests look at them.
+//! Requests as tests read them.
 
 /// The kinds of the messages in `bytes`: fails where a length does not fit.
 pub(crate) fn kinds(mut bytes: &[u8]) -> String {

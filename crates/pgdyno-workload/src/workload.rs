@@ -230,7 +230,7 @@ pub(crate) struct Extent {
 }
 
 impl Workload {
-    /// What lies between BEGIN and COMMIT; `table` is the number of sysbench's table.
+    /// The steps between BEGIN and COMMIT; `table` is the number of sysbench's table.
     pub(crate) fn steps(self, extent: Extent, table: u32) -> Vec<Step> {
         let say = |sql: &str| Step::Say(sql.to_owned());
         let scale = i32::try_from(extent.scale.clamp(1, SCALE_MAX)).unwrap_or(1);

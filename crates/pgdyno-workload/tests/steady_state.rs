@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Counts what anybody allocates; the server of this test allocates nothing once a connection stands.
+/// Counts what anybody allocates; the server of this test allocates nothing once a connection is open.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Where pgdyno keeps things. docs/reference/files.md tells what is where.
+/// Where pgdyno keeps its files. docs/reference/files.md describes each.
 #[derive(Debug, Clone)]
 pub(crate) struct Directories {
     /// Directory of downloads.
@@ -126,8 +126,8 @@ impl Directories {
         }
         for place in [&self.state, &self.data] {
             if let Some(reason) = exposed(place) {
-                let words = format!("{} is not used by root: {reason}", place.display());
-                return Err(Exposed(words).into());
+                let message = format!("{} is not used by root: {reason}", place.display());
+                return Err(Exposed(message).into());
             }
         }
         Ok(self)
@@ -171,8 +171,8 @@ fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     named.filter(|path| path.is_absolute()).or_else(of_user)
 }
 
-/// Users whose changes of this host are looked at: root's by everybody, all users' by root. Whoever has a registry of another name
-/// sees those that `PGDYNO_OTHER_REGISTRIES` names, as USER=DIRECTORY:USER=DIRECTORY.
+/// Users whose changes of this host are checked: root's by everybody, all users' by root. Whoever has a registry of
+/// another name sees those that `PGDYNO_OTHER_REGISTRIES` names, as USER=DIRECTORY:USER=DIRECTORY.
 fn other_users(host: &LocalHost, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<OtherUser>> {
     let of = |user: User, home: PathBuf, registry: &str| OtherUser {
         name: user.name,

@@ -1,4 +1,4 @@
-//! pgdyno: what every setting of a PostgreSQL server and its host is worth, measured, and everything restored.
+//! pgdyno: measures the effect of each setting of a PostgreSQL server and its host, and restores everything.
 //!
 //! Only this program prints, exits, or reads the environment.
 /// A line of data, to standard output; `output.rs` cleans it.

@@ -1,5 +1,4 @@
-//! What a running experiment lets other processes know: how far it is, written down beside the store's lock. The only place
-//! that writes it.
+//! Progress of a running experiment for other processes, beside the store's lock. Only this module writes it.
 
 use crate::context::now_unix_ms;
 use pgdyno_lab::Event;
@@ -12,8 +11,8 @@ pub(crate) struct Noted {
     /// None where the store is no file: nobody looks for it then.
     place: Option<ProgressPlace>,
     of: Option<(i64, ProgressRecord)>,
-    /// A directory that cannot be written to is told once.
-    told: bool,
+    /// A directory that cannot be written to is reported once.
+    is_reported: bool,
 }
 
 impl Noted {
@@ -21,7 +20,7 @@ impl Noted {
         Noted {
             place,
             of: None,
-            told: false,
+            is_reported: false,
         }
     }
 
@@ -82,9 +81,9 @@ impl Noted {
             return;
         };
         if let Err(error) = place.write(*id, progress)
-            && !self.told
+            && !self.is_reported
         {
-            self.told = true;
+            self.is_reported = true;
             err!("how far this is cannot be written down for `pgdyno serve`: {error}");
         }
     }
@@ -120,12 +119,12 @@ mod tests {
         let mut noted = Noted::new(store.progress_place());
         let mut check = |event: Event<'_>, trials: u32, phase: &str, is_left: bool| {
             noted.event(&event);
-            let told = store.pulse(id).unwrap().progress.unwrap();
-            let left_s = told.left_s(now_unix_ms());
-            assert_eq!((told.trials, told.phase.as_str()), (trials, phase));
+            let stored = store.pulse(id).unwrap().progress.unwrap();
+            let left_s = stored.left_s(now_unix_ms());
+            assert_eq!((stored.trials, stored.phase.as_str()), (trials, phase));
             assert_eq!(
                 left_s.map(|left_s| left_s > 0.0),
-                is_left.then_some(told.trials > told.done)
+                is_left.then_some(stored.trials > stored.done)
             );
         };
         let begun = Event::Begun {

@@ -339,7 +339,7 @@ fn in_general(error: &clap::Error) -> String {
     )
 }
 
-/// Prints the words of a panic, which may quote anything, as everything else is printed.
+/// Prints the message of a panic, which may quote anything, as everything else is printed.
 pub(crate) fn take_panics() {
     std::panic::set_hook(Box::new(|info| {
         err_page!("{info}");

@@ -1,5 +1,6 @@
-//! What of a server's counters is pgdyno's own: each load, and each making or checking of data, is recorded in the state directory, by
-//! the server's system identifier, and left out of what advice goes by. docs/how-to/advise.md describes it.
+//! What of a server's counters is pgdyno's own: each load, and each making or checking of data, is recorded in the
+//! state directory, by the server's system identifier, and excluded from what advice goes by. docs/how-to/advise.md
+//! describes it.
 
 use crate::context::{Context, now_unix_ms};
 use crate::failure::{InContext as _, Result};
@@ -167,7 +168,7 @@ pub(crate) fn counted<T>(
         tally(&mut server).ok().filter(|tally| !tally.system.is_empty())
     };
     let begun = match look() {
-        // A load is worth more than its record.
+        // A load runs even where it cannot be recorded.
         Some(Tally { system, counters }) => match with_ledger(context, &system, |ledger| {
             ledger.end_killed(&counters, now_unix_ms(), &|process| process.lives(&context.host));
             ledger.begin(Process::own(&context.host), counters)
@@ -217,7 +218,7 @@ pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> R
             let found = show::instant(*found_unix_ms);
             format!("; of a load that was killed, all until {found}, when it was found dead")
         });
-        let words = format!("without pgdyno's own load ({name}: {own:.0} of {all:.0}{until})");
+        let note = format!("without pgdyno's own load ({name}: {own:.0} of {all:.0}{until})");
         let rates = RATES.iter().filter(|(of, _)| *of == name).map(|(_, rate)| *rate);
         let changed: Vec<&str> = rates.chain([name.as_str()]).collect();
         for fact in facts
@@ -226,7 +227,7 @@ pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> R
         {
             if let Some(value) = fact.value.as_ref().and_then(Value::as_f64) {
                 fact.value = Some(pgdyno_advice::number((value * left * 1000.0).round() / 1000.0));
-                fact.source = format!("{}, {words}", fact.source);
+                fact.source = format!("{}, {note}", fact.source);
             }
         }
     }

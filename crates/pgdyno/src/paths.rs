@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A path from the root on; one that cannot be told stays as it is.
+/// The absolute path, or the given one where that cannot be determined.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

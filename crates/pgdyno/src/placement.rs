@@ -42,8 +42,8 @@ impl<'a> Placement<'a> {
             PlacementName::SameCore => (all[..1].to_vec(), all[..1].to_vec()),
         };
         let Some(sandbox) = sandbox else {
-            let words = "--placement binds the processes of sandboxes only; bind another server's with taskset or its unit's CPUAffinity";
-            return Err(Refused(words.into()).into());
+            let message = "--placement binds the processes of sandboxes only; bind another server's with taskset or its unit's CPUAffinity";
+            return Err(Refused(message.into()).into());
         };
         let before = sandbox.cpus().unwrap_or(all);
         let placement = Placement {
@@ -69,8 +69,8 @@ impl<'a> Placement<'a> {
         json!({ "name": self.name.word(), "client_cpus": self.client, "server_cpus": self.server })
     }
 
-    /// The placement in words.
-    pub(crate) fn words(&self) -> String {
+    /// The placement as text.
+    pub(crate) fn text(&self) -> String {
         let list = |cpus: &[usize]| cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         match &self.server {
             Some(server) => format!(

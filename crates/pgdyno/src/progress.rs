@@ -130,7 +130,7 @@ impl Experiment {
                 (self.trials, self.done, self.done_before) = (*trials, *done, *done);
                 self.trial_s = *trial_s;
                 self.begun = Instant::now();
-                let left = words(self.left());
+                let left = duration_text(self.left());
                 self.line(&format!(
                     "experiment {id}: {trials} trials, {done} done, about {left} left"
                 ));
@@ -181,7 +181,7 @@ impl Experiment {
     fn draw(&self, what: &str) {
         self.bar.set_position(u64::from(self.done));
         let number = (self.done + 1).min(self.trials);
-        let left = words(self.left());
+        let left = duration_text(self.left());
         let text = format!(
             "trial {number}/{}, {}: {what}, {left} left",
             self.trials, self.now
@@ -202,7 +202,7 @@ impl Experiment {
     }
 }
 
-fn words(duration: Duration) -> String {
+fn duration_text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, s) => format!("{s} s"),

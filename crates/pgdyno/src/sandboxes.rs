@@ -33,8 +33,8 @@ pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> Result<
 /// Fetches binaries if needed, makes the sandbox and starts it.
 pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
     if args.image_directory.is_some() && args.filesystem.is_none() && args.wal_filesystem.is_none() {
-        let words = "--image-directory is for --filesystem and --wal-filesystem";
-        return Err(Usage(words.to_owned()).into());
+        let message = "--image-directory is for --filesystem and --wal-filesystem";
+        return Err(Usage(message.to_owned()).into());
     }
     let _guard = lock_sandbox(context, &args.name, "sandbox create")?;
     let plan = Plan {

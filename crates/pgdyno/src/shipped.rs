@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_book_tells_of_each() {
+    fn each_is_in_the_documentation() {
         let book = include_str!("../../../docs/explanation/studies.md");
         for (name, _) in EXPERIMENTS {
             assert!(

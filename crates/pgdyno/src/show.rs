@@ -112,18 +112,18 @@ pub(crate) fn instant(unix_ms: u64) -> String {
     )
 }
 
-/// Words in lines of `columns` at most, the first one behind `head`, the others below its end; ends with a new line. Only
-/// a longer word goes beyond.
-pub(crate) fn wrapped(head: &str, words: &str, columns: usize) -> String {
-    wrapped_at(head, words, head.chars().count(), columns)
+/// A text in lines of `columns` at most, the first one behind `head`, the others below its end; ends with a new line.
+/// Only a longer word goes beyond.
+pub(crate) fn wrapped(head: &str, text: &str, columns: usize) -> String {
+    wrapped_at(head, text, head.chars().count(), columns)
 }
 
 /// The same with lines after the first one indented by so many columns.
-pub(crate) fn wrapped_at(head: &str, words: &str, indent: usize, columns: usize) -> String {
+pub(crate) fn wrapped_at(head: &str, text: &str, indent: usize, columns: usize) -> String {
     let mut page = String::new();
     let mut line = head.to_owned();
     let mut is_empty = true;
-    for word in words.split_whitespace() {
+    for word in text.split_whitespace() {
         let taken = line.chars().count() + usize::from(!is_empty) + word.chars().count();
         if !is_empty && taken > columns {
             page += line.trim_end();

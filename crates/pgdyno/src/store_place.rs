@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_servers_are_told_apart_and_no_password_is_shown() {
+    fn files_and_servers_are_distinguished_and_no_password_is_shown() {
         let check = |text: &str, expected: &str, is_file: bool| {
             let place = StorePlace::read(Path::new(text)).unwrap();
             assert_eq!(place.to_string(), expected, "{text}");
@@ -270,8 +270,8 @@ mod tests {
         let long = "x".repeat(64);
         for schema in ["", "$user", "pg_toast", &long] {
             let text = format!("host=db user=ann schema='{schema}'");
-            let words = StorePlace::read(Path::new(&text)).err().unwrap().to_string();
-            assert!(words.contains("name another, or none for pgdyno"), "{words}");
+            let message = StorePlace::read(Path::new(&text)).err().unwrap().to_string();
+            assert!(message.contains("name another, or none for pgdyno"), "{message}");
         }
         for mistyped in [
             "postgres//u:hunter2@h",
@@ -279,11 +279,14 @@ mod tests {
             "postgress://u:hunter2@h/d",
             "pasword=hunter2 host=h",
         ] {
-            let words = StorePlace::read(Path::new(mistyped)).err().unwrap().to_string();
-            assert!(!words.contains("hunter2") && words.contains("./NAME"), "{words}");
+            let message = StorePlace::read(Path::new(mistyped)).err().unwrap().to_string();
+            assert!(
+                !message.contains("hunter2") && message.contains("./NAME"),
+                "{message}"
+            );
         }
         let refused = StorePlace::read(Path::new("postgres://ann:sec@ret@db/lab"));
-        let words = format!("{:#}", refused.err().unwrap());
-        assert!(!words.contains("ret"), "{words}");
+        let message = format!("{:#}", refused.err().unwrap());
+        assert!(!message.contains("ret"), "{message}");
     }
 }

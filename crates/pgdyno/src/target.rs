@@ -142,7 +142,7 @@ pub(crate) enum Ahead {
     Nowhere(Finding),
 }
 
-/// Looks at the target of an experiment. Nothing is locked, made or started.
+/// Checks the target of an experiment. Nothing is locked, made or started.
 pub(crate) fn ahead(
     context: &Context,
     file: &ExperimentFile,
@@ -268,8 +268,8 @@ pub(crate) fn named(context: &Context, text: &str, restart: Option<String>, comm
     }
 }
 
-/// A target whose knobs are looked at and not turned: nothing is locked, and a sandbox must be running.
-pub(crate) fn looked_at(context: &Context, text: &str) -> Result<Target> {
+/// A target whose knobs are read and not set: nothing is locked, and a sandbox must be running.
+pub(crate) fn read_only(context: &Context, text: &str) -> Result<Target> {
     match text.strip_prefix(SANDBOX_PREFIX) {
         Some(name) => {
             conninfo(context, text)?;

@@ -1,4 +1,4 @@
-//! The terminal of the live view: taken when the view begins, and given back as it was on every way out: the end, a signal, an
+//! The terminal of the live view: taken when the view begins, and restored on every way out: the end, a signal, an
 //! error, a panic in any thread.
 
 use crate::output;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Whether the terminal is ours. It is given back once: a second time would put the cursor where it was in the beginning,
+/// Whether the terminal is ours. It is restored once: a second time would put the cursor where it was in the beginning,
 /// over what has been printed since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -31,19 +31,19 @@ pub(crate) fn has_panicked() -> bool {
     PANICKED.load(Ordering::SeqCst)
 }
 
-/// The terminal, which is given back at the end.
+/// The terminal, which is restored at the end.
 pub(crate) struct Held {
     // Its own drop complains of a terminal that is gone, to that terminal, and panics over it.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
 impl Held {
-    /// Takes the terminal. A panic gives it back before its words are printed, and sets `stop`.
+    /// Takes the terminal. A panic restores it before its message is printed, and sets `stop`.
     pub(crate) fn take(stop: &Arc<AtomicBool>) -> io::Result<Held> {
         let before = panic::take_hook();
         let stop = Arc::clone(stop);
         panic::set_hook(Box::new(move |info| {
-            give_back();
+            restore();
             PANICKED.store(true, Ordering::SeqCst);
             stop.store(true, Ordering::Relaxed);
             before(info);
@@ -57,7 +57,7 @@ impl Held {
                 terminal: ManuallyDrop::new(terminal),
             }),
             Err(error) => {
-                give_back();
+                restore();
                 Err(error)
             }
         }
@@ -102,7 +102,7 @@ fn stdout() -> Stdout {
     io::stdout()
 }
 
-/// Waits for a key or a signal; tells whether the terminal has hung up.
+/// Waits for a key or a signal; returns whether the terminal has hung up.
 fn is_gone(patience: Duration) -> bool {
     let (input, output) = (stdin(), stdout());
     let mut both = [
@@ -121,14 +121,14 @@ fn is_gone(patience: Duration) -> bool {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        give_back();
+        restore();
     }
 }
 
 /// That the terminal is gone is no reason to complain.
-fn give_back() {
+fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
-        // tmux brings lines of a screen that has grown back with the old one, unless they are blank.
+        // tmux restores lines of a screen that has grown with the old one, unless they are blank.
         let _ = execute!(stdout(), Clear(ClearType::All), Show, LeaveAlternateScreen);
         let _ = disable_raw_mode();
     }

@@ -26,9 +26,9 @@ fn ended(mut command: Command) -> (i32, String, i64) {
         .stderr(Stdio::piped())
         .spawn()
         .expect("pgdyno runs");
-    let mut words = String::new();
+    let mut errors = String::new();
     let mut stderr = child.stderr.take().expect("a pipe");
-    stderr.read_to_string(&mut words).expect("text");
+    stderr.read_to_string(&mut errors).expect("text");
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
     let pid = i32::try_from(child.id()).expect("a process id");
     // SAFETY: both places are ours and live long enough; the child is waited for nowhere else.
@@ -36,7 +36,7 @@ fn ended(mut command: Command) -> (i32, String, i64) {
     assert_eq!(waited, pid);
     // SAFETY: zeroes are a valid value, and the call has filled it.
     let peak_kb = unsafe { usage.assume_init() }.ru_maxrss;
-    (libc::WEXITSTATUS(status), words, peak_kb)
+    (libc::WEXITSTATUS(status), errors, peak_kb)
 }
 
 /// Where a hostile server is.
@@ -80,12 +80,12 @@ fn words(words: &[&str]) -> Vec<String> {
 fn is_ended(home: &Home, mode: Mode, answers: u32, command: fn(&Home, u16) -> Vec<String>) {
     let arguments = command(home, serve(mode, answers));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (code, words, peak_kb) = ended(home.command(&arguments));
-    let case = format!("{mode:?} {answers} {arguments:?}: {code}, {peak_kb} kB, {words}");
+    let (code, errors, peak_kb) = ended(home.command(&arguments));
+    let case = format!("{mode:?} {answers} {arguments:?}: {code}, {peak_kb} kB, {errors}");
     // Behind the first answers a check, say, reports what it could not measure.
-    assert!(answers > 0 || code > 0 && words.contains("127.0.0.1"), "{case}");
+    assert!(answers > 0 || code > 0 && errors.contains("127.0.0.1"), "{case}");
     assert!(peak_kb < PEAK_KB, "{case}");
-    assert!(words.len() < 4000, "{case}");
+    assert!(errors.len() < 4000, "{case}");
 }
 
 /// Each mode meets three commands, and each command some modes: another third of all pairs behind the first answers.
@@ -140,12 +140,12 @@ fn no_store_takes_the_memory_of_who_reads_it() {
     ] {
         let mut command = home.command(arguments);
         command.env("PGDYNO_STORE", &path);
-        let (code, words, peak_kb) = ended(command);
-        let case = format!("{arguments:?}: {code}, {peak_kb} kB, {words}");
+        let (code, errors, peak_kb) = ended(command);
+        let case = format!("{arguments:?}: {code}, {peak_kb} kB, {errors}");
         assert!(
-            code > 0 && words.contains("longer than 134217728 bytes"),
+            code > 0 && errors.contains("longer than 134217728 bytes"),
             "{case}"
         );
-        assert!(peak_kb < PEAK_KB && words.len() < 4000, "{case}");
+        assert!(peak_kb < PEAK_KB && errors.len() < 4000, "{case}");
     }
 }

@@ -62,7 +62,7 @@ export function excludedTrials(report: Report): Trial[] {
   return report.trials.filter((trial) => trial.excluded === true);
 }
 
-/** Finished trials that a careful reader would look at twice. */
+/** Finished trials that a careful reader would check. */
 export function doubtfulTrials(report: Report): Trial[] {
   return report.trials.filter(
     (trial) =>

@@ -6,7 +6,7 @@ export interface EffectRow {
   index: number;
   title: string;
   effect: Effect | null;
-  /** What stands there without an effect. */
+  /** What is shown there without an effect. */
   missing: string;
 }
 

@@ -35,13 +35,13 @@ export function unmeasured(treatments: readonly Treatment[]): Cost[] {
   return all(treatments).filter(({ known }) => !known);
 }
 
-/** What facts tell of a missing cost: the machine's power meters. */
+/** What facts say of a missing cost: the machine's power meters. */
 function byFacts(name: string, facts: readonly Fact[]): string | null {
   if (name !== "energy_j_per_tx") return null;
   return facts.find((fact) => fact.name === "cpu.power_zones")?.missing ?? null;
 }
 
-/** Why a cost was not measured, by the facts and by what a trial lacked; null where neither tells. */
+/** Why a cost was not measured, by the facts and by what a trial lacked; null where neither says so. */
 export function whyUnmeasured({ name }: Cost, facts: readonly Fact[], marks: readonly Mark[]): string | null {
   const source = COSTS.find(({ id }) => id === name)?.source ?? "";
   const gaps = marks.flatMap(({ kind, text }) => {

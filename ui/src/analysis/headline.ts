@@ -6,7 +6,7 @@ import { meanTps, referenceOf } from "./throughput.ts";
  *
  * Cumulative: the last step whose gain is established. The tested treatment with the highest mean would often be
  * one that did nothing and was lucky. One at a time: the highest mean among the better ones.
- * Where nothing is better, the last measured treatment stands, so that the page still shows before and after.
+ * Where nothing is better, it is the last measured treatment, so that the page still shows before and after.
  * Reports that know of factors say themselves which it is.
  */
 export function headlineTreatment(report: Report): Treatment | null {

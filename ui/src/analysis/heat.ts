@@ -60,7 +60,7 @@ export interface HeatStretch {
   most: number | null;
 }
 
-/** Where a share of what was counted lies below, read off inside its class on the logarithmic scale of the edges. */
+/** The value below which a share of what was counted is, by the logarithmic scale of the edges within its class. */
 export function quantileOf(edges: readonly number[], counts: readonly number[], share: number): number | null {
   const wanted = counts.reduce((sum, amount) => sum + Math.max(0, amount), 0) * share;
   let below = 0;

@@ -5,7 +5,7 @@ import { meanTps } from "./throughput.ts";
 /** The figure that decides, in words. */
 export interface Metric {
   name: string;
-  /** As it stands in a sentence: "throughput". */
+  /** As it is in a sentence: "throughput". */
   title: string;
   unit: string;
   isTps: boolean;
@@ -33,7 +33,7 @@ export function meanMetric(report: Report, treatment: Treatment): number | null 
   return treatment.metric?.mean ?? treatment.figures?.[metric.name] ?? null;
 }
 
-/** Whether treatments are held against one another at all: levels along a curve are not. */
+/** Whether treatments are compared with one another at all: levels along a curve are not. */
 export function compares(report: Report): boolean {
   return report.treatments.some(({ against, step }) => against === undefined || against !== null || step !== null);
 }

@@ -64,7 +64,7 @@ function nearest(seconds: readonly number[], column: Column, index: number, reac
   return away(place) <= reach_s ? column[place] : undefined;
 }
 
-/** Half of what a point of these trials stands for, in seconds: no instant within a trial is further from its nearest point. */
+/** Half of what a point of these trials covers, in seconds: no instant of a trial is further from its nearest point. */
 export function reachOf(trials: readonly Trial[]): number {
   return Math.max(1, ...trials.map(stepOf)) / 2;
 }

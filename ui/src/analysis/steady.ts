@@ -14,7 +14,10 @@ interface Judged {
   unsettled_s?: number | null;
 }
 
-/** From the end of the warm-up to where the trial's throughput became steady; null where it was steady at once, or nothing tells. */
+/**
+ * From the end of the warm-up to where the trial's throughput became steady; null where it was steady at once, or that
+ * is unknown.
+ */
 export function unsettledStretch({ warmup_s, measured_s, unsettled_s }: Judged): Stretch | null {
   if (!isKnown(unsettled_s) || unsettled_s <= 0) return null;
   return { from_s: warmup_s, to_s: warmup_s + Math.min(unsettled_s, measured_s) };

@@ -22,7 +22,7 @@ export function meanTps(report: Report, treatment: Treatment): number | null {
   return known.length === 0 ? null : known.reduce((sum, tps) => sum + tps, 0) / known.length;
 }
 
-/** What the treatment is held against; the first one where it does not say. */
+/** What the treatment is compared with; the first one where it does not say. */
 export function heldAgainst(report: Report, treatment: Treatment | null): Treatment | null {
   const against = treatment?.against;
   if (against === undefined || report.experiment.design === "cumulative") return referenceOf(report);

@@ -32,7 +32,7 @@ export function quicknessWord(effect: Effect): string {
   return effect.ratio < 1 ? "quicker" : "slower";
 }
 
-/** How many steps got each verdict, in a fixed order, verdicts that nobody got left out. */
+/** How many steps got each verdict, in a fixed order, without verdicts that none got. */
 export function verdictCounts(effects: readonly (Effect | null)[]): { verdict: Verdict; steps: number }[] {
   return VERDICT_ORDER.map((verdict) => ({
     verdict,

@@ -50,7 +50,7 @@ function frame(curve: Curve, width: number, label: string): Plot.Markish[] {
     Plot.rectX(band === null ? [] : [band], { x1: (zone: [number, number]) => zone[0], x2: (zone: [number, number]) => zone[1], fill: "var(--shade)" }),
     Plot.gridY({ stroke: "var(--line)", strokeOpacity: 1, ticks: 5 }),
     Plot.axisY({ ticks: 5, tickSize: 0, tickFormat: axisTick, label, labelAnchor: "top", labelArrow: "none", labelOffset: MARGIN.left - 8 }),
-    // A format would leave out what is no round number on a logarithmic axis.
+    // A format would omit what is no round number on a logarithmic axis.
     Plot.axisX(ticks(curve.points, width), { tickSize: 4, text: (x: number) => tick(x), label: curve.x, labelAnchor: "center", labelArrow: "none", labelOffset: 38 }),
   ];
 }

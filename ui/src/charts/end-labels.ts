@@ -7,7 +7,7 @@ import { scaled } from "./time-marks.ts";
 
 /** Room behind the lines for their names, in CSS pixels. */
 export const LABEL_ROOM = 150;
-/** So many last values in view decide where a name stands; one alone would follow the noise. */
+/** So many last values in view decide where a name is; one alone would follow the noise. */
 const TAIL = 15;
 
 /** The mean of the last values in view of some columns, null where there are none. */
@@ -34,8 +34,9 @@ function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): stri
 }
 
 /**
- * Writes each treatment's name at the end of its lines, which tells them apart without colour. `places` tells of each
- * column where its treatment stands in the plan. What does not change from one drawing to the next is worked out here, once.
+ * Writes each treatment's name at the end of its lines, which distinguishes them without colour. `places` gives for
+ * each column where its treatment is in the plan. What does not change from one drawing to the next is worked out
+ * here, once.
  */
 export function endLabels(places: readonly number[], plan: readonly Treatment[], font: string, where: "behind" | "inside"): (chart: uPlot) => void {
   const groups = [...new Set(places)].map((place) => ({

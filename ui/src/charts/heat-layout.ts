@@ -3,7 +3,7 @@ import { tick } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
 import type { Heat } from "../model.ts";
 
-/** Where everything of a heat map stands, in CSS pixels: drawn on canvas, and as vectors when it is saved. */
+/** Where everything of a heat map is, in CSS pixels: drawn on canvas, and as vectors when it is saved. */
 export interface HeatLayout {
   /** Those with anything in them; `part` of the way from the ground to the ink. */
   cells: { x: number; y: number; width: number; height: number; part: number }[];

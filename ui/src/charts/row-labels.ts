@@ -2,7 +2,7 @@ import * as Plot from "@observablehq/plot";
 import { VERDICT_SYMBOL } from "../analysis/verdicts.ts";
 import type { Verdict } from "../model.ts";
 
-/** The words of one row of a bar chart: who, and what was found. */
+/** The texts of one row of a bar chart: who, and what was found. */
 export interface RowLabel {
   index: number;
   title: string;
@@ -11,7 +11,7 @@ export interface RowLabel {
   verdict: Verdict | null;
 }
 
-/** Below this width names and figures stand above the bars, not beside them. */
+/** Below this width names and figures are above the bars, not beside them. */
 const NARROW = 640;
 const FONT_SIZE = 13;
 /** Plot reckons line widths with a regular face; bold ones, DejaVu above all, are this much wider. */

@@ -16,11 +16,11 @@ function Hatched() {
 
 interface Props {
   warmup_s: number;
-  /** What the hatching stands for, in words; null where nothing is hatched. */
+  /** What the hatching means, as text; null where nothing is hatched. */
   unsettled: string | null;
 }
 
-/** Legend of what lies behind the lines of a chart over time. */
+/** Legend of what is drawn behind the lines of a chart over time. */
 export function ShadeKey({ warmup_s, unsettled }: Props) {
   if (warmup_s <= 0 && unsettled === null) return null;
   return (

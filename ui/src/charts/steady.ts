@@ -32,7 +32,7 @@ export function drawUnsettled(chart: uPlot, stretches: readonly Stretch[], trial
     ctx.rect(from, bbox.top, to - from, bbox.height);
     ctx.clip();
     ctx.beginPath();
-    // Lines stand on a grid of the picture, so that those of several trials lie on one another.
+    // Lines are on a grid of the picture, so that those of several trials coincide.
     const step = HATCH_STEP * ratio;
     for (let at = Math.floor((from - bbox.height) / step) * step; at < to; at += step) {
       ctx.moveTo(at, bottom);

@@ -12,7 +12,7 @@ import { cssValue, treatmentStyle } from "./style.ts";
 import { warmupShade } from "./time-marks.ts";
 
 const HEIGHT = 340;
-/** Below this width the names find no room behind the lines and stand on them. */
+/** Below this width the names find no room behind the lines and are on them. */
 const NARROW = 640;
 
 interface Wanted {
@@ -29,7 +29,7 @@ interface Wanted {
   onCursor: (index: number | null) => void;
 }
 
-/** What uPlot is told; colours are read now, because canvas cannot follow CSS later. */
+/** The options of uPlot; colours are read now, because canvas cannot follow CSS later. */
 export function timeOptions({ axis: looked, width, trials, plan, metric, warmup_s, unsettled, marks, onCursor }: Wanted): uPlot.Options {
   const narrow = width < NARROW;
   const font = `12px ${cssValue("--sans")}`;
@@ -46,7 +46,7 @@ export function timeOptions({ axis: looked, width, trials, plan, metric, warmup_
     cursor: zoomCursor(looked),
     scales: {
       x: zoomScale(looked),
-      // From zero, whatever part of the time is looked at: before and after stay comparable by eye.
+      // From zero, whatever part of the time is in view: before and after stay comparable by eye.
       y: { range: (_chart, _low, high) => [0, high > 0 ? high * 1.05 : 1] },
     },
     axes: [

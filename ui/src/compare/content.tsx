@@ -91,7 +91,7 @@ function Against({ first, others }: { first: Chosen; others: readonly Chosen[] }
   return <Answers first={first} others={others} all={all} isServed={source.server !== null} />;
 }
 
-/** All chosen sides beside each other, the first of which the others are held against. */
+/** All chosen sides beside each other, the first of which the others are compared with. */
 export function CompareContent({ first, others }: { first: Chosen; others: readonly Chosen[] }) {
   const source = useSource();
   const sides = [first, ...others];

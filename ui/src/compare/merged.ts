@@ -19,7 +19,7 @@ export interface MergedDifference {
 /** What one thing of the first side comes to on all others: a treatment, or a trial. */
 export interface Merged {
   first: string;
-  /** Place of each column among the sides, from 1 on, and what stands there. */
+  /** Place of each column among the sides, from 1 on, and what is shown there. */
   columns: { place: number; title: string }[];
   rows: MergedRow[];
   differs: MergedDifference[];

@@ -60,7 +60,7 @@ export function choicesOf(sides: readonly Drawn[]): Choice[] {
   return [...found.values()].toSorted((a, b) => ORDER.indexOf(a.layer) - ORDER.indexOf(b.layer));
 }
 
-/** Throughput, and response times by the percentile that tells most of those recorded. */
+/** Throughput, and response times by the most informative percentile of those recorded. */
 export function firstChoice(sides: readonly Drawn[]): string[] {
   const all = new Set(choicesOf(sides).map(({ id }) => id));
   return ["tps", all.has(P99) ? P99 : "p95_ms"].filter((id) => all.has(id));

@@ -8,14 +8,14 @@ interface Props {
   place: number;
   count: number;
   spec: Spec | null;
-  /** Why it cannot be held against the first; null where it can. */
+  /** Why it cannot be compared with the first; null where it can. */
   reason: string | null;
   /** Those that can be chosen, the newest first. */
   experiments: readonly { id: number; name: string }[];
   /** The experiment that is chosen, once it is here. */
   report: Report | null;
   onChange: (spec: Spec) => void;
-  /** Makes it the one that the others are held against. */
+  /** Makes it the one that the others are compared with. */
   onFirst: () => void;
   onRemove: () => void;
 }

@@ -14,7 +14,7 @@ export interface Side {
   figures: Record<string, number | null>;
 }
 
-/** Of a whole experiment its best treatment stands for it. */
+/** The side that is meant; of a whole experiment its best treatment. */
 export function sideOf(report: Report, spec: Spec): Side | null {
   const { treatments, trials, experiment } = report;
   if (spec.trial !== null) {

@@ -31,7 +31,7 @@ function whatOf({ spec, side, report }: Chosen): string {
   return `all of it; ${side.short} is drawn (${plural(report.treatments.length, "treatment")})`;
 }
 
-/** What stands beside each other. */
+/** What is shown side by side. */
 export function SidesTable({ sides }: { sides: readonly Chosen[] }) {
   return (
     <DataTable class="cards compare-table" caption="What is compared" headings={["", "Experiment", "What", "Load", "Trials that count", "Began"]}>

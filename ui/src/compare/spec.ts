@@ -26,7 +26,7 @@ function isWhole({ treatment, trial }: Spec): boolean {
   return treatment === null && trial === null;
 }
 
-/** Why two sides cannot be held against one another, and what to choose; null where they can be tried. */
+/** Why two sides cannot be compared with one another, and what to choose; null where they can be tried. */
 export function whyNot(a: Spec, b: Spec): string | null {
   if ((a.trial === null) !== (b.trial === null)) return "A trial is compared with a trial: choose one on both sides.";
   if (a.experiment !== b.experiment) return null;
@@ -69,14 +69,14 @@ export function nextSide(report: Report | null, specs: readonly (Spec | null)[])
   return (last.trial === null ? treatments : trials).find((text) => !taken.has(text)) ?? "";
 }
 
-/** The treatment that a side is of; of a whole experiment its best one stands for it. */
+/** The treatment that a side is of; of a whole experiment its best one. */
 export function treatmentOf(report: Report, spec: Spec): string | null {
   if (spec.trial !== null) return report.trials.find(({ id }) => id === spec.trial)?.treatment ?? null;
   if (spec.treatment !== null) return report.treatments.some(({ name }) => name === spec.treatment) ? spec.treatment : null;
   return (headlineTreatment(report) ?? report.treatments[0])?.name ?? null;
 }
 
-/** The trial that is drawn for a side: itself, or of a treatment the middle one by throughput, of those that can be looked at. */
+/** The trial that is drawn for a side: itself, or of a treatment the middle one by throughput of those here. */
 export function trialOf(report: Report, spec: Spec, hasTrial: (trial: number) => boolean): number | null {
   if (spec.trial !== null) return report.trials.some(({ id }) => id === spec.trial) ? spec.trial : null;
   const treatment = treatmentOf(report, spec);

@@ -22,7 +22,7 @@ function reportOf(): Report {
   return loaded.report;
 }
 
-/** Reads what stands in the page; each trial is unpacked when it is first looked at. */
+/** Reads what is in the page; each trial is unpacked when it is first shown. */
 export function embeddedSource(): Source {
   const trials = new Map<number, Promise<TrialDocument>>();
   const elementOf = (trial: number) => `pgdyno-trial-${String(trial)}`;

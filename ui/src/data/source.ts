@@ -30,9 +30,9 @@ export interface Source {
   mode: Mode;
   report: (experiment: number | null) => Promise<Report>;
   trial: (experiment: number | null, trial: number) => Promise<TrialDocument>;
-  /** Whether a trial can be looked at. */
+  /** Whether a trial can be shown. */
   hasTrial: (trial: number) => boolean;
-  /** What was left out of a report file's trials; null where nothing is. */
+  /** What was omitted from a report file's trials; null where nothing is. */
   details: Details | null;
   server: Server | null;
 }

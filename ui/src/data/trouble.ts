@@ -1,4 +1,4 @@
-/** Why something cannot be shown, in the reader's words. Whatever fails on the way to data becomes one of these. */
+/** Why something cannot be shown, for the reader. Whatever fails on the way to data becomes one of these. */
 
 export type TroubleKind = "token" | "cut" | "missing" | "refused" | "damaged";
 
@@ -7,7 +7,7 @@ export class Trouble extends Error {
     readonly kind: TroubleKind,
     readonly heading: string,
     readonly advice: string,
-    /** Whether it may be over by itself: then it is worth asking again. */
+    /** Whether it may pass by itself: then it is asked for again. */
     readonly passes = kind === "cut",
   ) {
     super(heading);
@@ -25,7 +25,7 @@ const PASSING = [502, 503, 504];
 
 const HEADING_LENGTH_MAX = 100;
 
-/** What an answer that is no success means; the server's own words where it has any. */
+/** What an answer that is no success means; the server's own message where it has any. */
 export function troubleOfStatus(status: number, error: unknown, whatToDo: unknown): Trouble {
   const [kind, heading, advice] = REFUSED[status] ?? ["refused", `The server answered with an error (${String(status)}).`, status < 500 ? "Choose something else." : "Try again; “pgdyno serve” says more in its terminal."];
   const word = (text: unknown, otherwise: string) => (typeof text === "string" && text !== "" ? text : otherwise);
@@ -37,11 +37,11 @@ export function troubleOfStatus(status: number, error: unknown, whatToDo: unknow
   return said.length > HEADING_LENGTH_MAX ? new Trouble(kind, "This cannot be shown.", `${said}. ${help}`, passes) : new Trouble(kind, said, help, passes);
 }
 
-/** What the server tells of itself while it goes on, as `{error, what_to_do}`. */
-export function troubleTold(told: unknown): Trouble {
-  const { error, what_to_do } = (typeof told === "object" && told !== null ? told : {}) as { error?: unknown; what_to_do?: unknown };
-  const words = [error, what_to_do].filter((text) => typeof text === "string" && text !== "");
-  return new Trouble("refused", "The store could not be read this time.", words.length === 0 ? "The server does not say why." : `${words.join("; ")}.`, true);
+/** What the server reports of itself while it goes on, as `{error, what_to_do}`. */
+export function troubleTold(data: unknown): Trouble {
+  const { error, what_to_do } = (typeof data === "object" && data !== null ? data : {}) as { error?: unknown; what_to_do?: unknown };
+  const texts = [error, what_to_do].filter((text) => typeof text === "string" && text !== "");
+  return new Trouble("refused", "The store could not be read this time.", texts.length === 0 ? "The server does not say why." : `${texts.join("; ")}.`, true);
 }
 
 export function cut(): Trouble {

@@ -1,7 +1,7 @@
 import { TRIAL_FORMAT, type TrialColumn, type TrialDocument } from "../model.ts";
 import { Trouble } from "./trouble.ts";
 
-/** A column with its times told by number: `axes` holds them once, as steps. */
+/** A column with its times given by number: `axes` holds them once, as steps. */
 interface SharedColumn extends Omit<TrialColumn, "t_ms"> {
   axis: number;
 }

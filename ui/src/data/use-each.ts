@@ -2,7 +2,7 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { pauseAfter_ms } from "./pauses.ts";
 import { asTrouble, type Trouble } from "./trouble.ts";
 
-/** One of several things that are wanted at once; what it is stands in the key. */
+/** One of several things that are wanted at once; the key says which. */
 export interface Wanted<Value> {
   key: string;
   load: () => Promise<Value>;
@@ -72,7 +72,7 @@ export function useEach<Value>(wanted: readonly Wanted<Value>[]): [Each<Value>, 
         },
       );
     }
-    // What is wanted is told by the keys.
+    // The keys say what is wanted.
   }, [list, turn]);
   useEffect(() => {
     const passing = [...found.troubles].filter(([, { passes }]) => passes).map(([key]) => failures.current.get(key) ?? 1);

@@ -34,7 +34,7 @@ export function useLoaded<Value>(key: string, load: () => Promise<Value>): [Load
         const trouble = asTrouble(error);
         failures.current.amount += 1;
         if (trouble.passes) timer = window.setTimeout(again, pauseAfter_ms(failures.current.amount));
-        // What was read before is worth more than the news that it cannot be read again.
+        // What was read before stays, marked as stale, where it cannot be read again.
         setFound((last) => ({ key, loading: last.key === key && last.loading.state === "here" ? { ...last.loading, stale: trouble } : { state: "trouble", trouble } }));
       },
     );
@@ -42,7 +42,7 @@ export function useLoaded<Value>(key: string, load: () => Promise<Value>): [Load
       current = false;
       window.clearTimeout(timer);
     };
-    // What is loaded is told by the key.
+    // The key says what is loaded.
   }, [key, turn]);
   return [found.key === key ? found.loading : { state: "loading" }, again];
 }
@@ -60,10 +60,12 @@ export function useReturn(again: () => void): void {
   }, [again]);
 }
 
-/** So often a list is asked for again while it is looked at: rarely enough for a server beside which trials are measured. */
+/**
+ * So often a list is asked for again while it is shown: rarely enough for a server beside which trials are measured.
+ */
 const FRESH_MS = 30_000;
 
-/** Asks again when the reader comes back, and now and then while the page is looked at: what begins meanwhile is to be seen. */
+/** Asks again when the reader comes back, and now and then while the page is visible: to show what begins meanwhile. */
 export function useFresh(again: () => void): void {
   useReturn(again);
   useEffect(() => {

@@ -1,6 +1,6 @@
 /** Numbers as a reader wants them: few digits, a real minus, a unit that does not break off. */
 
-/** Stands where nothing is known. */
+/** Shown where nothing is known. */
 export const UNKNOWN = "–";
 const MINUS = "\u2212";
 const NARROW_SPACE = "\u202f";
@@ -40,7 +40,7 @@ export function tick(value: number): string {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-/** Below this nothing that is measured lies: it is zero with the dust of reckoning. */
+/** Nothing that is measured is below this: it is zero with a rounding error. */
 const DUST = 1e-9;
 
 /** Three significant figures, and all digits before the point. */

@@ -1,6 +1,7 @@
 /**
- * Spans of time, by one rule: three significant figures; what stands alone has the unit that it is given in as long as it is
- * between a tenth and ten thousand of them, else the next one; what stands in a column has the unit of its heading.
+ * Spans of time, by one rule: three significant figures; what is shown alone has the unit that it is given in as long
+ * as it is between a tenth and ten thousand of them, else the next one; what is in a column has the unit of its
+ * heading.
  */
 
 import { isKnown, threeFigures, UNKNOWN, withUnit, type Maybe } from "./number.ts";
@@ -51,7 +52,7 @@ export function bareMilliseconds(value: Maybe): string {
   return threeFigures(value);
 }
 
-/** Milliseconds that stand side by side, in one unit: that of the largest. */
+/** Milliseconds that are shown side by side, in one unit: that of the largest. */
 export function together(values_ms: readonly Maybe[]): { figures: string[]; unit: SpanUnit } {
   const most = Math.max(0, ...values_ms.filter(isKnown).map(Math.abs));
   const [, unit] = suited(most, "ms");

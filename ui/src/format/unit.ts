@@ -60,7 +60,7 @@ export function clock(seconds: number): string {
   return hours > 0 ? `${String(hours)}:${two(minutes)}:${two(rest)}` : `${String(minutes)}:${two(rest)}`;
 }
 
-/** A unit as it stands behind a title: a ratio is drawn in percent, bytes with what they are counted in. */
+/** A unit as it is shown behind a title: a ratio is drawn in percent, bytes with what they are counted in. */
 export function unitInWords(unit: string): string {
   return unit === "ratio" ? "%" : unit;
 }

@@ -7,9 +7,9 @@ export type Basis = "blocks" | "trials" | "two-trials";
 
 /** An estimate that may be without a value or bounds. */
 export type Bounded = {
-  /** The estimate; `null` where it lies at infinity. */
+  /** The estimate; `null` where it is at infinity. */
   value: number | null,
-  /** Lower bound; `null` where even that lies at infinity. */
+  /** Lower bound; `null` where even that is at infinity. */
   low: number | null,
   /** Upper bound; `null` where the data set none. */
   high: number | null,
@@ -59,7 +59,7 @@ export type CapacityRow = {
   found: Found,
   /** What to know of it: how far it is extrapolated, where the curve has its peak. */
   remark: string,
-  /** Trials and levels that were left out, with the reason, a sentence each. */
+  /** Trials and levels that were excluded, with the reason, a sentence each. */
   notes: Array<string>,
 };
 
@@ -71,9 +71,9 @@ export type ClaimOutcome = "agrees" | "disagrees" | "undecided" | "not-tested";
 
 /** Two treatments or trials, figure by figure. */
 export type ComparePair = {
-  /** The reference in words: "experiment 3, memory". */
+  /** The reference as text: "experiment 3, memory". */
   a: string,
-  /** What is compared with the reference, in words. */
+  /** What is compared with the reference, as text. */
   b: string,
   /** Figures in the order in which they were asked for. */
   rows: Array<CompareRow>,
@@ -95,7 +95,7 @@ export type CompareRow = {
   ratio: number | null,
   /** B / A with its interval; `null` where there is no interval. */
   effect: Effect | null,
-  /** Reason in words; `null` where there is an interval. */
+  /** Reason as text; `null` where there is an interval. */
   why_no_interval: string | null,
   /** Trials of A and of B that failed or do not hold. */
   failed: [number, number],
@@ -139,7 +139,7 @@ export type Current = {
 
 /** Throughput over the levels of a factor. */
 export type Curve = {
-  /** Levels of the other factors in words; `null` where there are none. */
+  /** Levels of the other factors as text; `null` where there are none. */
   title: string | null,
   /** Name of the factor that x is a level of. */
   factor: string,
@@ -205,7 +205,7 @@ export type Decision = {
   stop_rule?: string,
   /** Finished trials that are in no mean and no effect. */
   excluded?: Array<Excluded>,
-  /** The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `null` where it was looked at
+  /** The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `null` where it was evaluated
    * after each block, and where nothing is known of the spread. */
   minimum_detectable_effect?: number | null,
   /** Probability with which `minimum_detectable_effect` is found: 0.8. */
@@ -255,7 +255,7 @@ export type Effect = {
   ratio_low: number,
   /** Upper bound of the simultaneous interval. */
   ratio_high: number,
-  /** Where the interval lies against 1 and the smallest effect that matters. */
+  /** Where the interval is, compared with 1 and the smallest effect that matters. */
   verdict: Verdict,
   /** Blocks in which both sides finished. */
   blocks: number,
@@ -307,7 +307,7 @@ export type Experiment = {
   answer: string,
   /** Name of the design, which fixes what is compared with what. */
   design: "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "ladder" | "load",
-  /** What became of it: "running", "finished" or "interrupted"; where [`Report::set_life`] was told of its process also
+  /** Its state: "running", "finished" or "interrupted"; where [`Report::set_life`] was given the state of its process also
    * "killed" or "running or killed". */
   status: "running" | "killed" | "running or killed" | "finished" | "interrupted",
   /** Time of its begin, since 1970. */
@@ -360,7 +360,7 @@ export type Factor = {
   levels: Array<string>,
 };
 
-/** What a level of a factor is worth, or two levels together. */
+/** The effect of a level of a factor, or of two levels together. */
 export type FactorEffect = {
   /** Level, or both levels of an interaction, as they are shown. */
   title: string,
@@ -372,7 +372,7 @@ export type FactorEffect = {
   against: string,
   /** The level of another factor, for an interaction. */
   other: LevelOf | null,
-  /** A main effect is the ratio to the first level; an interaction how much more the two are worth together than the
+  /** A main effect is the ratio to the first level; an interaction how much more the two change together than the
    * product of each alone. `null` where trials are missing or there is nothing to judge the error by. */
   effect: Effect | null,
 };
@@ -518,7 +518,7 @@ export type Mark = {
   until_ms: number | null,
   /** What happened, as a kind. */
   kind: MarkKind,
-  /** What happened, in words. */
+  /** What happened, as text. */
   text: string,
 };
 
@@ -640,7 +640,7 @@ export type Scope = "all" | "main";
 
 /** Throughput and response time for each second of a trial. */
 export type Series = {
-  /** Seconds that a point stands for, where that is more than one: then `tps` is their mean and `p95_ms` the highest. */
+  /** Seconds that a point represents, where that is more than one: then `tps` is their mean and `p95_ms` the highest. */
   bucket_s?: number | null,
   /** Ends of the seconds, after the start of the load. */
   t_s: Array<number>,
@@ -706,7 +706,7 @@ export type Statement = {
   wal_bytes?: number | null,
 };
 
-/** A change and how it stands. */
+/** A change and its state. */
 export type StatusLine = {
   /** Id of the knob in the catalogue. */
   knob: string,
@@ -774,7 +774,7 @@ export type StudyTable = {
 
 /** The part of a table for one combination of the other factors. */
 export type TableBlock = {
-  /** Their levels in words; `null` where the table names all factors. */
+  /** Their levels as text; `null` where the table names all factors. */
   title: string | null,
   /** Rows of this part, in the order of their levels. */
   rows: Array<TableRow>,
@@ -996,7 +996,7 @@ export type TrialDocument = {
   series: Array<TrialColumn>,
   /** What happened beside the load, in order of time. */
   marks: Array<Mark>,
-  /** Sessions by what they waited for; `null` where sessions were not looked at. */
+  /** Sessions by what they waited for; `null` where sessions were not recorded. */
   waits: Waits | null,
   /** Statements of the load, the busiest first. */
   statements: Array<Statement>,
@@ -1008,7 +1008,7 @@ export type TrialDocument = {
   latency_heat: Heat | null,
 };
 
-/** A trial as a report has it, and what is told of it here alone. Its `series` is empty: the columns hold it. */
+/** A trial as a report has it, and what is reported of it here alone. Its `series` is empty: the columns hold it. */
 export type TrialPart = {
   /** Title of its treatment; `null` where the plan does not have it. */
   title?: string | null,

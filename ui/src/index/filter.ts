@@ -20,7 +20,7 @@ export interface Sorting {
 /** The newest first. */
 export const NEWEST: Sorting = { by: "started", rising: false };
 
-/** What stands in the address of the index: the filter, and the order where it is another than the first. */
+/** What is in the address of the index: the filter, and the order where it is another than the first. */
 export function queryOf(filter: Filter, { by, rising }: Sorting): string {
   const asked = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ""));
   if (by !== NEWEST.by || rising !== NEWEST.rising) asked.set("sort", `${rising ? "" : "-"}${by}`);
@@ -32,7 +32,7 @@ function sortingOf(text: string): Sorting {
   return Object.hasOwn(KEY, by) ? { by: by as Order, rising: !text.startsWith("-") } : NEWEST;
 }
 
-/** Reads what queryOf wrote; of an address from elsewhere what cannot be is left out. */
+/** Reads what queryOf wrote; of an address from elsewhere what cannot be is ignored. */
 export function askedOf(query: string): { filter: Filter; sorting: Sorting } {
   const asked = new URLSearchParams(query);
   const text = (name: string) => asked.get(name) ?? "";

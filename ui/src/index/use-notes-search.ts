@@ -18,9 +18,9 @@ export interface InNotes {
 
 /**
  * What of the search the server has to do, for the page does not have the notes' texts: each word, once typing pauses, and again with
- * each list that the server has told, which `told` is the time of.
+ * each list that the server has sent, at `received_unix_ms`.
  */
-export function useNotesSearch(text: string, told: number): InNotes {
+export function useNotesSearch(text: string, received_unix_ms: number): InNotes {
   const { server } = useSource();
   const [words, setWords] = useState<readonly string[]>([]);
   useEffect(() => {
@@ -31,7 +31,7 @@ export function useNotesSearch(text: string, told: number): InNotes {
       window.clearTimeout(timer);
     };
   }, [text]);
-  const keyOf = (word: string) => `${String(told)} ${word}`;
+  const keyOf = (word: string) => `${String(received_unix_ms)} ${word}`;
   const [{ values, troubles }] = useEach(words.map((word) => ({ key: keyOf(word), load: async () => new Set((await (server?.experiments(word) ?? Promise.resolve([]))).map(({ id }) => id)) })));
   /** Of the list before, until the answer for this one is here. */
   const last = useRef<FoundByWord>(new Map());
@@ -42,7 +42,7 @@ export function useNotesSearch(text: string, told: number): InNotes {
     });
     last.current = new Map(entries);
     return last.current;
-  }, [words, values, told]);
+  }, [words, values, received_unix_ms]);
   const isPending = wordsOf(text).slice(0, WORDS_MAX).some((word) => !found.has(word) && !troubles.has(keyOf(word)));
   return { found, trouble: [...troubles.values()][0] ?? null, isPending };
 }

@@ -4,13 +4,13 @@ import type { Server } from "../data/source.ts";
 import { cut, troubleTold, type Trouble } from "../data/trouble.ts";
 import type { Progress } from "../model.ts";
 
-/** How the stream of an experiment stands. */
+/** The state of an experiment's stream. */
 export interface Live {
   state: "connecting" | "open" | "cut" | "refused" | "ended";
   progress: Progress | null;
   /** Reader's clock when progress last came. */
   heard_unix_ms: number | null;
-  /** What the server told of itself, or why it refuses; null when all is well. */
+  /** What the server reports of itself, or why it refuses; null when all is well. */
   trouble: Trouble | null;
   status: string | null;
 }
@@ -30,29 +30,29 @@ interface Hearing {
   keep: (change: Partial<Live>) => void;
   onProgress: (progress: Progress) => void;
   onEnd: () => void;
-  /** The stream is gone; whether the server refused it, as far as a browser tells. */
+  /** The stream is gone; whether the server refused it, as far as a browser shows. */
   onError: (mayBeRefused: boolean) => void;
 }
 
-/** Opens a stream once; what it tells goes to `hearing`. */
+/** Opens a stream once; its events go to `hearing`. */
 function listen(address: string, { keep, onProgress, onEnd, onError }: Hearing): EventSource {
   const stream = new EventSource(address);
   stream.addEventListener("open", () => {
     keep({ state: "open", trouble: null });
   });
   stream.addEventListener("progress", (event: MessageEvent) => {
-    const told = parsed(event.data);
-    if (typeof told !== "object" || told === null) return;
-    keep({ state: "open", progress: told as Progress, heard_unix_ms: Date.now(), trouble: null });
-    onProgress(told as Progress);
+    const data = parsed(event.data);
+    if (typeof data !== "object" || data === null) return;
+    keep({ state: "open", progress: data as Progress, heard_unix_ms: Date.now(), trouble: null });
+    onProgress(data as Progress);
   });
   stream.addEventListener("trouble", (event: MessageEvent) => {
     keep({ state: "open", trouble: troubleTold(parsed(event.data)) });
   });
   stream.addEventListener("end", (event: MessageEvent) => {
-    const told = parsed(event.data) as { status?: unknown } | null;
+    const data = parsed(event.data) as { status?: unknown } | null;
     stream.close();
-    keep({ state: "ended", trouble: null, status: typeof told?.status === "string" ? told.status : null });
+    keep({ state: "ended", trouble: null, status: typeof data?.status === "string" ? data.status : null });
     onEnd();
   });
   stream.addEventListener("error", () => {
@@ -65,13 +65,13 @@ function listen(address: string, { keep, onProgress, onEnd, onError }: Hearing):
 }
 
 /**
- * Follows an experiment, of which `known` trials are shown already (null: not told); `onTrial` is called when there are others. A stream that is cut or refused is said to be so, and where that may
- * pass tried again, with growing pauses.
+ * Follows an experiment, of which `known` trials are shown already (null: unknown); `onTrial` is called when there are
+ * others. A stream that is cut or refused is said to be so, and where that may pass tried again, with growing pauses.
  */
 export function useLive(server: Server | null, experiment: number, known: number | null, onTrial: () => void): [Live, () => void] {
   const [live, setLive] = useState<Live>(FIRST);
   const [turn, setTurn] = useState(0);
-  // Counted rather than told one by one: none is missed while the stream is cut.
+  // Counted rather than reported one by one: none is missed while the stream is cut.
   const seen = useRef(known);
   useEffect(() => {
     if (server === null) return undefined;

@@ -28,7 +28,7 @@ export function NoteList({ notes, act, busy, removals, experiment, server }: Act
                 class="button-bare"
                 aria-label={`Remove the note of ${dateTime(note.written_unix_ms)}`}
                 onClick={() => {
-                  removals.remove({ key: keyOf(note), kind: "note", words: `The note of ${dateTime(note.written_unix_ms)}` }, () => server.removeNote(experiment, note.id));
+                  removals.remove({ key: keyOf(note), kind: "note", text: `The note of ${dateTime(note.written_unix_ms)}` }, () => server.removeNote(experiment, note.id));
                 }}
               >
                 ×

@@ -27,7 +27,7 @@ export function Tags({ tags, act, busy, removals, experiment, server }: Acting &
               type="button"
               class="button-bare"
               aria-label={`Remove tag ${tag}`}
-              onClick={() => { removals.remove({ key: keyOf(tag), kind: "tag", words: `Tag ${tag}` }, () => server.removeTag(experiment, tag)); }}
+              onClick={() => { removals.remove({ key: keyOf(tag), kind: "tag", text: `Tag ${tag}` }, () => server.removeTag(experiment, tag)); }}
             >
               ×
             </button>

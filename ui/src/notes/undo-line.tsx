@@ -6,10 +6,10 @@ export function UndoLine({ removals, kind }: { removals: Removals; kind: Removal
     <div role="status">
       {removals.offered
         .filter((removal) => removal.kind === kind)
-        .map(({ key, words }) => (
+        .map(({ key, text }) => (
           <p key={key} class="undo">
-            {words} was removed.
-            <button type="button" class="button" aria-label={`Undo: restore ${words}`} onClick={() => { removals.undo(key); }}>
+            {text} was removed.
+            <button type="button" class="button" aria-label={`Undo: restore ${text}`} onClick={() => { removals.undo(key); }}>
               Undo
             </button>
           </p>

@@ -8,8 +8,8 @@ export interface Removal {
   /** What it is, as "tag nightly" or "note 3". */
   key: string;
   kind: "tag" | "note";
-  /** As it stands in "… was removed". */
-  words: string;
+  /** As it is in "… was removed". */
+  text: string;
 }
 
 interface Held extends Removal {
@@ -40,7 +40,7 @@ export function useRemovals(onSent: () => void, onTrouble: (error: unknown) => v
     const flush = () => {
       for (const { timer, send } of waiting.current.values()) {
         window.clearTimeout(timer);
-        // Nobody is left to be told.
+        // Nothing is left that could show a failure.
         leaving.push(send().catch(() => undefined));
       }
       waiting.current.clear();

@@ -24,7 +24,7 @@ function useCurrentSection(ids: readonly SectionId[]): SectionId | null {
   return current;
 }
 
-/** Where the fragment tells the view, it cannot tell the section too. */
+/** Where the fragment names the view, it cannot name the section too. */
 function go(event: Event, id: SectionId): void {
   event.preventDefault();
   const section = document.getElementById(id);

@@ -3,7 +3,7 @@ import { savePicture, type Picture, type PictureFormat } from "../pictures/save.
 
 const FORMATS: readonly PictureFormat[] = ["png", "svg"];
 
-/** Saves a chart as it stands at the moment. */
+/** Saves a chart as it is at the moment. */
 export function SaveButtons({ name, picture }: { name: string; picture: () => Picture | null }) {
   const [failed, setFailed] = useState(false);
   const save = (format: PictureFormat) => {

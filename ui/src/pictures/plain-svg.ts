@@ -1,4 +1,4 @@
-/** An SVG that stands alone: no variables, no classes, with a ground of the page's colour. */
+/** A self-contained SVG: no variables, no classes, with a ground of the page's colour. */
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 const FONT = "system-ui, 'DejaVu Sans', sans-serif";

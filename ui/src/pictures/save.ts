@@ -13,7 +13,7 @@ export type Picture =
 
 export type PictureFormat = "png" | "svg";
 
-/** Dots per CSS pixel of a PNG, so that it stands print and large screens. */
+/** Dots per CSS pixel of a PNG, so that it is sharp in print and on large screens. */
 const DENSITY = 2;
 
 function fileName(title: string, format: PictureFormat): string {

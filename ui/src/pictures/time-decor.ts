@@ -7,7 +7,7 @@ import type { Mark, MarkKind } from "../model.ts";
 import { MARK_TITLE, MARK_VARIABLE } from "../trial/draw-marks.ts";
 import { escaped } from "./plain-svg.ts";
 
-/** How a line or an area is told in the legend of a picture. */
+/** How a line or an area is shown in the legend of a picture. */
 export interface PictureKey {
   title: string;
   /** Name of the CSS variable that holds the colour. */

@@ -13,7 +13,10 @@ function resolved(value: unknown): string {
   return typeof made === "string" ? made : "none";
 }
 
-/** Path of a column between the instants that are looked at; a gap begins a new piece, and each piece of an area goes down to zero by itself. */
+/**
+ * Path of a column between the instants in view; a gap begins a new piece, and each piece of an area goes down to zero
+ * by itself.
+ */
 function path(chart: uPlot, column: number, toZero: boolean): string {
   const [times, values] = [chart.data[0], chart.data[column] ?? []];
   const [from, to] = chart.series[0]?.idxs ?? [0, times.length - 1];

@@ -142,7 +142,7 @@ function Answers({ report, documents, first }: { report: Report; documents: read
     const stored = storedAnswer(documents, server === null ? { ...question, price: null } : question);
     return stored === null && server !== null ? server.capacity(id, capacityQuery(question)) : Promise.resolve(stored);
   };
-  // A report that is still growing tells new answers to the same question.
+  // A report that is still growing gives new answers to the same question.
   const [loading, again] = useLoaded(`capacity/${String(id)}/${capacityQuery(question)}/${String(report.generated_unix_ms)}`, ask);
   const command = capacityCommand(id, question);
   return (

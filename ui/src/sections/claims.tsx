@@ -50,7 +50,7 @@ function Row({ claim, titles }: { claim: StudyClaim; titles: ReadonlyMap<string,
   );
 }
 
-/** What a published study found, held against this host. */
+/** What a published study found, compared with this host. */
 export function Claims({ report }: { report: Report }) {
   const { study, claims = [] } = report;
   if (study === undefined || study === null) return null;

@@ -41,7 +41,7 @@ function BeforeAfter({ before, after, unit }: { before: string; after: string | 
   );
 }
 
-/** Levels along a curve have no before and after: the best of them stands alone. */
+/** Levels along a curve have no before and after: the best of them is shown alone. */
 function Best({ report, headline }: { report: Report; headline: Treatment }) {
   const metric = metricOf(report);
   const value = (

@@ -41,7 +41,7 @@ function Readout({ treatments, trials, metric, data: { seconds, columns }, index
   );
 }
 
-/** An axis as long as the longest trial drawn. Where others are drawn, what was looked at is looked at still. */
+/** An axis as long as the longest trial drawn. Where others are drawn, the stretch in view stays. */
 function useAxis({ seconds }: Aligned): TimeAxis {
   const kept = useRef<TimeAxis | null>(null);
   const end_s = seconds.at(-1) ?? 1;
@@ -63,7 +63,10 @@ interface Props {
   name: string;
 }
 
-/** The chart of trials over time with what belongs to it: the stretch looked at, by mouse and keyboard, the legend and the values under the pointer. */
+/**
+ * The chart of trials over time with what belongs to it: the stretch in view, by mouse and keyboard, the legend and the
+ * values under the pointer.
+ */
 export function TimeFigure({ treatments, trials, plan, metric, warmup_s, unsettled, marks, summary, name }: Props) {
   const data = useMemo(() => align(trials, metric), [trials, metric]);
   const axis = useAxis(data);

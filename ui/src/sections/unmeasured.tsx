@@ -4,7 +4,7 @@ import { useSource } from "../data/context.ts";
 import { asTrouble } from "../data/trouble.ts";
 import type { Mark, Report } from "../model.ts";
 
-/** What a trial lacked stands in its document alone; any that finished tells, for the machine is the same. */
+/** What a trial lacked is in its document alone; any finished one will do, for the machine is the same. */
 function exampleOf({ trials }: Report, hasTrial: (trial: number) => boolean): number | null {
   return trials.find(({ id, status }) => status === "finished" && hasTrial(id))?.id ?? null;
 }

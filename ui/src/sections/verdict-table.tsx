@@ -101,7 +101,7 @@ function Deciding({ report, treatment }: { report: Report; treatment: Treatment 
   );
 }
 
-/** The first of all steps, and with factors whatever is held against nothing. */
+/** The first of all steps, and with factors whatever is compared with nothing. */
 function isReference(report: Report, treatment: Treatment): boolean {
   const isFirst = treatment.name === report.experiment.reference;
   return treatment.against === undefined ? isFirst : treatment.against === null;

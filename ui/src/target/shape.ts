@@ -1,4 +1,4 @@
-/** What other commands tell of a target, read with care: their JSON may say more or less than is shown here. */
+/** What other commands print of a target, read with care: their JSON may say more or less than is shown here. */
 
 import { shown } from "../format/json.ts";
 import { dateTime } from "../format/time.ts";

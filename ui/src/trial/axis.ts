@@ -16,7 +16,7 @@ export function within([from, to]: Range, [low, high]: Range): Range | null {
   return [begin, begin + width];
 }
 
-/** What a key does to the stretch that is looked at; undefined for keys that do nothing. */
+/** What a key does to the stretch in view; undefined for keys that do nothing. */
 export function byKey(key: string, range: Range, whole: Range): Range | null | undefined {
   const [from, to] = range;
   const width = to - from;
@@ -41,14 +41,17 @@ export function byKey(key: string, range: Range, whole: Range): Range | null | u
   }
 }
 
-/** The one axis of time that all charts of a trial share: what one of them looks at, all do. Charts are turned directly, without drawing the page again, and it outlives them. */
+/**
+ * The one axis of time that all charts of a trial share: what one of them shows, all do. Charts are turned directly,
+ * without drawing the page again, and it outlives them.
+ */
 export class TimeAxis {
   /** Charts that are in view are turned at once, the others when they come into it. */
   private readonly charts = new Map<uPlot, { inView: boolean; late: boolean }>();
   private readonly listeners = new Set<(range: Range | null) => void>();
   private looked: Range | null;
 
-  /** What was looked at before is looked at still, as far as it is there. */
+  /** The stretch that was in view stays, as far as it is there. */
   constructor(
     readonly whole: Range,
     looked: Range | null = null,

@@ -33,7 +33,7 @@ function Neighbours({ report, trial }: { report: Report; trial: Trial }) {
 }
 
 /** The trial in one sentence: what it reached, and whether it counts. */
-/** What became of the transactions that were due; what nobody counted is not there, or said to be unknown. */
+/** The outcome of the transactions that were due; what nobody counted is not there, or said to be unknown. */
 function transactions(trial: Trial): string {
   const { committed, failed, skipped, late, latency_limit_ms: limit, retries, rolled_back: rolledBack } = trial;
   const some = (value: number | null | undefined, text: string) => (isKnown(value) && value > 0 ? [`${count(value)} ${text}`] : []);
@@ -150,11 +150,11 @@ function Errors({ document }: { document: TrialDocument }) {
 function statementsLede(statements: readonly Statement[]): string | undefined {
   const sampled = statements.some(({ share_ratio }) => isKnown(share_ratio));
   const counted = statements.some(({ calls }) => isKnown(calls));
-  const told = [
+  const sentences = [
     sampled ? "Sessions are from samples, ten a second: how many were at which statement." : "",
     counted ? "Calls and what follows are by pg_stat_statements, over the measured time, of those that took the most time; texts have no constants." : "Texts and calls need pg_stat_statements, loaded and created in the database: shared_preload_libraries = \"pg_stat_statements\".",
   ].filter((text) => text !== "");
-  return statements.length === 0 ? undefined : told.join(" ");
+  return statements.length === 0 ? undefined : sentences.join(" ");
 }
 
 export function TrialContent({ document, report }: { document: TrialDocument; report: Report | null }) {

@@ -7,7 +7,7 @@ import type { Mark, MarkKind } from "../model.ts";
 export const MARK_TITLE: Record<MarkKind, string> = { checkpoint: "Checkpoint", vacuum: "Vacuum", disturbance: "Disturbance", gap: "Gap" };
 /** Colour beside the letter that names it in the strip above the charts. */
 export const MARK_VARIABLE: Record<MarkKind, string> = { checkpoint: "--t6", vacuum: "--t3", disturbance: "--t2", gap: "--t4" };
-/** What is missing from the start on is told in words; drawn is what happened. */
+/** What is missing from the start on is said in words; drawn is what happened. */
 const STARTS_MS = 3000;
 
 export function isDrawn({ kind, at_ms }: Mark): boolean {

@@ -13,7 +13,7 @@ const AXIS_WIDTH = 64;
 const COLOURS = 8;
 const DASHES: number[][] = [[], [6, 3], [2, 2.5], [10, 3, 2, 3], [14, 4], [4, 4], [7, 3, 2, 3, 2, 3], [1, 3]];
 
-/** Colour and dash of a line by its place in the panel; stacks are told apart by colour and order. */
+/** Colour and dash of a line by its place in the panel; stacks are distinguished by colour and order. */
 export function lineStyle(place: number): LineStyle {
   return { variable: `--t${String((place + 1) % COLOURS)}`, dash: DASHES[place % DASHES.length] ?? [] };
 }
@@ -45,7 +45,7 @@ function softened(colour: string): string {
   return mixed(cssValue("--page"), colour, 0.72);
 }
 
-/** Beyond so many points dashes are too short to be told apart, and take most of the time of drawing. */
+/** Beyond so many points dashes are too short to be distinguished, and take most of the time of drawing. */
 export const DASHED_MAX = 800;
 
 function seriesOf(panel: Panel): uPlot.Series[] {
@@ -89,7 +89,7 @@ export function panelOptions({ panel, axis, marks, warmup_s, unsettled, width, g
       y: { range: (_chart, low, high) => [Math.min(0, low), high > 0 ? high * 1.06 : low < 0 ? 0 : 1] },
     },
     axes: axesOf(panel.unit),
-    // The sums of a stack are drawn from the highest down: each covers what lies above it.
+    // The sums of a stack are drawn from the highest down: each is drawn over the one above it.
     series: [{}, ...(panel.stacked ? seriesOf(panel).toReversed() : seriesOf(panel))],
     hooks: {
       drawClear: [behindLines(marks, warmup_s, unsettled)],

@@ -30,7 +30,7 @@ export interface Line {
   values: readonly (number | null)[];
 }
 
-/** So many lines can be told apart by colour and dash. */
+/** So many lines can be distinguished by colour and dash. */
 const LINES_MAX = 8;
 export const LAYERS: readonly Layer[] = ["load", "host", "server"];
 export const LAYER_TITLE: Record<Layer, string> = { load: "Load", host: "Host", server: "Server" };

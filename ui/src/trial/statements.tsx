@@ -27,7 +27,7 @@ const COLUMNS: readonly Column[] = [
   { figure: "wal_bytes", title: "WAL", shown: (value) => valueWithUnit(value, "bytes") },
 ];
 
-/** What is not known stands last either way. */
+/** What is not known is last either way. */
 export function sorted(statements: readonly Statement[], by: Figure, rising: boolean): Statement[] {
   const sign = rising ? 1 : -1;
   return statements.toSorted((a, b) => {

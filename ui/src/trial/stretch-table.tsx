@@ -6,7 +6,7 @@ import { stretchOf } from "./align.ts";
 import type { Range } from "./axis.ts";
 import type { Panel } from "./panels.ts";
 
-/** What each line drawn did in the stretch that is looked at: the charts for readers who do not see them. */
+/** What each line drawn did in the stretch in view: the charts for readers who do not see them. */
 export function StretchTable({ panels, range }: { panels: readonly Panel[]; range: Range | null }) {
   const [open, setOpen] = useState(false);
   const when = range === null ? "the whole trial" : `${clock(range[0])} to ${clock(range[1])}`;

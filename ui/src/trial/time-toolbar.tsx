@@ -1,22 +1,22 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Range, TimeAxis } from "./axis.ts";
 
-/** Words and tables follow so often: nobody reads faster, and to draw them again in every frame takes longer than the charts do. */
-const WORDS_MS = 150;
+/** Texts and tables follow so often: nobody reads faster, and drawing them each frame takes longer than the charts. */
+const TEXTS_MS = 150;
 
-/** The stretch that is looked at, for words and tables. */
+/** The stretch in view, for texts and tables. */
 export function useRange(axis: TimeAxis): Range | null {
   const [range, setRange] = useState(axis.range);
   useEffect(() => {
     let timer: number | null = null;
     let last_ms = -Infinity;
-    // Charts follow at once; the first change is told at once too, and the last one always.
+    // Charts follow at once; the first change is passed on at once too, and the last one always.
     const stop = axis.listen(() => {
       timer ??= window.setTimeout(() => {
         timer = null;
         last_ms = performance.now();
         setRange(axis.range);
-      }, Math.max(0, last_ms + WORDS_MS - performance.now()));
+      }, Math.max(0, last_ms + TEXTS_MS - performance.now()));
     });
     setRange(axis.range);
     return () => {
@@ -42,13 +42,13 @@ interface Props {
   range: Range | null;
   /** An instant in words. */
   instant: (seconds: number) => string;
-  /** Id of the words that tell how it is used. */
+  /** Id of the text that says how it is used. */
   helpId: string;
   /** What a drag moves: "the chart" or "all charts". */
   charts: string;
 }
 
-/** Which stretch of time is looked at, and how that is changed by mouse, keyboard and touch. */
+/** Which stretch of time is in view, and how that is changed by mouse, keyboard and touch. */
 export function TimeToolbar({ axis, range, instant, helpId, charts }: Props) {
   const [from, to] = range ?? axis.whole;
   return (

@@ -32,7 +32,7 @@ function withSide(sides: readonly string[], place: number, text: string): string
   return sides.map((side, index) => (index === place ? text : side));
 }
 
-/** Up to eight experiments, treatments or trials side by side; the address tells which. */
+/** Up to eight experiments, treatments or trials side by side, which the address names. */
 export function CompareView({ sides }: { sides: readonly string[] }) {
   const source = useSource();
   const [experiments, again] = useLoaded("compare/experiments", () => experimentsOf(source));

@@ -67,8 +67,8 @@ const COLUMNS: readonly { order: Order; title: string }[] = [
   { order: "notes", title: "Notes" },
 ];
 
-/** What is searched for stands in the address, so that it can be handed on and the way back leads to it. */
-function List({ all, query, told }: { all: readonly Listed[]; query: string; told: number }) {
+/** What is searched for is in the address, so that it can be handed on and the way back leads to it. */
+function List({ all, query, received_unix_ms }: { all: readonly Listed[]; query: string; received_unix_ms: number }) {
   const [{ filter, sorting: order }, setAsked] = useState(() => askedOf(query));
   const [shown, setShown] = useState(ROWS_FIRST);
   useEffect(() => {
@@ -78,7 +78,7 @@ function List({ all, query, told }: { all: readonly Listed[]; query: string; tol
     setAsked({ filter: next, sorting });
     replaceAddress(addressOf.index(queryOf(next, sorting)));
   };
-  const { found, trouble, isPending } = useNotesSearch(filter.words, told);
+  const { found, trouble, isPending } = useNotesSearch(filter.words, received_unix_ms);
   const rows = useMemo(() => sortedBy(filtered(all, filter, found), order.by, order.rising), [all, filter, found, order]);
   if (all.length === 0) {
     return <p class="empty">This store holds no experiment yet. “pgdyno demo” runs the first one, “pgdyno run FILE” your own.</p>;
@@ -138,7 +138,7 @@ export function IndexView({ query }: { query: string }) {
         <main>
           <h1 class="view-title">Experiments</h1>
           <Loaded loading={loading} again={again} what="the experiments">
-            {({ experiments }) => <List all={experiments} query={query} told={loading.state === "here" ? loading.heard_unix_ms : 0} />}
+            {({ experiments }) => <List all={experiments} query={query} received_unix_ms={loading.state === "here" ? loading.heard_unix_ms : 0} />}
           </Loaded>
         </main>
       </div>

@@ -27,7 +27,7 @@ describe("what a throughput takes", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("where clients alone were varied, it tells their zone", async () => {
+  test("where clients alone were varied, it shows their zone", async () => {
     const { page, complaints } = await harness.open(VARIANTS.ladder?.());
     expect(await page.locator("#capacity .capacity-table").innerText()).toMatch(/32 to 64 or more\s+not reached with these CPUs/);
     await page.getByLabel("930").check();

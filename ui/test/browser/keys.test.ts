@@ -33,7 +33,7 @@ afterAll(() => {
 
 const twice = <Item>(items: readonly Item[]): Item[] => [...items, ...items];
 
-/** Everything that may be told twice is. */
+/** Everything that may be listed twice is. */
 function doubled(report: Report): Report {
   for (const trial of report.trials) {
     trial.disturbances = twice(["a neighbour", ...trial.disturbances]);
@@ -51,7 +51,7 @@ function doubled(report: Report): Report {
   return report;
 }
 
-test("no list has a key twice, whatever is told twice", async () => {
+test("no list has a key twice, whatever is listed twice", async () => {
   const world = sampleWorld();
   const server = await MockServer.start(world, directory);
   try {

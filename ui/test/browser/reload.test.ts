@@ -10,13 +10,13 @@ const textOf = (page: Page, part: string) => () => page.locator(part).innerText(
 const more = (finished: number) => ({ trials_finished: finished, trials_failed: 0, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, phase: null, decided: [] });
 
 describe("the stream of what runs", () => {
-  test("tells a trouble of the served(), and when it is over", async () => {
+  test("shows a trouble of the server, and when it is over", async () => {
     const { page } = await harness.openServed(`${served().url}#/experiments/9`);
     await expect.poll(textOf(page, ".live")).toContain("11 of 21");
-    served().tell("trouble", { error: "the store is locked", what_to_do: "wait until the other process has ended" });
+    served().send("trouble", { error: "the store is locked", what_to_do: "wait until the other process has ended" });
     await expect.poll(textOf(page, ".live-state")).toMatch(/could not be read this time.*the store is locked.*figures are of \d\d:\d\d/);
     expect(await page.locator(".live").innerText()).toContain("11 of 21");
-    served().tell("progress", more(11));
+    served().send("progress", more(11));
     await expect.poll(textOf(page, ".live-state")).toBe("Live");
   });
 
@@ -59,8 +59,8 @@ describe("trials that ended meanwhile", () => {
     const { page } = await harness.openServed(`${served().url}#/experiments/9`);
     await expect.poll(textOf(page, ".live")).toContain("11 of 21");
     await expect.poll(reports).toBe(times);
-    served().tell("progress", more(11));
-    served().tell("progress", more(12));
+    served().send("progress", more(11));
+    served().send("progress", more(12));
     await expect.poll(reports).toBe(times + 1);
   });
 });
@@ -105,7 +105,7 @@ describe("what cannot be loaded", () => {
     await expect.poll(textOf(page, ".live")).toContain("11 of 21");
     expect(await page.locator(".stale").count()).toBe(0);
     served().world.is_broken = true;
-    served().tell("progress", more(12));
+    served().send("progress", more(12));
     await expect.poll(textOf(page, ".stale")).toMatch(/What is shown is of \d\d:\d\d\..*the store is locked/);
     expect(await page.locator("#figures").count()).toBe(1);
     served().world.is_broken = false;

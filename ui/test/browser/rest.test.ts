@@ -23,7 +23,7 @@ describe("the rest of an answer", () => {
     await expect.poll(textOf(page, ".index-table")).toContain(answer);
   });
 
-  test("advice that is not made yet is told apart from none, and comes by itself", async () => {
+  test("advice that is not made yet differs from none, and comes by itself", async () => {
     const whole = served().world.targets;
     served().world.targets = whole.map((target) => ({ ...target, advice: null, is_advice_due: true }));
     const { page } = await harness.openServed(`${served().url}#/targets/sandbox%20demo`);

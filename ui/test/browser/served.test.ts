@@ -107,14 +107,14 @@ describe("an experiment", () => {
   test("that runs is followed; a cut connection is said, and tried again", async () => {
     const { page } = await harness.openServed(`${served().url}#/experiments/9`);
     await expect.poll(() => page.locator(".live").innerText()).toContain("11 of 21");
-    served().tell("progress", { trials_finished: 12, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, decided: [] });
+    served().send("progress", { trials_finished: 12, trials_planned: 21, elapsed_s: 2300, left_s: null, current: null, decided: [] });
     await expect.poll(() => page.locator(".live").innerText()).toContain("12 of 21");
     served().world.cuts = true;
     served().cut();
     await expect.poll(() => page.locator(".live").innerText()).toContain("connection is cut");
     served().world.cuts = false;
     await expect.poll(() => page.locator(".live-state").innerText()).toBe("Live");
-    served().tell("end", { status: "finished" });
+    served().send("end", { status: "finished" });
     await expect.poll(() => page.locator(".live-state").innerText()).toContain("Ended: finished");
   });
 
@@ -164,7 +164,7 @@ describe("comparing", () => {
 });
 
 describe("a target", () => {
-  test("tells what is changed now, and advice", async () => {
+  test("shows what is changed now, and advice", async () => {
     const { page, complaints } = await harness.openServed(`${served().url}#/targets`);
     await page.getByRole("link", { name: "sandbox demo" }).click();
     await expect.poll(() => page.locator("#changed").innerText()).toContain("vm.dirty_background_bytes");

@@ -131,7 +131,7 @@ describe("an experiment", () => {
     expect(complaints).toEqual([]);
   });
 
-  test("without a trial, and one whose names are markup, are told as they are", async () => {
+  test("without a trial, and one whose names are markup, are shown as they are", async () => {
     const { page } = await visitor.open("empty");
     await expect.poll(() => page.locator("h1").innerText()).toContain("nothing-yet");
     const markup = await visitor.open("markup");
@@ -170,7 +170,7 @@ describe("what runs", () => {
 });
 
 describe("a target", () => {
-  test("tells its changes, advice, experiments and facts", async () => {
+  test("shows its changes, advice, experiments and facts", async () => {
     const { page, complaints } = await visitor.open("targets");
     await expect.poll(() => page.locator("#changed-on-host").innerText()).toMatch(/apply <img src=x[^]*zone_reclaim_mode[^]*in force[^]*until it is restored/);
     await page.getByRole("link", { name: "sandbox a" }).click();

@@ -71,7 +71,7 @@ test("settings that differ are copied as lines of one side", () => {
 describe("figures", () => {
   const other: Comparison = { ...COMPARISON, pairs: COMPARISON.pairs.map((pair) => ({ ...pair, b: "experiment 7, wal", rows: pair.rows.slice(0, 1), differs: [{ what: "wal_compression", a: "off", b: "lz4" }] })) };
 
-  test("of one first side stand in one table; what a side lacks is told apart from zero", () => {
+  test("of one first side are in one table; what a side lacks differs from zero", () => {
     const [table, ...more] = merged([COMPARISON, null, other]);
     expect(more).toEqual([]);
     expect(table?.columns).toEqual([{ place: 1, title: "experiment 7, memory" }, { place: 3, title: "experiment 7, wal" }]);
@@ -113,7 +113,7 @@ test.each([
 describe("series of sides", () => {
   const sides = [drawn(0, 1), drawn(2, 3, 60)];
 
-  test("are drawn in the colours of their sides; those of labels and waits are told apart", () => {
+  test("are drawn in the colours of their sides; those of labels and waits differ", () => {
     const ids = choicesOf(sides).map(({ id }) => id);
     expect(ids).toEqual(expect.arrayContaining(["tps", "p99_ms", "cpu.user_ratio all", "cpu.user_ratio cpu1", "waits.sessions IO"]));
     expect(new Set(ids).size).toBe(ids.length);

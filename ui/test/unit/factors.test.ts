@@ -123,7 +123,7 @@ describe("findings", () => {
     expect(marks).toEqual(["✓ agrees", "✗ disagrees", "? not decided", "– not tested"]);
   });
 
-  test("what the study told is a ratio or a word", () => {
+  test("what the study reports is a ratio or a word", () => {
     expect(claims().map(studyFigure)).toEqual(["+60.0\u202f%", "no difference that matters", "better", "better"]);
   });
 

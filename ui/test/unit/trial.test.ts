@@ -69,7 +69,7 @@ describe("series of a trial", () => {
     expect(single(document, "no.such")).toBeNull();
   });
 
-  test("times are told as steps", () => {
+  test("times are shown as steps", () => {
     expect(times([5, 1, 2])).toEqual([5, 6, 8]);
     const { series, ...rest } = document;
     const packed = { ...rest, axes: [[1000, 1000]], columns: series.slice(0, 1).map(({ metric, label, unit, layer, title, values }) => ({ metric, label, unit, layer, title, values, axis: 0 })) };

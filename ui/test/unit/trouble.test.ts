@@ -23,12 +23,12 @@ test.each([
 test.each([
   [401, "The server rejected the token.", "older than the last start of the server"],
   [403, "this server is not db1", "--allow-host db1"],
-])("%i: who is refused is told what helps", (status, heading, advice) => {
+])("%i: who is refused sees what helps", (status, heading, advice) => {
   const found = troubleOfStatus(status, "this server is not db1", "start it with --allow-host db1");
   expect([found.heading, found.advice.includes(advice)]).toEqual([heading, true]);
 });
 
-test("what the server tells of itself is read with care", () => {
+test("what the server reports of itself is read with care", () => {
   expect(troubleTold({ error: "the store is locked", what_to_do: "wait" }).advice).toBe("the store is locked; wait.");
   expect(troubleTold({ error: 7 }).advice).toContain("does not say why");
   expect(troubleTold(null).heading).toContain("could not be read");

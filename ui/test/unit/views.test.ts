@@ -99,7 +99,7 @@ describe("what is worked out", () => {
     expect(treatmentHeat({ ...treatment, latency_heat: null }, [])).toBeNull();
   });
 
-  test("an answer that is no success is told in words, of a token in ours", () => {
+  test("an answer that is no success is shown as text, of a token in ours", () => {
     expect(troubleOfStatus(401, "x", "y").advice).toContain("pgdyno serve");
     expect(troubleOfStatus(404, "there is no experiment 9", null).heading).toBe("there is no experiment 9");
     expect(troubleOfStatus(500, {}, 7).heading).toContain("500");
@@ -123,7 +123,7 @@ describe("what is worked out", () => {
     else expect(found).toContain(expected);
   });
 
-  test("what other commands tell is read with care", () => {
+  test("what other commands print is read with care", () => {
     expect(keptInWords({ alive: false, kept: "until-restored" })).toContain("until it is restored");
     expect(keptInWords({ alive: false, kept: { "unless-confirmed": { until_unix_ms: 1_700_000_000_000 } } })).toContain("unless it is confirmed");
     expect([keptInWords({ alive: true, kept: null }), keptInWords({ alive: false, kept: null })].join()).toMatch(/at it now.*killed/);

@@ -18,8 +18,8 @@ pub(super) fn of(rule: &Rule, known: &Known, knob: Option<&Knob>, setting: Optio
     }
 }
 
-/// The steps that are statements: they end with a semicolon. A step of words that ends with a colon says where, or when, those after
-/// it are run.
+/// The steps that are statements: they end with a semicolon. A step of text that ends with a colon says where, or when,
+/// those after it are run.
 pub(super) fn statements(steps: &[String]) -> Vec<Statement> {
     let mut at = None;
     let mut found = Vec::new();

@@ -70,7 +70,7 @@ pub struct Effect {
     pub high: Option<f64>,
     /// Quantity that changes: throughput, p99, commit latency, memory, safety ...
     pub of: String,
-    /// Condition or limit of the effect, in words.
+    /// Description of a condition or limit of the effect.
     pub note: Option<String>,
 }
 
@@ -134,7 +134,7 @@ pub struct Beats {
 pub(crate) enum Recommended {
     Text(String),
     Worked(Expression),
-    /// Bytes, told as the server takes them.
+    /// Bytes, written as the server takes them.
     Bytes(Expression),
 }
 
@@ -184,9 +184,9 @@ pub struct Rule {
     pub(crate) now_means: Option<Template>,
     /// Whether it is about a danger or about speed.
     pub kind: RuleKind,
-    /// The steps, in their order: words, or a whole statement that ends with a semicolon.
+    /// The steps, in their order: a text, or a whole statement that ends with a semicolon.
     pub(super) procedure: Vec<Step>,
-    /// A fact that is a list: the rule looks at each member, as `item`.
+    /// A fact that is a list: the rule is evaluated for each member, as `item`.
     pub(crate) each: Option<String>,
     pub(crate) when: Expression,
     pub(crate) recommended: Recommended,
@@ -195,7 +195,7 @@ pub struct Rule {
     pub source: String,
     /// Change that the literature expects.
     pub effect: Effect,
-    /// Cost or danger of following it, in words.
+    /// Description of the cost or danger of following it.
     pub risk: String,
     /// How well studies and documentation support it.
     pub confidence: Confidence,
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_as_the_server_takes_them() {
+    fn sizes_are_written_as_the_server_takes_them() {
         for (bytes, expected) in [
             (17_179_869_184.0, "16GB"),
             (8_321_499_136.0, "7936MB"),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn effects_are_words() {
+    fn effects_are_texts() {
         let effect = |low, high, note: Option<&str>| Effect {
             low,
             high,

@@ -4,8 +4,8 @@ use crate::expression::{Expression, Template};
 use crate::known::Known;
 use serde_json::Value;
 
-/// The step of a rule that stands for the end of what holds rows back, which goes before every VACUUM: as long as it lasts, none
-/// removes a row.
+/// The step of a rule that means the end of what holds rows back, which goes before every VACUUM: as long as it lasts,
+/// none removes a row.
 const HOLDER: &str = "@holder";
 
 /// A step as a rule has it.
@@ -30,7 +30,7 @@ impl Step {
         step.map_err(|error| error.to_string())
     }
 
-    /// In words, for a target.
+    /// Texts of the steps, for a target.
     pub(super) fn steps(&self, known: &Known) -> Vec<String> {
         match self {
             // Without its facts it is a step all the same, but no statement that can be run.

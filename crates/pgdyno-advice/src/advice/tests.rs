@@ -233,10 +233,10 @@ fn safety_advice_is_never_tried_and_names_how_it_lasts() {
     }
 }
 
-/// Statements stand apart from words, so that each can be run as it is: no test runs what is within a sentence.
+/// Statements are separate from text, so that each can be run as it is: no test runs what is within a sentence.
 #[test]
 fn statements_are_steps_of_their_own() {
-    /// What begins a statement; in words a command is named without what it is about.
+    /// What begins a statement; in a text a command is named without what it is about.
     const SQL: [&str; 8] = [
         "SELECT ",
         "ALTER ",
@@ -479,7 +479,7 @@ fn aside<'a>(advised: &'a Advised, rule: &str) -> &'a str {
 }
 
 #[test]
-fn the_gravest_stands_first_and_contradictions_are_explained() {
+fn the_gravest_is_first_and_contradictions_are_explained() {
     let advised = asked(&[
         ("setting.fsync", json!(false)),
         ("setting.checkpoint_completion_target", json!(0.5)),
@@ -532,13 +532,13 @@ fn what_was_measured_here_counts_for_more_than_what_was_read() {
         measured,
         "+7.1 % (+5.0 ... +9.2), experiment 12, tpcb, 32 clients"
     );
-    for (verdict, words) in [(Shown::Worse, "as worse"), (Shown::Same, "no difference")] {
+    for (verdict, part) in [(Shown::Worse, "as worse"), (Shown::Same, "no difference")] {
         asked.evidence = vec![evidence("off", verdict)];
         let advised = asked.advised();
         assert_eq!(rules(&advised), [""; 0]);
-        assert!(aside(&advised, "jit-takes-time").contains(words));
+        assert!(aside(&advised, "jit-takes-time").contains(part));
     }
-    // Another value of the knob tells nothing of this one; what is undecided is only mentioned.
+    // Another value of the knob is no evidence for this one; what is undecided is only mentioned.
     asked.evidence = vec![evidence("on", Shown::Worse)];
     assert_eq!(asked.advised().advice[0].measured, None);
     asked.evidence = vec![evidence("off", Shown::Undecided)];

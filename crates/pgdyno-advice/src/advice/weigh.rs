@@ -6,8 +6,8 @@ use super::{Advice, Advised, Evidence, Question, Shown, SkippedAdvice};
 use pgdyno_knobs::{Catalogue, Layer, Setting, gucvalue, split};
 use pgdyno_server::one_spelling;
 
-/// What advice without a number is worth beside such as has one, in percent: safety goes before single percents.
-const GAIN_UNTOLD: f64 = 8.0;
+/// Gain that is assumed of advice without a number, in percent: safety goes before single percents.
+const GAIN_UNKNOWN: f64 = 8.0;
 /// Up to here an expected gain, in percent, is small.
 const GAIN_SMALL: f64 = 2.0;
 
@@ -20,10 +20,10 @@ pub(super) fn weigh(
 ) {
     let mut kept: Vec<(&Rule, Advice)> = Vec::new();
     for (rule, mut advice) in found {
-        let aside = not_asked(rule, question)
+        let reason = not_asked(rule, question)
             .or_else(|| forbidden(&advice, limits, catalogue))
             .or_else(|| measured(&mut advice, question.evidence));
-        match aside {
+        match reason {
             Some(because) => advised.skipped.push(skipped(&advice, because)),
             None => {
                 advice.how = advice
@@ -108,7 +108,7 @@ fn measured(advice: &mut Advice, evidence: &[Evidence]) -> Option<String> {
     }
 }
 
-/// Leaves out what a rule that speaks has the better of.
+/// Skips advice where another rule that applies has better advice.
 fn beaten(kept: Vec<(&Rule, Advice)>, aside: &mut Vec<SkippedAdvice>) -> Vec<Advice> {
     let mut left = Vec::new();
     for (rule, advice) in &kept {
@@ -131,12 +131,12 @@ fn gain(advice: &Advice) -> f64 {
         .as_ref()
         .filter(|shown| shown.verdict == Shown::Better)
     {
-        return shown.percent.max(GAIN_UNTOLD);
+        return shown.percent.max(GAIN_UNKNOWN);
     }
     let weight = weight(advice.confidence);
     let middle = match (advice.effect.low, advice.effect.high) {
         (Some(low), Some(high)) => f64::midpoint(low, high),
-        _ => GAIN_UNTOLD,
+        _ => GAIN_UNKNOWN,
     };
     // What is said of some statements' time is less than of all throughput.
     let share = if advice.effect.of.starts_with("time of") {

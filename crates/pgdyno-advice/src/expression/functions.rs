@@ -95,8 +95,8 @@ pub(super) fn add_to(engine: &mut Environment<'static>) {
     engine.add_filter("duration", |n: Engine| number(&n).map(duration).map_err(wrong));
     engine.add_filter("number", |n: Engine| number(&n).map(grouped).map_err(wrong));
     engine.add_filter("list", |list: Engine| -> Result<String, Error> {
-        let words: Vec<String> = members(&list)?.iter().map(ToString::to_string).collect();
-        Ok(words.join(", "))
+        let texts: Vec<String> = members(&list)?.iter().map(ToString::to_string).collect();
+        Ok(texts.join(", "))
     });
 }
 
@@ -160,7 +160,7 @@ fn extreme(all: &[Engine], order: impl Fn(&f64, &f64) -> std::cmp::Ordering) -> 
 pub(super) fn format(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Engine) -> Result<(), Error> {
     static TRUE: LazyLock<Engine> = LazyLock::new(|| Engine::from("true"));
     let plain = super::plain(value).map_err(|lack| match lack {
-        super::Lack::Words(reason) => wrong(reason),
+        super::Lack::Reason(reason) => wrong(reason),
         super::Lack::Room(room) => wrong(format!("\"{room}\" is no fact but the beginning of names")),
     })?;
     let text = match plain {

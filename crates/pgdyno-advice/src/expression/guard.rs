@@ -26,7 +26,7 @@ pub(super) fn guarded(text: &str, is_expression: bool) -> Result<String, String>
     Ok(out + &text[from..])
 }
 
-/// Where factors end. Looks at what is outside of quotes, and of a sentence at what is in braces.
+/// Where factors end. Reads what is outside of quotes, and of a sentence what is in braces.
 fn checks(bytes: &[u8], is_expression: bool) -> Result<Vec<usize>, String> {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(b' ');
     let mut ends = Vec::new();

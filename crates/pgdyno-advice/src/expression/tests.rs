@@ -36,9 +36,9 @@ fn check(text: &str, expected: Result<Value, &str>) {
     let found = Expression::parse(text).and_then(|expression| expression.evaluate(&known()));
     match (found, expected) {
         (Ok(found), Ok(expected)) => assert_eq!(found, expected, "{text}"),
-        (Err(error), Err(words)) => {
+        (Err(error), Err(part)) => {
             let error = error.to_string();
-            assert!(error.contains(words) && error.contains(text), "{error}");
+            assert!(error.contains(part) && error.contains(text), "{error}");
         }
         (found, expected) => panic!("{text}: {found:?} is not {expected:?}"),
     }
@@ -88,7 +88,7 @@ fn members_that_are_not_known_are_passed_over() {
 }
 
 #[test]
-fn an_expression_tells_the_facts_it_names() {
+fn an_expression_returns_the_facts_it_names() {
     let text = "min(cpu.online_count, 4) > 2 and thp.enabled == 'x' and known('cpu.governor') and databases.bytes > 1";
     let facts = Expression::parse(text).unwrap().facts(&known());
     let expected = [
@@ -128,7 +128,7 @@ fn what_has_no_value_is_named_with_the_reason() {
         "memory",
         Err("\"memory\" is no fact but the beginning of names, such as memory.total_bytes"),
     );
-    // What is not looked at does not have to be known.
+    // What is not evaluated does not have to be known.
     check("true or cpu.governor == 'x'", Ok(json!(true)));
 }
 

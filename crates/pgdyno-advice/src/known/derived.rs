@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// How it follows.
 type Rule = fn(&Index) -> Outcome;
 
-/// All of them, by name. docs/how-to/profiles.md tells what each means.
+/// All of them, by name. docs/how-to/profiles.md describes each.
 pub(super) const ALL: [(&str, Rule); 11] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),
@@ -31,7 +31,7 @@ fn limit<'i>(index: &'i Index, name: &str) -> Result<Option<&'i Value>, String> 
     index.get(name).map(Some)
 }
 
-/// The kernel's words for no limit, or a number.
+/// A number above 0; `None` for what the kernel writes where there is no limit.
 fn number(value: &Value) -> Option<f64> {
     value.as_f64().filter(|number| *number > 0.0)
 }

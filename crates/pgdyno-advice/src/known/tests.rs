@@ -29,7 +29,7 @@ fn of(facts: &[(&str, Value)]) -> Known {
 fn check(known: &Known, name: &str, expected: Result<Value, &str>) {
     match (known.get(name), expected) {
         (Ok(found), Ok(expected)) => assert_eq!(*found, expected, "{name}"),
-        (Err(lacking), Err(words)) => assert!(lacking.to_string().contains(words), "{lacking}"),
+        (Err(lacking), Err(part)) => assert!(lacking.to_string().contains(part), "{lacking}"),
         (found, expected) => panic!("{name}: {found:?} is not {expected:?}"),
     }
 }
@@ -66,8 +66,8 @@ fn settings_are_plain_numbers() {
 fn setting_hidden_by_the_session_is_missing_with_its_reason() {
     let rows = json!([{ "name": "work_mem", "why": "PGOPTIONS sets it" }]);
     let known = of(&[("settings.unknown", rows)]);
-    let words = "setting.work_mem is missing: PGOPTIONS sets it";
-    check(&known, "setting.work_mem", Err(words));
+    let reason = "setting.work_mem is missing: PGOPTIONS sets it";
+    check(&known, "setting.work_mem", Err(reason));
 }
 
 #[test]

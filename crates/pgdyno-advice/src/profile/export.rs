@@ -43,7 +43,7 @@ impl Carrier {
         }
     }
 
-    /// Where the file lies below a directory.
+    /// Path of the file below a directory.
     fn file(self, profile: &str) -> String {
         match self {
             Carrier::Tuned => format!("pgdyno-{profile}/tuned.conf"),
@@ -73,7 +73,7 @@ pub struct Exported {
     pub not_carried: Vec<String>,
 }
 
-/// The first words of every export: a file that begins with them may be written over.
+/// The beginning of every export: a file that begins so may be written over.
 const MARK: &str = "pgdyno profile";
 
 impl Exported {
@@ -140,7 +140,7 @@ fn sysctl_name(path: &str) -> String {
         .collect()
 }
 
-/// A profile in a format. `target` is for people; `place` tells where a knob is on the host.
+/// A profile in a format. `target` is for people; `place` returns where a knob is on the host.
 pub fn export(
     resolved: &Resolved,
     catalogue: &Catalogue,
@@ -207,9 +207,9 @@ impl Writer {
         self.text.push('\n');
     }
 
-    fn comment(&mut self, words: &str) {
-        let indent = if words.starts_with("  ") { "  " } else { "" };
-        let line = format!("{} {indent}{}", self.carrier.comment(), one_line(words));
+    fn comment(&mut self, text: &str) {
+        let indent = if text.starts_with("  ") { "  " } else { "" };
+        let line = format!("{} {indent}{}", self.carrier.comment(), one_line(text));
         self.line(&line);
     }
 
@@ -349,9 +349,9 @@ impl Writer {
         let mut files = String::new();
         let mut restarts = false;
         for (setting, route) in routed {
-            let words = format!("{} ({})", setting.reason, setting.source);
+            let comment = format!("{} ({})", setting.reason, setting.source);
             let mut task = |module: &str, fields: &[(&str, &str)], notify: bool| {
-                let _ = writeln!(tasks, "    # {}", one_line(&words));
+                let _ = writeln!(tasks, "    # {}", one_line(&comment));
                 let _ = writeln!(
                     tasks,
                     "    - name: {}",
@@ -390,7 +390,7 @@ impl Writer {
                     task("ansible.posix.sysctl", &fields, false);
                 }
                 Route::Files(paths) => {
-                    let _ = writeln!(files, "          # {}", one_line(&words));
+                    let _ = writeln!(files, "          # {}", one_line(&comment));
                     for path in paths {
                         let _ = writeln!(files, "          w {path} - - - - {}", setting.value);
                     }
@@ -473,8 +473,8 @@ fn yaml(text: &str) -> String {
     serde_json::Value::from(text.replace("{{", "{ {")).to_string()
 }
 
-fn one_line(words: &str) -> String {
-    words.split_whitespace().collect::<Vec<_>>().join(" ")
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Deserialize)]

@@ -1,4 +1,4 @@
-//! A profile for a target: every setting with its value and reason, or why it is left out.
+//! A profile for a target: every setting with its value and reason, or why it is skipped.
 
 use super::{Only, Profile, ProfileError, ProfileSetting, ProfileValue, value};
 use crate::expression::ExpressionError;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 pub struct Resolved {
     /// Name of the profile on the command line.
     pub profile: String,
-    /// Title of the profile in a few words.
+    /// Short title of the profile.
     pub title: String,
     /// Settings to apply, in the order of the profile, inherited ones first.
     pub settings: Vec<ResolvedSetting>,
@@ -40,7 +40,7 @@ pub enum Now {
     Is(String),
     /// The value could not be read.
     Unknown,
-    /// The target has no such knob; in words why.
+    /// The target has no such knob, for this reason.
     Nowhere(String),
 }
 
@@ -67,14 +67,14 @@ pub struct ResolvedSetting {
     pub risk: Risk,
 }
 
-/// A setting that is left out.
+/// A setting that is skipped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SkippedSetting {
     /// Id of the knob, with an instance where the profile names one.
     pub knob: String,
     /// Value as the profile has it, an expression with its `=`.
     pub value: String,
-    /// Reason for leaving it out.
+    /// Reason for skipping it.
     pub why: Why,
     /// The reason in a sentence.
     pub because: String,
@@ -82,7 +82,7 @@ pub struct SkippedSetting {
     pub profile: String,
 }
 
-/// Why a setting is left out.
+/// Why a setting is skipped.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Why {
@@ -111,7 +111,7 @@ pub enum Why {
     },
     /// This host has no such knob.
     NotHere {
-        /// What is missing on this host, in words.
+        /// Description of what is missing on this host.
         reason: String,
     },
     /// The present value is as good already.
@@ -156,13 +156,13 @@ pub enum Why {
     },
     /// Its value is none that the knob takes here.
     Illegal {
-        /// What the knob takes instead, in words.
+        /// Description of what the knob takes instead.
         reason: String,
     },
 }
 
 impl Why {
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         match self {
             Why::Condition { when, facts } if facts.is_empty() => format!("this does not hold here: {when}"),
             Why::Condition { when, facts } => {
@@ -262,7 +262,7 @@ pub(super) fn resolve(
                 skipped.push(SkippedSetting {
                     knob: setting.knob.clone(),
                     value: setting.value.shown(),
-                    because: why.words(),
+                    because: why.text(),
                     why,
                     profile: of.name.clone(),
                 });

@@ -61,7 +61,7 @@ fn setting(knob: &str, rest: &str) -> String {
     format!("[[setting]]\nknob = \"{knob}\"\n{rest}\nreason = \"r\"\nsource = \"s\"\n")
 }
 
-/// What is set, as knob=value, and what is left out, as knob: because.
+/// What is set, as knob=value, and what is skipped, as knob: because.
 fn resolved(profiles: &Profiles, now: &[(&str, &str)]) -> Result<(Vec<String>, Vec<String>), ProfileError> {
     let current = |knob: &str| {
         let found = now.iter().find(|(name, _)| *name == knob);
@@ -88,19 +88,19 @@ fn check(settings: &str, now: &[(&str, &str)], set: &[&str], left: &[&str]) {
     let (found_set, found_left) = resolved(&of(settings).unwrap(), now).unwrap();
     assert_eq!(found_set, set);
     assert_eq!(found_left.len(), left.len(), "{found_left:?}");
-    for (found, words) in found_left.iter().zip(left) {
-        assert!(found.contains(words), "{found}");
+    for (found, part) in found_left.iter().zip(left) {
+        assert!(found.contains(part), "{found}");
     }
 }
 
 #[track_caller]
-fn check_error(outcome: Result<Profiles, ProfileError>, words: &[&str]) {
+fn check_error(outcome: Result<Profiles, ProfileError>, parts: &[&str]) {
     let error = match outcome.and_then(|profiles| resolved(&profiles, &[])) {
         Ok(found) => panic!("{found:?}"),
         Err(error) => error.to_string(),
     };
-    for words in words {
-        assert!(error.contains(words), "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{error}");
     }
 }
 
@@ -170,7 +170,7 @@ fn numbers_get_the_unit_that_a_knob_takes() {
 }
 
 #[test]
-fn what_does_not_fit_the_target_is_left_out_with_the_reason() {
+fn what_does_not_fit_the_target_is_skipped_with_the_reason() {
     check(
         &setting("jit", "value = false\nwhen = \"available.cpus > 8\""),
         &[],

@@ -6,7 +6,7 @@ use pgdyno_knobs::{Form, Kind, Knob, gucvalue::quantity};
 const KB: f64 = 1024.0;
 const MB: f64 = KB * 1024.0;
 const GB: f64 = MB * 1024.0;
-/// From here on a size is rounded down to whole MB, below to whole kB: far below what any such setting can tell apart.
+/// From here on a size is rounded down to whole MB, below to whole kB: less than matters in any such setting.
 const WHOLE_MB_FROM: f64 = 16.0 * MB;
 
 /// A number without zeros at its end.
@@ -87,7 +87,7 @@ fn in_unit_of(number: f64, unit: Unit, knob: &Knob) -> Result<f64, String> {
     Ok(number * factor)
 }
 
-/// How two values stand to one another; `None` where they cannot be compared.
+/// Order of two values; `None` where they cannot be compared.
 pub(super) fn compare(a: &str, b: &str) -> Option<std::cmp::Ordering> {
     let ((kind_a, a), (kind_b, b)) = (quantity(a)?, quantity(b)?);
     let is_alike = kind_a == kind_b || a == 0.0 || b == 0.0;
@@ -97,13 +97,13 @@ pub(super) fn compare(a: &str, b: &str) -> Option<std::cmp::Ordering> {
 
 /// Whether two texts mean the same value.
 pub(super) fn same(a: &str, b: &str) -> bool {
-    let words = |text: &str| {
+    let normal = |text: &str| {
         text.split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
             .to_ascii_lowercase()
     };
-    if words(a) == words(b) {
+    if normal(a) == normal(b) {
         return true;
     }
     match (quantity(a), quantity(b)) {

@@ -6,7 +6,7 @@ fn near(one: f64, other: f64) -> bool {
 }
 
 #[test]
-fn formulas_give_what_their_sources_tell() {
+fn formulas_give_what_their_sources_give() {
     // [ibm-z]: 64 GB of memory, a quarter and three quarters of it.
     assert_eq!(buffers(64.0 * GB), 16.0 * GB);
     assert_eq!(cache(64.0 * GB), 48.0 * GB);

@@ -94,7 +94,7 @@ impl Waiting {
             stop: self.stop.as_deref(),
         };
         loop {
-            // What never ends by itself would else never be looked at.
+            // Otherwise what never ends by itself would never be checked.
             until.slice()?;
             match act(&mut self.socket) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {

@@ -11,8 +11,8 @@ impl Drive<'_> {
     /// A client's connection is gone, or could not be made; a new one is asked for, or made by the next transaction.
     pub(crate) fn lose(&mut self, client: u32, lost: Lost) {
         let at = client as usize;
-        // A transaction's own connection that could not be made has cost nothing but this transaction; the reason of the
-        // first one is told.
+        // A transaction's own connection that could not be made has cost nothing but this transaction; the reason of
+        // the first one is reported.
         let had_none = self.wants_no_connection(client);
         let connects = self.part.connections.is_some();
         if !connects {

@@ -64,7 +64,7 @@ impl<'a> Drive<'a> {
             cpu_us: None,
             part: Part {
                 measured: Books::new(setup.schedule.is_some()),
-                untold: Books::for_a_second(),
+                in_no_second: Books::for_a_second(),
                 whole: Counts::default(),
                 measured_s: 0.0,
                 warmup_s: 0.0,

@@ -75,7 +75,7 @@ fn below(random: &mut Xoroshiro128StarStar, size: u64) -> u64 {
     }
 }
 
-/// The share of a range of `count` numbers that lies below a point of the unit interval.
+/// The share of a range of `count` numbers that is below a point of the unit interval.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -102,7 +102,7 @@ fn a_server_that_falls_silent_is_waited_for_and_left_at_the_end() {
 }
 
 #[test]
-fn the_first_error_of_each_sqlstate_is_kept_with_its_words_and_place() {
+fn the_first_error_of_each_sqlstate_is_kept_with_its_message_and_place() {
     let refuse = |stream: &mut TcpStream, _| {
         let mut buffer = [0; 4096];
         let mut number = 0;

@@ -1,5 +1,6 @@
-//! The books of a load on a server that stands still: in an open loop it is seen in the response times of all that were due meanwhile,
-//! and what never found a client is counted; in a closed loop, in those of the transactions that the end cuts off.
+//! The books of a load on a server that stalls: in an open loop it is seen in the response times of all that were due
+//! meanwhile, and what never found a client is counted; in a closed loop, in those of the transactions that the end
+//! cuts off.
 
 use crate::common::{FakeServer, REPLY};
 use crate::{echo, plan};
@@ -62,7 +63,7 @@ fn open(engine: Engine, rate: f64, seconds: u64) -> Plan {
 const RATE: f64 = 1000.0;
 const SECONDS: u64 = 10;
 
-/// Stands still for a while in the middle: whoever was due then has waited for the rest of it.
+/// Stalls for a while in the middle: whoever was due then has waited for the rest of it.
 #[test]
 fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
     let _alone = alone();
@@ -83,7 +84,7 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
                             sluice.set(true);
                             closed = Some(Instant::now());
                         }
-                        // Seconds may be told late, and then one right after the other.
+                        // Seconds may be reported late, and then one right after the other.
                         5.. if pause_s == 0.0 => {
                             let length_s = closed.expect("closed before").elapsed().as_secs_f64();
                             if length_s > 0.9 {
@@ -129,7 +130,7 @@ fn takes(time: Duration) {
 /// Evenly spaced arrivals wait for half of the time between two batches, in the median, though replies wake the thread all the while;
 /// the schedule is kept all the same.
 #[test]
-fn arrivals_in_batches_are_all_there_and_their_wait_is_told() {
+fn arrivals_in_batches_are_all_there_and_their_wait_is_reported() {
     let _alone = alone();
     const BATCH: Duration = Duration::from_millis(20);
     for engine in [Engine::IoUring, Engine::Epoll] {
@@ -175,7 +176,7 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
     sluice.set(true);
     let server = behind(&sluice);
     let plan = open(Engine::Auto, 100.0, 1);
-    // The measured time is over when its only second is told.
+    // The measured time is over when its only second is reported.
     let result = run(
         &server.endpoint(),
         &plan,
@@ -257,7 +258,7 @@ fn response_times_over_time_hold_each_measured_transaction_once() {
         };
         let mut heat = Heat::default();
         let stop = AtomicBool::new(false);
-        // What is held back is let through when the last second is told.
+        // What is held back is let through when the last second is reported.
         let result = run(&server.endpoint(), &plan, &echo(), &stop, &mut |second| {
             heat.add(second);
             if second.number as usize == lengths_s.len() {
@@ -267,10 +268,10 @@ fn response_times_over_time_hold_each_measured_transaction_once() {
         .expect("a load");
         let found: Vec<f64> = result.seconds.iter().map(|second| second.length_s).collect();
         assert_eq!(found, lengths_s, "{warmup_ms} ms, {measure_ms} ms");
-        heat.end(&result.untold);
+        heat.end(&result.in_no_second);
         let counted: u64 = heat.classes().1.iter().flatten().sum();
         assert_eq!(
-            (counted, result.untold.after_end),
+            (counted, result.in_no_second.after_end),
             (result.measured.committed, result.measured.after_end),
             "{warmup_ms} ms, {measure_ms} ms"
         );

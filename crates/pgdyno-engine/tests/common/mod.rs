@@ -15,7 +15,7 @@ pub(crate) const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 pub(crate) const REPLY: &[u8] =
     b"2\0\0\0\x04D\0\0\0\x0e\0\x01\0\0\0\x04\0\0\0\x07C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
 
-/// Answers requests of one connection, whose number is told, until it returns.
+/// Answers requests of one connection, whose number is passed to it, until it returns.
 pub(crate) type Answer = dyn Fn(&mut TcpStream, u32) + Send + Sync;
 
 pub(crate) struct FakeServer {

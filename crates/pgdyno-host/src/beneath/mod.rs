@@ -54,9 +54,9 @@ pub struct Directory {
     is_exposed: bool,
 }
 
-/// An error in our own words, of a kind that tells it from what is missing.
-pub(crate) fn refused(words: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::PermissionDenied, words.into())
+/// An error with a reason of our own, of a kind that distinguishes it from a missing file.
+pub(crate) fn refused(reason: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, reason.into())
 }
 
 fn kind_of(found: &Stat) -> EntryKind {
@@ -80,7 +80,7 @@ fn checked(name: &OsStr) -> io::Result<&OsStr> {
 
 /// The content of an open file, of at most `bytes_max`.
 pub(crate) fn read_whole(file: &File, bytes_max: u64) -> io::Result<Vec<u8>> {
-    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, too_large_words(bytes_max));
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, too_large_reason(bytes_max));
     if file.metadata()?.len() > bytes_max {
         return Err(too_large());
     }
@@ -92,7 +92,7 @@ pub(crate) fn read_whole(file: &File, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn too_large_words(bytes_max: u64) -> String {
+fn too_large_reason(bytes_max: u64) -> String {
     format!("it is larger than {bytes_max} bytes, the most that is read of such a file")
 }
 
@@ -189,7 +189,7 @@ impl Directory {
         self.owner
     }
 
-    /// What tells it from all other directories of the machine.
+    /// What identifies the directory among all of the machine.
     ///
     /// # Errors
     ///
@@ -344,7 +344,8 @@ impl Directory {
     }
 
     fn regular(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
-        // A FIFO would wait for its other end, and a device can act when it is opened: looked at first, and once more by the handle.
+        // A FIFO would wait for its other end, and a device can act when it is opened: the kind is checked before, and
+        // again by the handle.
         let before = statat(&self.handle, checked(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
         if kind_of(&before) != EntryKind::File {
             return Err(not_regular(&before));

@@ -51,10 +51,10 @@ fn a_link_to_a_root_only_file_is_refused_whatever_kind_of_link_it_is() {
     assert!(refusal(directory.append("conf")).contains("symbolic link"));
     fs::remove_file(theirs.join("conf")).unwrap();
     fs::hard_link(&secret, theirs.join("conf")).unwrap();
-    let words = refusal(directory.read("conf", LIMIT_BYTES));
+    let reason = refusal(directory.read("conf", LIMIT_BYTES));
     assert!(
-        words.contains("belongs to user 0, expected user 12345"),
-        "{words}"
+        reason.contains("belongs to user 0, expected user 12345"),
+        "{reason}"
     );
     // What everybody may read discloses nothing.
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o644)).unwrap();

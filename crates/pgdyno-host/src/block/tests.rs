@@ -117,7 +117,7 @@ fn a_volume_on_luks_on_raid_ends_on_both_disks() {
 }
 
 #[test]
-fn a_loop_device_stands_on_its_files_disk_or_says_why_not() {
+fn a_loop_device_is_on_its_files_disk_or_says_why_not() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     make(root, "pci0/virtio0/block/vda", "254:0", &[], &[]);
@@ -144,7 +144,7 @@ fn a_loop_device_stands_on_its_files_disk_or_says_why_not() {
 }
 
 #[test]
-fn devices_that_stand_on_one_another_come_to_an_end() {
+fn devices_in_a_circle_come_to_an_end() {
     let dir = tempfile::tempdir().unwrap();
     make(
         dir.path(),

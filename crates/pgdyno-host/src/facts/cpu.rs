@@ -194,7 +194,7 @@ fn vendor(text: &str) -> Option<String> {
     Some(known.map_or(number, |(_, name, _)| name).to_owned())
 }
 
-/// x86 alone has it there; its own words are hexadecimal.
+/// x86 alone has it there, in hexadecimal.
 fn microcode(text: &str) -> Option<String> {
     field(text, "microcode").map(str::to_owned)
 }
@@ -212,12 +212,12 @@ fn features(text: &str) -> Result<Vec<Value>, String> {
         .collect())
 }
 
-/// Kernels from 6.1 write it; before, the form of cpuinfo tells the common ones.
+/// Kernels from 6.1 write it; before, the form of cpuinfo shows the common ones.
 fn note_architecture(sheet: &mut Sheet<'_>, cpuinfo: Option<&str>) {
     const PATH: &str = "/proc/sys/kernel/arch";
-    let told = sheet.text_of(PATH);
-    if told.is_ok() {
-        return sheet.note("cpu.architecture", PATH, told);
+    let found = sheet.text_of(PATH);
+    if found.is_ok() {
+        return sheet.note("cpu.architecture", PATH, found);
     }
     let form = cpuinfo.and_then(|text| {
         let x86 = field(text, "flags").map(|flags| flags.split_whitespace().any(|flag| flag == "lm"));
@@ -232,11 +232,11 @@ fn note_architecture(sheet: &mut Sheet<'_>, cpuinfo: Option<&str>) {
     });
     match form {
         Some(name) => sheet.note::<&str>("cpu.architecture", "the form of /proc/cpuinfo", Ok(name)),
-        None => sheet.note("cpu.architecture", PATH, told),
+        None => sheet.note("cpu.architecture", PATH, found),
     }
 }
 
-/// Flaws that this processor has, with what the kernel does about each; those that it has not are left out.
+/// Flaws that this processor has, with what the kernel does about each; those that it has not are omitted.
 fn note_mitigations(sheet: &mut Sheet<'_>) {
     let directory = format!("{CPUS}/vulnerabilities");
     let names = sheet.host.list(&directory).map_err(super::sheet::why);

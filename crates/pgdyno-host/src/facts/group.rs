@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Version 1 writes "no limit" as the largest number of whole pages; no machine has this many bytes.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
-/// Groups above one another that are looked at.
+/// Groups above one another that are read.
 const LEVELS_MAX: usize = 64;
 
 /// Where a controller's files for a process are: its own group first, then those above.
@@ -249,7 +249,7 @@ fn swap(groups: &Groups<'_>) -> Limit {
     })
 }
 
-/// CPUs' worth of time: quota over period, the least of all levels.
+/// CPU time in CPUs: quota over period, the least of all levels.
 fn cpu_quota(groups: &Groups<'_>) -> Limit {
     let levels = groups.levels("cpu", "cpu")?;
     let mut least: Option<(f64, String)> = None;

@@ -131,7 +131,7 @@ const SCHEDULER: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// Refused, not mounted and not offered by this kernel are three different things, and told apart.
+/// Refused, not mounted and not offered by this kernel are reported as three different things.
 pub(super) fn note_scheduler(sheet: &mut Sheet<'_>) {
     let mounted = mount::mounts(sheet.host).map(|mounts| {
         let mut points = mounts.iter().filter(|mount| mount.kind == "debugfs");

@@ -30,7 +30,7 @@ pub fn boot_id(host: &dyn HostAccess) -> Result<String, HostError> {
     host.read_trimmed("/proc/sys/kernel/random/boot_id")
 }
 
-/// Facts of the machine as a whole, in the order in which a reader wants them.
+/// Facts of the machine as a whole, in the order in which a reader needs them.
 pub fn host_facts(host: &dyn HostAccess) -> Vec<Fact> {
     let mut sheet = Sheet::new(host);
     for note in [

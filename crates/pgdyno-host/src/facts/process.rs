@@ -183,7 +183,7 @@ fn note_scheduling(sheet: &mut Sheet<'_>, pid: u32) {
     sheet.note("process.nice", &path, nice);
 }
 
-/// What is mapped, and by pages of which size: the mappings themselves tell whether huge pages are in use.
+/// What is mapped, and by pages of which size: the mappings themselves show whether huge pages are in use.
 fn note_mapped(sheet: &mut Sheet<'_>, pid: u32) {
     let path = format!("/proc/{pid}/smaps");
     let text = sheet.text_of_long(&path).and_then(|text| {
@@ -273,7 +273,7 @@ fn note_children(sheet: &mut Sheet<'_>, pid: u32) {
 /// The number of other processes of the same name that no process of that name has started: other servers on this host, which
 /// need a part of what it has.
 fn note_others(sheet: &mut Sheet<'_>, pid: u32) {
-    /// More processes than these are not looked at.
+    /// More processes than these are not read.
     const PROCESSES_MAX: usize = 100_000;
     let host = sheet.host;
     let name = |pid: u32| {
@@ -296,7 +296,7 @@ fn note_others(sheet: &mut Sheet<'_>, pid: u32) {
     sheet.note("process.other_servers", "/proc/*/comm", count());
 }
 
-/// Policies of memory nodes that its mappings have. Reading them walks all its pages, so it is left out where there is
+/// Policies of memory nodes that its mappings have. Reading them walks all its pages, so it is skipped where there is
 /// one node.
 fn note_policy(sheet: &mut Sheet<'_>, pid: u32) {
     const ONLINE: &str = "/sys/devices/system/node/online";

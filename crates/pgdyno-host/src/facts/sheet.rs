@@ -96,7 +96,7 @@ impl<'h> Sheet<'h> {
     }
 }
 
-/// An error in words, with what would help.
+/// An error's message, with what would help.
 pub(super) fn why(error: HostError) -> String {
     if error.is_refused() {
         format!("{error}; root may")

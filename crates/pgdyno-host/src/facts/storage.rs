@@ -30,7 +30,7 @@ impl Place {
         Ok(Place { path, mount, devices })
     }
 
-    /// The devices that the file system itself lies on.
+    /// The devices that the file system itself is on.
     fn tops(&self) -> Result<Vec<&Device>, String> {
         let devices = self.devices.as_ref().map_err(Clone::clone)?;
         Ok(devices.iter().filter(|device| device.depth == 0).collect())
@@ -135,7 +135,7 @@ fn shown_option(option: &str) -> String {
 }
 
 /// Whether two paths, the data's and the WAL's, end on the same block device, and on the same disk. Two loop devices over
-/// files of one disk are different devices on the same disk: both is told. `same_disk` is null where the disks are not
+/// files of one disk are two devices on the same disk: both are shown. `same_disk` is null where the disks are not
 /// all known and none is shared as far as they are.
 pub fn same_device_fact(host: &dyn HostAccess, data: &str, wal: &str) -> Fact {
     let outcome = Place::find(host, data)
@@ -174,7 +174,7 @@ fn queue(host: &dyn HostAccess, directory: &str, file: &str) -> Result<String, S
         .or_else(|_| text_of(host, &format!("{directory}/../queue/{file}")))
 }
 
-/// Fields of a device that are not known, or do not apply to its kind, are left out.
+/// Fields of a device that are not known, or do not apply to its kind, are omitted.
 struct Description<'h> {
     host: &'h dyn HostAccess,
     directory: String,
@@ -194,8 +194,8 @@ impl Description<'_> {
         self.put(name, text.map(|text| scalar(&text)));
     }
 
-    /// A name, which stays a text even where it is made of digits.
-    fn words(&mut self, name: &str, file: &str) {
+    /// Puts a name, which stays a text even where it is made of digits.
+    fn put_name(&mut self, name: &str, file: &str) {
         let text = self.text(file);
         self.put(
             name,
@@ -250,11 +250,11 @@ fn described(host: &dyn HostAccess, device: &Device) -> Value {
 }
 
 fn describe_kind(of: &mut Description<'_>, device: &Device) {
-    of.words("title", "dm/name");
-    of.words("model", "device/model");
+    of.put_name("title", "dm/name");
+    of.put_name("model", "device/model");
     match device.kind {
         "crypt" => {
-            // "CRYPT-LUKS2-..." tells the format.
+            // "CRYPT-LUKS2-..." has the format.
             let uuid = of.text("dm/uuid").unwrap_or_default();
             of.put("format", uuid.split('-').nth(1).map(Value::from));
         }
@@ -271,10 +271,10 @@ fn describe_kind(of: &mut Description<'_>, device: &Device) {
             }
         }
         "loop" => {
-            of.words("backing_file", "loop/backing_file");
+            of.put_name("backing_file", "loop/backing_file");
             of.yes_no("direct_io", "loop/dio");
         }
-        "nvme" => of.words("transport", "device/transport"),
+        "nvme" => of.put_name("transport", "device/transport"),
         _ => {}
     }
 }

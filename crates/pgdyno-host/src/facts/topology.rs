@@ -33,7 +33,7 @@ fn note_counts(sheet: &mut Sheet<'_>, cpus: &Result<Vec<u32>, String>) {
             cores.insert(siblings);
             threads += 1;
         }
-        // Firmware of some arm64 machines does not tell: -1.
+        // Firmware of some arm64 machines does not report it: -1.
         if let Ok(package) = read("physical_package_id")
             && package.parse::<u32>().is_ok()
         {

@@ -83,7 +83,7 @@ const HYPERVISORS: [Sign; 30] = [
     ("/sys/class/dmi/id/bios_vendor", "SeaBIOS", "QEMU"),
 ];
 
-/// What stands for a container when the file is there ("" is in every text) or says so.
+/// Signs of a container: the file is there ("" is in every text) or has the text.
 const CONTAINERS: [Sign; 9] = [
     ("/run/.containerenv", "", "podman"),
     ("/.dockerenv", "", "docker"),
@@ -160,7 +160,7 @@ fn note_container(sheet: &mut Sheet<'_>) {
     }
 }
 
-/// x86 processors tell a guest by a flag; others have none.
+/// x86 processors show a guest by a flag; others have none.
 fn flagged(sheet: &Sheet<'_>) -> Option<bool> {
     let text = sheet.text_of_long("/proc/cpuinfo").ok()?;
     let flags = field(&text, "flags")?;
@@ -170,7 +170,7 @@ fn flagged(sheet: &Sheet<'_>) -> Option<bool> {
 fn first_of(host: &dyn HostAccess, signs: &'static [Sign]) -> Option<&'static Sign> {
     signs
         .iter()
-        .find(|(path, words, _)| host.read(path).is_ok_and(|text| one_blank(&text).contains(words)))
+        .find(|(path, part, _)| host.read(path).is_ok_and(|text| one_blank(&text).contains(part)))
 }
 
 /// /proc/sysinfo sets its values off with several blanks.

@@ -21,11 +21,11 @@ pub struct ClockState {
 
 /// Reads the state of the clock, and sets nothing.
 pub fn clock_state() -> io::Result<ClockState> {
-    let mut told = MaybeUninit::<libc::timex>::zeroed();
+    let mut timex = MaybeUninit::<libc::timex>::zeroed();
     // SAFETY: timex is plain numbers, for which zero is a value; with modes = 0 the kernel only fills it.
-    let (state, told) = unsafe {
-        let state = libc::adjtimex(told.as_mut_ptr());
-        (state, told.assume_init())
+    let (state, timex) = unsafe {
+        let state = libc::adjtimex(timex.as_mut_ptr());
+        (state, timex.assume_init())
     };
     if state < 0 {
         return Err(io::Error::last_os_error());
@@ -35,10 +35,10 @@ pub fn clock_state() -> io::Result<ClockState> {
         reason = "microseconds, and parts per million in steps of 2^-16"
     )]
     Ok(ClockState {
-        is_synchronised: told.status & libc::STA_UNSYNC == 0,
-        error_max_us: told.maxerror as f64,
-        error_estimated_us: told.esterror as f64,
-        frequency_ppm: told.freq as f64 / 65_536.0,
+        is_synchronised: timex.status & libc::STA_UNSYNC == 0,
+        error_max_us: timex.maxerror as f64,
+        error_estimated_us: timex.esterror as f64,
+        frequency_ppm: timex.freq as f64 / 65_536.0,
     })
 }
 
@@ -47,8 +47,8 @@ pub fn clock_source(host: &dyn HostAccess) -> Result<String, HostError> {
     host.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
-/// Looks at the three clocks, of which the quickest counts: between the first and the last of them the kernel may give
-/// the CPU to others for milliseconds, which would look as if the time of day had been set.
+/// Reads of the three clocks, of which the quickest counts: between the first and the last of them the kernel may give
+/// the CPU to others for milliseconds, which would appear as if the time of day had been set.
 const LOOKS: usize = 16;
 
 /// Three clocks at one instant.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_is_told_from_one_that_is_slewed() {
+    fn a_clock_that_is_set_is_distinguished_from_one_that_is_slewed() {
         let begun = at(1_000, 0, 0);
         let set = begun.until(at(1_000 + 1_005_000_000, 1_000_000_000, 1_000_000_000));
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_or_says_why_not() {
+    fn the_kernel_reports_the_state_or_says_why_not() {
         match clock_state() {
             Ok(state) => assert!(state.frequency_ppm.abs() <= 500.0, "{state:?}"),
             Err(error) => assert!(error.raw_os_error().is_some(), "{error}"),

@@ -1,5 +1,5 @@
-//! Small measurements of this machine: what a look at the clock, a flush and a read of a disk take. Nothing is written but
-//! files of its own, which are gone afterwards.
+//! Small measurements of this machine: what a read of the clock, a flush and a read of a disk take. Nothing is written
+//! but files of its own, which are gone afterwards.
 
 mod clock;
 mod own_file;
@@ -45,7 +45,7 @@ pub enum ProbeError {
         /// The least that the file needs.
         needed_bytes: u64,
     },
-    /// It was told to stop.
+    /// A stop was requested.
     #[error("stopped before anything was measured")]
     Stopped,
 }
@@ -57,6 +57,6 @@ impl ProbeError {
     }
 }
 
-fn is_told(stop: &AtomicBool) -> bool {
+fn must_stop(stop: &AtomicBool) -> bool {
     stop.load(Ordering::Relaxed)
 }

@@ -1,8 +1,8 @@
 //! A file of our own for a measurement: made beside what is measured, never over something, gone at the end.
 //!
 //! It has a name while it is used, though a nameless one could not be left behind: some file systems (btrfs) flush a
-//! file without a name more cheaply, for nobody could ever find it again. It is locked while it is used, so that one whose
-//! owner was killed can be told from one in use.
+//! file without a name more cheaply, for nobody could ever find it again. It is locked while it is used, which
+//! distinguishes it from one whose owner was killed.
 
 use super::ProbeError;
 use crate::beneath::{Directory, EntryKind};
@@ -91,7 +91,7 @@ impl Drop for OwnFile {
     }
 }
 
-/// A file that a killed check has left, and what became of it.
+/// A file that a killed check has left, and whether it was removed.
 #[derive(Debug)]
 pub struct LeftOver {
     /// Path at which it was found.

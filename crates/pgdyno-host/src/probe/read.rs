@@ -3,7 +3,7 @@
 
 use super::own_file::{Aligned, Noise, OwnFile, free_bytes, room_bytes};
 use super::spread::{TIMES_MAX, ns};
-use super::{ProbeError, Spread, is_told};
+use super::{ProbeError, Spread, must_stop};
 use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 use std::fs::File;
@@ -76,7 +76,7 @@ impl ReadFile {
         let (mut stretch, mut noise) = (Aligned::new(STRETCH_BYTES), Noise(SEED));
         let begun = Instant::now();
         while self.bytes < most && (self.bytes < FILE_LEAST_BYTES || begun.elapsed() < FILL_WITHIN) {
-            if is_told(stop) {
+            if must_stop(stop) {
                 return Err(ProbeError::Stopped);
             }
             noise.fill(stretch.bytes());
@@ -131,7 +131,7 @@ impl ReadFile {
         // Once at least: this process may be held off before the first.
         while (times_ns.is_empty() || begun.elapsed() < length)
             && times_ns.len() < TIMES_MAX
-            && !is_told(stop)
+            && !must_stop(stop)
         {
             let at = next();
             let before = Instant::now();

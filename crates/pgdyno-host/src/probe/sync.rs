@@ -3,7 +3,7 @@
 
 use super::own_file::{Aligned, Noise, OwnFile, free_bytes, room_bytes};
 use super::spread::{TIMES_MAX, ns};
-use super::{ProbeError, Spread, is_told};
+use super::{ProbeError, Spread, must_stop};
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -112,7 +112,7 @@ impl SyncFile {
         let own = OwnFile::create(directory)?;
         let (mut chunk, mut noise) = (vec![0; FILL_BYTES], Noise(SEED));
         for at in (0..FILE_BYTES).step_by(FILL_BYTES) {
-            if is_told(stop) {
+            if must_stop(stop) {
                 return Err(ProbeError::Stopped);
             }
             noise.fill(&mut chunk);
@@ -143,7 +143,7 @@ impl SyncFile {
         // Once at least: this process may be held off before the first.
         while (times_ns.is_empty() || begun.elapsed() < length)
             && times_ns.len() < TIMES_MAX
-            && !is_told(stop)
+            && !must_stop(stop)
         {
             let before = Instant::now();
             for number in 0..u64::from(writes) {

@@ -1,12 +1,12 @@
-//! What a look at the clock takes, as pg_test_timing measures it: look after look, and the differences counted.
+//! What a read of the clock takes, as pg_test_timing measures it: read after read, and the differences counted.
 
-use super::is_told;
+use super::must_stop;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Between two looks at the request to stop: less than a millisecond, in which the kernel seldom takes the CPU away.
+/// Reads between two checks for a stop: less than a millisecond, in which the kernel seldom takes the CPU away.
 const LOOKS_AT_ONCE: u32 = 1 << 13;
 const STRETCHES_USUAL: usize = 1 << 14;
 /// Differences of up to 2^63 ns.
@@ -21,14 +21,14 @@ pub struct TimerCost {
     pub mean_ns: f64,
     /// What one took in the middle one of many short stretches, most of which nobody interrupts.
     pub typical_ns: f64,
-    /// Differences between two looks: below so many nanoseconds (a power of two, from half of it), and how many.
+    /// Differences between two reads: below so many nanoseconds (a power of two, from half of it), and how many.
     pub histogram: Vec<(u64, u64)>,
     /// How often the clock went backwards; never, on a sound one.
     pub backwards: u64,
 }
 
 impl TimerCost {
-    /// The share of looks that took less than so many nanoseconds, 0 to 1; as exact as the classes are.
+    /// The share of reads that took less than so many nanoseconds, 0 to 1; as exact as the classes are.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn share_below(&self, limit_ns: u64) -> f64 {
         let below = self
@@ -39,7 +39,7 @@ impl TimerCost {
     }
 }
 
-/// Looks at the monotonic clock for so long.
+/// Reads the monotonic clock for so long.
 pub fn timer_cost(length: Duration, stop: &AtomicBool) -> TimerCost {
     let mut classes = [0_u64; CLASSES];
     let (mut reads, mut backwards) = (0_u64, 0_u64);
@@ -47,7 +47,7 @@ pub fn timer_cost(length: Duration, stop: &AtomicBool) -> TimerCost {
     let length_ns = i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
     let begun = now_ns();
     let mut last = begun;
-    while last - begun < length_ns && !is_told(stop) {
+    while last - begun < length_ns && !must_stop(stop) {
         let before = last;
         for _ in 0..LOOKS_AT_ONCE {
             let now = now_ns();

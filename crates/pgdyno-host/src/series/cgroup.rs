@@ -1,7 +1,7 @@
 //! The control group of a process, version 1 or 2: what it uses, and the limits that bind it.
 //!
 //! A limit of a group above holds too; the least of all is the one that binds, and how near it is and how often it was
-//! hit is told of the group that has it.
+//! hit is reported of the group that has it.
 
 use super::files::{Buffer, Kept};
 use super::step::{Before, Last, WENT_BACK, gap_of};
@@ -9,7 +9,7 @@ use super::{Key, Reading, growth};
 use crate::access::{HostAccess, HostError};
 use std::time::{Duration, Instant};
 
-/// How often limits, and whether the process has gone to another group, are looked at again.
+/// How often limits, and whether the process has gone to another group, are checked again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// Version 1 writes "no limit" as the largest number of whole pages; no machine has this much memory.
 const UNLIMITED_BYTES: u64 = 1 << 60;
@@ -210,7 +210,7 @@ impl Files {
         };
         let mut gaps = Vec::new();
         let mut gap = |what: &str, why: &str| gaps.push((what.to_owned(), why.to_owned()));
-        // Of the root group nothing is told: its numbers are the machine's, or zeros.
+        // Of the root group nothing is reported: its numbers are the machine's, or zeros.
         let mut own = |place: &Option<Place>, metric: &str, v2: &str, v1: &str| match place {
             Some(place) if place.is_root(host) => {
                 gap(metric, ROOT_GROUP);
@@ -313,7 +313,7 @@ fn least<T: PartialOrd>(place: &Place, limit: impl Fn(&str) -> Option<T>) -> Opt
         .reduce(|least, other| if other.0 < least.0 { other } else { least })
 }
 
-/// CPUs' worth of time, from the quota and its period.
+/// CPU time in CPUs, from the quota and its period.
 fn cpu_limit(host: &dyn HostAccess, v2: bool, level: &str) -> Option<f64> {
     let (quota, period) = if v2 {
         let text = host.read(&format!("{level}/cpu.max")).ok()?;

@@ -37,7 +37,7 @@ struct Cpu {
     /// Name in /proc/stat, with "all" for the sum: "cpu0".
     name: String,
     ticks: [u64; COLUMNS],
-    /// How many of them this kernel tells.
+    /// How many of them this kernel reports.
     columns: usize,
 }
 
@@ -314,20 +314,20 @@ mod tests {
             "cpu  200 0 50 790 50 0 0 0 0 0\ncpu0 1 0 0 8 0 0 0 0 0 0\n",
         );
         has(&second, &["cpu.user_ratio[all] 1", "cpu.idle_ratio[all] 0"]);
-        let told = gaps(&second);
+        let found = gaps(&second);
         for source in [
             "/proc/stat cpu0",
             "/proc/stat cpu1",
             "cpu.run_queue",
             "cpu.forks_per_s",
         ] {
-            assert!(told.contains(&source), "{source} is not in {told:?}");
+            assert!(found.contains(&source), "{source} is not in {found:?}");
         }
         assert!(second.values.iter().all(|(key, _)| key.label == "all"));
     }
 
     #[test]
-    fn a_missing_file_is_a_gap_and_what_follows_begins_anew() {
+    fn a_missing_file_is_a_gap_and_what_follows_begins_again() {
         let mut tree = Tree::new(&[("/proc/stat", "cpu 1 0 0 1 0 0 0 0 0 0\n")]);
         let mut cpus = Cpus::new();
         for (second, is_there) in [(0, true), (1, false), (2, true)] {

@@ -24,7 +24,7 @@ const SOURCE: &str = "/proc/diskstats";
 struct Disk {
     name: String,
     fields: [u64; FIELDS],
-    /// How many of them this kernel tells.
+    /// How many of them this kernel reports.
     count: usize,
 }
 
@@ -265,7 +265,7 @@ mod tests {
                 "disk.util_ratio[vda] 0.5",
             ],
         );
-        // Nothing was discarded, so nothing waited for it; a loop device that was never used, and a partition, are left out.
+        // Nothing was discarded, so nothing waited for it; an unused loop device and a partition are omitted.
         has_no(&reading, "disk.discard_await_ms");
         assert!(reading.values.iter().all(|(key, _)| key.label == "vda"));
         assert!(reading.gaps.is_empty());
@@ -278,7 +278,7 @@ mod tests {
             has(&reading, &["disk.reads_per_s[vda] 5"]);
             assert_eq!(gaps(&reading), absent);
         };
-        // 14 words: before 4.18; 18: before 5.5.
+        // 14 fields: before 4.18; 18: before 5.5.
         check(
             "254 0 vda 10 0 80 5 20 0 160 40 0 100 45\n",
             "254 0 vda 20 0 80 5 20 0 160 40 0 100 45\n",

@@ -48,7 +48,7 @@ impl Energy {
         let mut reading = self
             .last
             .step(at, now, |before, now, reading| fill(zones, before, now, reading));
-        tell(&errors, &mut reading);
+        note_errors(&errors, &mut reading);
         reading
     }
 }
@@ -74,8 +74,8 @@ impl Zone {
     }
 }
 
-/// Gaps of what could not be read, but for what wants more rights.
-fn tell(errors: &[HostError], reading: &mut Reading) {
+/// Gaps of what could not be read, but for what needs more rights.
+fn note_errors(errors: &[HostError], reading: &mut Reading) {
     for error in errors.iter().filter(|error| !error.is_refused()) {
         gap_of(reading, error);
     }
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn power_is_growth_over_time_and_survives_a_counter_that_begins_anew() {
+    fn power_is_growth_over_time_and_survives_a_counter_that_begins_again() {
         let mut tree = Tree::new(ZONES);
         let mut energy = Energy::default();
         let mut read = |values: [&str; 4], second| {
@@ -216,7 +216,7 @@ mod tests {
         let errors = [("a", PermissionDenied), ("b", InvalidData)]
             .map(|(path, kind)| HostError::new(path, "read", kind.into()));
         let mut reading = Reading::new(Instant::now(), None);
-        tell(&errors, &mut reading);
+        note_errors(&errors, &mut reading);
         assert_eq!(gaps(&reading), ["b"]);
     }
 }

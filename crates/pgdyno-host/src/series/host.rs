@@ -28,7 +28,7 @@ pub struct HostSeriesOptions {
 }
 
 /// Samples a host: CPUs, memory, pressure, devices, network, power, NUMA nodes, the server's control group and its processes
-/// by class. docs/reference/metrics.md lists what it tells.
+/// by class. docs/reference/metrics.md lists its metrics.
 #[derive(Debug)]
 pub struct HostSeries {
     buffer: Buffer,
@@ -68,8 +68,8 @@ impl HostSeries {
     /// Reads everything once. The first call has gauges only. Call it at 1 Hz, at 10 Hz at most.
     ///
     /// One reading for each file or group of files, each with its own instant. A reason why something is missing is
-    /// told once, until it changes. Some readings are there only every few seconds (what the processes read and write,
-    /// their share of memory).
+    /// reported once, until it changes. Some readings are there only every few seconds (what the processes read and
+    /// write, their share of memory).
     pub fn tick(&mut self, host: &dyn HostAccess) -> Vec<Reading> {
         let (buffer, now) = (&mut self.buffer, Instant::now);
         let mut readings = vec![
@@ -92,10 +92,10 @@ impl HostSeries {
         readings.extend(self.numa.read(host, buffer, now()));
         self.reported
             .resize_with(self.reported.len().max(readings.len()), ReportedGaps::default);
-        for (told, reading) in self.reported.iter_mut().zip(&mut readings) {
-            told.filter(reading);
+        for (reported, reading) in self.reported.iter_mut().zip(&mut readings) {
+            reported.filter(reading);
         }
-        // These keep their own account of what was told: they are not all there at every tick.
+        // These keep their own account of what was reported: they are not all there at every tick.
         if let Some(processes) = &mut self.processes {
             processes.read(host, buffer, now(), &mut readings);
         }
@@ -176,16 +176,16 @@ mod tests {
         {
             assert!(value.is_finite() && *value >= 0.0, "{key:?} {value}");
         }
-        // Nothing is told twice while it stays as it is.
-        let told = |readings: &[Reading]| -> BTreeSet<(String, String)> {
+        // Nothing is reported twice while it stays as it is.
+        let reported = |readings: &[Reading]| -> BTreeSet<(String, String)> {
             let gaps = readings.iter().flat_map(|reading| &reading.gaps);
             gaps.map(|gap| (gap.source.clone(), gap.reason.clone())).collect()
         };
-        assert_eq!(told(&second).intersection(&told(&third)).count(), 0);
+        assert_eq!(reported(&second).intersection(&reported(&third)).count(), 0);
     }
 
     #[test]
-    fn an_empty_machine_is_gaps_told_once() {
+    fn an_empty_machine_is_gaps_reported_once() {
         let tree = Tree::new(&[]);
         let mut series = HostSeries::new(HostSeriesOptions {
             disks: Some(vec!["vda".to_owned()]),

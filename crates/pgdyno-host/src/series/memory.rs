@@ -89,7 +89,7 @@ impl Meminfo {
     #[expect(clippy::cast_precision_loss, reason = "gauges")]
     fn reading(&self, at: Instant) -> Reading {
         let mut reading = Reading::new(at, None);
-        let mut tell = |metric, value: Option<u64>| match value {
+        let mut push = |metric, value: Option<u64>| match value {
             Some(value) => reading.push(Key::one(metric), value as f64),
             None => reading.gap(metric, ABSENT),
         };
@@ -100,10 +100,10 @@ impl Meminfo {
                 "SwapFree" => swap[1] = value,
                 _ => {}
             }
-            tell(metric, value);
+            push(metric, value);
         }
         let [total, free] = swap;
-        tell(
+        push(
             "memory.swap_used_bytes",
             total.zip(free).and_then(|(t, f)| t.checked_sub(f)),
         );
@@ -111,7 +111,7 @@ impl Meminfo {
             let bytes = pages
                 .zip(self.huge_page_bytes)
                 .and_then(|(pages, bytes)| pages.checked_mul(bytes));
-            tell(metric, bytes);
+            push(metric, bytes);
         }
         reading
     }

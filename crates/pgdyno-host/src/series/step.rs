@@ -1,4 +1,4 @@
-//! From one read to the next: what was kept of the last one, how long ago it was, and which reasons were told.
+//! From one read to the next: what was kept of the last one, how long ago it was, and which reasons were reported.
 
 use super::{Reading, growth};
 use crate::access::HostError;
@@ -95,7 +95,7 @@ pub(super) fn same<'a, T: Named>(all: &'a [T], place: usize, name: &str) -> Opti
         .or_else(|| all.iter().find(|one| one.name() == name))
 }
 
-/// Tells of each thing that was there before and is no more.
+/// Reports each thing that was there before and is no more.
 pub(super) fn report_gone<T: Named>(before: &[T], now: &[T], source: &str, reading: &mut Reading) {
     for (place, one) in before.iter().enumerate() {
         if same(now, place, one.name()).is_none() {
@@ -104,12 +104,12 @@ pub(super) fn report_gone<T: Named>(before: &[T], now: &[T], source: &str, readi
     }
 }
 
-/// Reasons that a source gave at its last reading: each is told once, until it changes or has ceased in between.
+/// Reasons that a source gave at its last reading: each is reported once, until it changes or has ceased in between.
 #[derive(Debug, Default)]
 pub(super) struct ReportedGaps(BTreeMap<String, String>);
 
 impl ReportedGaps {
-    /// Takes out of the reading what was told before.
+    /// Takes out of the reading what was reported before.
     pub(super) fn filter(&mut self, reading: &mut Reading) {
         let now: BTreeMap<String, String> = reading
             .gaps
@@ -129,9 +129,9 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_reason_is_told_once_until_it_changes_or_ceases() {
+    fn a_reason_is_reported_once_until_it_changes_or_ceases() {
         let mut reported = ReportedGaps::default();
-        let mut tell = |reason: Option<&str>| {
+        let mut count = |reason: Option<&str>| {
             let mut reading = Reading::new(Instant::now(), None);
             if let Some(reason) = reason {
                 reading.gap("a", reason);
@@ -139,15 +139,15 @@ mod tests {
             reported.filter(&mut reading);
             reading.gaps.len()
         };
-        let told: Vec<usize> = [Some("x"), Some("x"), Some("y"), Some("y"), None, Some("y")]
+        let counts: Vec<usize> = [Some("x"), Some("x"), Some("y"), Some("y"), None, Some("y")]
             .into_iter()
-            .map(&mut tell)
+            .map(&mut count)
             .collect();
-        assert_eq!(told, [1, 0, 1, 0, 0, 1]);
+        assert_eq!(counts, [1, 0, 1, 0, 0, 1]);
     }
 
     #[test]
-    fn a_lost_read_starts_anew_and_no_time_gives_no_rate() {
+    fn a_lost_read_starts_again_and_no_time_gives_no_rate() {
         let start = Instant::now();
         let mut last = Last::default();
         let since = |last: &mut Last<u64>, s| {

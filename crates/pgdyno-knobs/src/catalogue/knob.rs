@@ -79,11 +79,11 @@ pub enum Kind {
     HeldFile,
     /// Something that the kernel does when asked to, and that leaves no state to restore: known, never set.
     Action,
-    /// A word of the boot line: advised with the lines to write, and looked at afterwards; never set.
+    /// A word of the boot line: advised with the lines to write, and checked afterwards; never set.
     BootParameter,
-    /// An option of a mount: advised and looked at likewise.
+    /// An option of a mount: advised and checked likewise.
     MountOption,
-    /// A flag of a device-mapper target: advised and looked at likewise.
+    /// A flag of a device-mapper target: advised and checked likewise.
     VolumeFlag,
 }
 
@@ -96,7 +96,7 @@ impl Kind {
         )
     }
 
-    /// Whether pgdyno only advises it: it wants a reboot, a remount, or leaves nothing to restore.
+    /// Whether pgdyno only advises it: it needs a reboot, a remount, or leaves nothing to restore.
     pub fn is_advised_only(self) -> bool {
         matches!(
             self,
@@ -233,10 +233,10 @@ pub struct Knob {
     pub layer: Layer,
     /// How it is read and written.
     pub kind: Kind,
-    /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`, `{size}`,
-    /// `{node}`, `{interrupt}` by the instance; `{default_size}` is the kernel's own size of huge pages in kB;
-    /// `{cgroup:CONTROLLER}` is the directory of the server's own control group;
-    /// a `*` stands for all that are there, which are set alike.
+    /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`,
+    /// `{size}`, `{node}`, `{interrupt}` by the instance; `{default_size}` is the kernel's own size of huge pages in
+    /// kB; `{cgroup:CONTROLLER}` is the directory of the server's own control group; a `*` means all that are there,
+    /// which are set alike.
     #[serde(default)]
     pub addresses: Vec<String>,
     /// The thing that it is a knob of, where there may be several.
@@ -258,7 +258,7 @@ pub struct Knob {
     pub min: Option<i64>,
     /// Greatest legal number, in `unit`.
     pub max: Option<i64>,
-    /// The greatest part of the host's memory that it may take, in percent: beyond that lies no tuning, but an outage.
+    /// The greatest part of the host's memory that it may take, in percent: beyond that is no tuning, but an outage.
     pub memory_percent_max: Option<u32>,
     /// The knob that it has to stay below: the kernel takes another value, and a half of it, without a word.
     pub below: Option<String>,
@@ -348,7 +348,7 @@ impl Knob {
         }
     }
 
-    /// What would be a legal value, in words.
+    /// Description of a legal value.
     pub fn legal(&self) -> String {
         let range = match (self.min, self.max) {
             (Some(min), Some(max)) => format!(" from {min} to {max}"),

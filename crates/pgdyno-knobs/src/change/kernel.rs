@@ -99,7 +99,7 @@ impl Changer<'_> {
         Ok(named)
     }
 
-    /// Which kernel files are to be written: what is no longer named goes back first, then what is named.
+    /// Which kernel files are to be written: what is no longer named is restored first, then what is named.
     pub(super) fn kernel_changes(
         &self,
         settings: &[Setting],
@@ -109,7 +109,7 @@ impl Changer<'_> {
         // Within an undo unit, the file that sets the others again is written first.
         named.sort_by_key(KernelChange::place_in_cell);
         let mut changes: Vec<KernelChange> = Vec::new();
-        // What the first file of an undo unit sets again goes back after it: before, the value may not be a legal one.
+        // What the first file of an undo unit sets again is restored after it: before, the value may not be legal.
         let mut late: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
         for touched in self.units.iter().filter(|touched| touched.unit.phase() == phase) {
@@ -122,7 +122,7 @@ impl Changer<'_> {
             else {
                 continue;
             };
-            // Of counterparts, setting one unsets the other: there is nothing to bring back beside it.
+            // Of counterparts, setting one unsets the other: there is nothing to restore beside it.
             if *counterparts && files.iter().any(|file| is_named(&file.path))
                 || unit.capture(self.reader().access())? == *first
             {
@@ -134,8 +134,8 @@ impl Changer<'_> {
             });
             for (path, value) in unit.writes_back(first) {
                 let at = files.iter().position(|file| file.path == path).unwrap_or(0);
-                let sets_others_anew = at < *leads;
-                if is_named(&path) || !touched.has(at) || (left_to_kernel && !sets_others_anew) {
+                let sets_others_again = at < *leads;
+                if is_named(&path) || !touched.has(at) || (left_to_kernel && !sets_others_again) {
                     continue;
                 }
                 let named_as = |path: &str| self.touched_as.get(path).cloned();
@@ -151,8 +151,9 @@ impl Changer<'_> {
                     path,
                     value,
                 };
-                let sets_anew = |other: &KernelChange| other.sets_others_anew() && other.unit == change.unit;
-                if !*counterparts && !sets_others_anew && named.iter().any(sets_anew) {
+                let sets_again =
+                    |other: &KernelChange| other.sets_others_again() && other.unit == change.unit;
+                if !*counterparts && !sets_others_again && named.iter().any(sets_again) {
                     late.push(change);
                 } else if *counterparts || self.is_to_be_written(&change, &changes)? {
                     changes.push(change);
@@ -175,12 +176,12 @@ impl Changer<'_> {
 
     /// A pool's size is only known once the server is stopped; and a file is set again by what is first in its undo unit.
     fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
-        let set_anew = before
-            .iter()
-            .any(|other| other.unit == change.unit && other.sets_others_anew() && !change.sets_others_anew());
+        let set_again = before.iter().any(|other| {
+            other.unit == change.unit && other.sets_others_again() && !change.sets_others_again()
+        });
         let now = read_value(self.host, &change.file())?;
         let same = now == change.value || is_same(&change.knob, &change.value, &now);
-        Ok(change.knob.kind == Kind::HugepagePool || set_anew || !same)
+        Ok(change.knob.kind == Kind::HugepagePool || set_again || !same)
     }
 
     fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
@@ -343,13 +344,13 @@ impl KernelChange {
         })
     }
 
-    fn sets_others_anew(&self) -> bool {
+    fn sets_others_again(&self) -> bool {
         matches!(&self.unit, UndoUnit::Files { leads, .. } if self.place_in_cell() < *leads)
     }
 
     /// Whether other files set the same ones again, but not this one.
     fn is_one_of_several(&self) -> bool {
-        matches!(&self.unit, UndoUnit::Files { leads, .. } if *leads > 1) && self.sets_others_anew()
+        matches!(&self.unit, UndoUnit::Files { leads, .. } if *leads > 1) && self.sets_others_again()
     }
 
     fn place_in_cell(&self) -> usize {

@@ -5,7 +5,7 @@ use crate::applied::ApplyError;
 use crate::restore::LEFT_OBJECTS;
 use crate::undo::{SavedState, UndoUnit, UndoUnitError};
 
-/// Characters of the boot id that tell this machine's journals from those of another one.
+/// Characters of the boot id that distinguish this machine's journals from those of another one.
 const OF_BOOT_ID: usize = 8;
 
 impl Changer<'_> {

@@ -16,7 +16,7 @@ pub(super) struct Parameter {
 }
 
 impl Changer<'_> {
-    /// Changes what differs in postgresql.auto.conf. Tells whether a restart is needed for it.
+    /// Changes what differs in postgresql.auto.conf. Returns whether a restart is needed for it.
     pub(super) fn change_parameters(&mut self, settings: &[Setting]) -> Result<bool, ApplyError> {
         let mut wanted: BTreeMap<String, Option<String>> = self
             .parameters

@@ -13,7 +13,7 @@ const HIDDEN: [(&str, &str); 3] = [
     ("debug", "debug2"),
 ];
 
-/// What the server expects, where it would refuse the value; `None` where it takes it, or where only the server can tell.
+/// What the server expects, where it would refuse the value; `None` where it takes it, or only the server decides.
 pub(crate) fn expected(value: &str, guc: &Guc, bounds: &GucBounds) -> Option<String> {
     match guc.vartype.as_str() {
         "bool" => (!is_truth(value)).then(|| "on or off".to_owned()),

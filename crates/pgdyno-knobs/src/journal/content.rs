@@ -208,13 +208,13 @@ impl Content {
     }
 }
 
-/// What tells a server whose files are on this host from all others.
+/// What identifies a server whose files are on this host.
 pub(crate) fn server_key_of_data(data: &Path) -> String {
     let real = data.canonicalize().unwrap_or_else(|_| data.to_owned());
     format!("in {}", real.display())
 }
 
-/// What tells a journal from all others, by the name of its file or of its copy.
+/// What identifies a journal, by the name of its file or of its copy.
 pub(super) fn id_of(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let mut parts = stem.splitn(3, '-');

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// Of SHA-256: enough against damage; against forgery stand the owner and the mode of the file.
+/// Of SHA-256: enough against damage; the owner and the mode of the file protect against forgery.
 const SUM_BYTES: usize = 8;
 /// JSON has no raw tab in it.
 const SEPARATOR: char = '\t';
@@ -22,7 +22,7 @@ pub(super) enum Line<'a> {
     Damaged,
 }
 
-/// A line with its end; `journal` tells this journal from all others.
+/// A line with its end; `journal` identifies this journal.
 pub(super) fn sealed(journal: &str, number: usize, json: &str) -> String {
     format!(
         "{json}{SEPARATOR}{number}{SEPARATOR}{}\n",

@@ -52,7 +52,7 @@ pub(super) struct Notice {
     pid: u32,
     host: BTreeSet<String>,
     server: BTreeSet<String>,
-    /// Hashes of what tells the server from others: nobody reads a path or an address in them.
+    /// Hashes of what identifies the server: nobody reads a path or an address in them.
     servers: Vec<String>,
 }
 
@@ -393,9 +393,9 @@ mod tests {
     #[test]
     fn roots_changes_are_believed_and_a_users_of_its_own_server_alone() {
         let place = Place::of(0);
-        let words =
+        let message =
             "vm.swappiness is changed by other's pgdyno since 2000-02-29 12:34 UTC; restore that first";
-        assert_eq!(place.conflict(0, "vm.swappiness", true, 1).unwrap(), words);
+        assert_eq!(place.conflict(0, "vm.swappiness", true, 1).unwrap(), message);
         assert!(place.conflict(0, "work_mem", false, 1).is_some());
         assert_eq!(place.conflict(0, "work_mem", true, 1), None, "a knob of the host");
         assert_eq!(place.conflict(0, "vm.swap", true, 1), None);

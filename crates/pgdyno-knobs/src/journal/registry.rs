@@ -19,7 +19,7 @@ pub(super) const COPY_ENDING: &str = "changes";
 /// What a damaged file is kept as, behind its name.
 const DAMAGED: &str = "damaged";
 const FORMAT: u32 = 1;
-/// Two paths of PATH_MAX bytes, each byte of which JSON may write as six, and some words.
+/// Two paths of PATH_MAX bytes, each byte of which JSON may write as six, and some text.
 const HEADER_BYTES_MAX: u64 = 64 << 10;
 /// Everybody may go through the registry to the notices; its other files are for their owner alone.
 const REGISTRY_MODE: u32 = 0o755;
@@ -114,7 +114,7 @@ impl Journals {
             if copies_of_own.contains(&copy) {
                 continue;
             }
-            // One that does not tell whose it is could be ours.
+            // One that does not say whose it is could be ours.
             let Ok(header) = header_of(&copy) else {
                 all.push(Listed {
                     path: copy,

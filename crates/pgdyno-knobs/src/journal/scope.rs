@@ -8,7 +8,7 @@ use std::fmt;
 pub struct Scope {
     /// Settings of the host: kernel files, swap, files of pgdyno's own.
     pub host: bool,
-    /// Settings of one server, by what tells it from others on this host.
+    /// Settings of one server, by what identifies it on this host.
     pub server: Option<String>,
 }
 

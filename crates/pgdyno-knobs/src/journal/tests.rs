@@ -561,7 +561,7 @@ fn planted_journal_writes_no_place_beside_the_catalogues() {
     fs::write(&path, lines.join("\n") + "\n").unwrap();
     chmod(&path, 0o600);
     let (_, wrong) = machine.restore();
-    assert!(wrong.iter().any(|words| words.contains(victim)), "{wrong:?}");
+    assert!(wrong.iter().any(|reason| reason.contains(victim)), "{wrong:?}");
     assert_eq!(machine.host.read_trimmed(victim).unwrap(), "x");
     assert!(!path.exists() && path.with_extension("journal.damaged").exists());
 }
@@ -630,8 +630,8 @@ fn processes_exclude_one_another_by_host_and_by_server() {
         let second = begin(wanted);
         assert_eq!(second.is_ok(), may, "{held:?}, {wanted:?}");
         if let Err(error) = &second {
-            let words = error.to_string();
-            assert!(words.contains("(test) is changing settings of"), "{words}");
+            let message = error.to_string();
+            assert!(message.contains("(test) is changing settings of"), "{message}");
         }
         drop((first, second));
         drop(begin(wanted).unwrap());

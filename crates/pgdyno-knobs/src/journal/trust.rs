@@ -15,7 +15,7 @@ const WRITABLE_BY_OTHERS: u32 = 0o022;
 /// Opens a regular file that nobody but its owner can have written, who is this user or root. No link is followed, and no
 /// pipe waited for. `None` where there is none.
 pub(super) fn open(path: &Path, how: OFlags) -> Result<Option<File>, JournalError> {
-    // A look first: opening some devices does something.
+    // The kind is checked first: opening some devices does something.
     match fs::symlink_metadata(path) {
         Ok(about) => trusted(path, &about, Kind::File)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -102,8 +102,8 @@ fn one_at_a_time(
 }
 
 fn holder_in(registry: &Directory, name: &OsStr) -> String {
-    const WORDS_MAX_BYTES: u64 = 1 << 10;
-    match registry.tail(name, 0, WORDS_MAX_BYTES) {
+    const TEXT_MAX_BYTES: u64 = 1 << 10;
+    match registry.tail(name, 0, TEXT_MAX_BYTES) {
         Ok(bytes) if !bytes.is_empty() => String::from_utf8_lossy(&bytes).into_owned(),
         _ => "another process".to_owned(),
     }
@@ -129,18 +129,18 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        // Held by somebody, whose words would be waited for.
+        // Held by somebody, whose text would be waited for.
         let holder = std::fs::File::options()
             .read(true)
             .write(true)
             .open(&path)
             .unwrap();
         holder.lock().unwrap();
-        let words = format!("{:?}", lock().unwrap_err());
-        assert!(words.contains("a FIFO"), "{words}");
+        let error = format!("{:?}", lock().unwrap_err());
+        assert!(error.contains("a FIFO"), "{error}");
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("elsewhere", &path).unwrap();
-        let words = format!("{:?}", lock().unwrap_err());
-        assert!(words.contains("symbolic link"), "{words}");
+        let error = format!("{:?}", lock().unwrap_err());
+        assert!(error.contains("symbolic link"), "{error}");
     }
 }

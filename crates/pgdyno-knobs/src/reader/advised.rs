@@ -1,4 +1,4 @@
-//! Looking at what pgdyno never sets itself: words of the boot line, options of mounts, flags of encrypted volumes.
+//! Reading what pgdyno never sets itself: words of the boot line, options of mounts, flags of encrypted volumes.
 
 use super::{DEFAULT, Reader};
 use crate::applied::ApplyError;
@@ -22,7 +22,7 @@ pub(crate) fn now(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> R
     Ok(value_in(&words, word))
 }
 
-/// What a list of words says of `word`, which may have {value} in it. The last one counts.
+/// The value of `word`, which may have {value} in it, in a list of words. The last one counts.
 fn value_in(words: &[String], word: &str) -> String {
     match word.split_once("{value}") {
         Some((before, after)) => words
@@ -63,8 +63,8 @@ fn mount_options(
         .collect())
 }
 
-/// What /sys tells nothing of: dmsetup asks the kernel for it, without the key. Of several volumes below one file system, each value
-/// that one has.
+/// What /sys does not have: dmsetup asks the kernel for it, without the key. Of several volumes below one file system,
+/// each value that one has.
 fn volume_flag(
     reader: &Reader<'_>,
     knob: &Knob,
@@ -75,7 +75,7 @@ fn volume_flag(
         let path = format!("/sys/block/{device}/dm/{file}");
         reader.host.read_trimmed(&path).ok()
     };
-    // An encrypted volume may lie beneath a logical one.
+    // An encrypted volume may be beneath a logical one.
     let (context, of) = (reader.context(), instance.unwrap_or("data"));
     let mut devices = context.disks(knob, of)?;
     if let "data" | "wal" = of {
@@ -97,10 +97,13 @@ fn volume_flag(
                 )
             })?;
         if !output.status.success() {
-            let words = String::from_utf8_lossy(&output.stderr);
-            return Err(not_here(knob, &format!("dmsetup table {name}: {}", words.trim())));
+            let message = String::from_utf8_lossy(&output.stderr);
+            return Err(not_here(
+                knob,
+                &format!("dmsetup table {name}: {}", message.trim()),
+            ));
         }
-        // Of a volume for integrity alone it tells nothing.
+        // Of a volume for integrity alone it prints nothing.
         let table = String::from_utf8_lossy(&output.stdout);
         let value = value_in(&flags_in(&table), word);
         if !table.trim().is_empty() && !values.contains(&value) {

@@ -223,7 +223,7 @@ fn of_value(server: &mut Server, guc: &Guc, setting: &Setting) -> Result<Option<
     // A session may try what it may set; a parameter of the whole server cannot be tried.
     if expected.is_none() && guc.context == "user" && guc.vartype == "string" {
         let refused = refused_by_server(server, &guc.name, &setting.value)?;
-        expected = refused.map(|words| format!("a value that the server takes; it says: {words}"));
+        expected = refused.map(|message| format!("a value that the server takes; it says: {message}"));
     }
     let error = |expected| {
         ApplyError::from(CatalogueError::Value {
@@ -266,7 +266,7 @@ fn of_removal(server: &mut Server, setting: &Setting) -> Result<Option<Objection
     }))
 }
 
-/// What every parameter wants, whichever it is.
+/// What every parameter needs, whichever it is.
 fn of_rights(rights: &SettingRights, by_view: bool) -> Vec<Objection> {
     let role = &rights.role;
     let mut objections = Vec::new();

@@ -6,11 +6,11 @@ use crate::catalogue::split;
 /// Where a knob is on the host of the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Its files; a `*` stands for all that are there.
+    /// Its files; a `*` means all that are there.
     Files(Vec<String>),
-    /// This host has it not; in words why.
+    /// This host does not have it, for this reason.
     Nowhere(String),
-    /// No host was given to look at.
+    /// No host was given to read.
     Unknown,
 }
 
@@ -21,10 +21,10 @@ impl Place {
             Ok(Mechanism::Files(files)) => files,
             Ok(_) => return Place::Unknown,
             Err(error) => {
-                // The knob is named by whoever tells it.
-                let (words, id) = (error.to_string(), split(setting).0);
-                let rest = words.strip_prefix(id).and_then(|rest| rest.strip_prefix(": "));
-                return Place::Nowhere(rest.unwrap_or(&words).to_owned());
+                // The caller prints the name of the knob.
+                let (text, id) = (error.to_string(), split(setting).0);
+                let rest = text.strip_prefix(id).and_then(|rest| rest.strip_prefix(": "));
+                return Place::Nowhere(rest.unwrap_or(&text).to_owned());
             }
         };
         let pattern = reader.catalogue.get(setting).ok().and_then(|knob| {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boot_has_set_what_is_put_back_and_somebody_else_what_stays() {
+    fn a_boot_has_set_what_is_restored_and_somebody_else_what_stays() {
         use ChangeState::{InForce, Rebooted};
         use Outcome::{Already, Restored};
         let set = ("kyber", "512");

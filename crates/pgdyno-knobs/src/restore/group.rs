@@ -309,7 +309,7 @@ impl Group {
                     // The kernel zeroes a counterpart, sets companions again, and fills a pool page by page.
                     || (counterparts && value.as_deref() == Some("0"))
                     || (!counterparts && at >= leads)
-                    || self.known.last().is_some_and(|known| self.lies_between(known.value(at), value.as_deref()))
+                    || self.known.last().is_some_and(|known| self.is_between(known.value(at), value.as_deref()))
             })
     }
 
@@ -336,7 +336,7 @@ impl Group {
     }
 
     /// A number from before up to what was to be written: a large write can be left half done, and the kernel rounds.
-    fn lies_between(&self, before: Option<&str>, now: Option<&str>) -> bool {
+    fn is_between(&self, before: Option<&str>, now: Option<&str>) -> bool {
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
         let last = self.writes.last().and_then(|write| write.value.as_deref());
         match (number(before), number(now), number(last)) {

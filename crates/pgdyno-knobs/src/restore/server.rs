@@ -1,7 +1,7 @@
 //! The server of a journal: connects to it, restores its parameters, and starts or stops it as it was.
 
 use super::group::Group;
-use super::{Outcome, Restored, Restorer, foreign_words};
+use super::{Outcome, Restored, Restorer, foreign_message};
 use crate::journal::Content;
 use crate::undo::{SavedState, ServerRef, UndoUnit, UndoUnitError, in_auto_conf};
 use pgdyno_sandbox::{Control, Sandbox, State};
@@ -171,7 +171,7 @@ impl Restorer<'_> {
             return Ok(group.line(Outcome::Already, None));
         }
         if !self.force && !group.is_ours(&SavedState::Parameter(now.clone())) {
-            return Ok(group.line(Outcome::Left, Some(foreign_words(now.as_deref()))));
+            return Ok(group.line(Outcome::Left, Some(foreign_message(now.as_deref()))));
         }
         match first {
             Some(value) => alter_system_set(server, name, value)?,
@@ -191,7 +191,7 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
     }
 }
 
-/// Stops a sandbox; the line that tells why it could not be, if so.
+/// Stops a sandbox; returns the line with the reason if it could not be stopped.
 pub(super) fn stop(sandbox: &Sandbox) -> Option<Restored> {
     let error = sandbox.stop().err()?;
     Some(server_line(

@@ -44,7 +44,7 @@ pub struct KernelFile {
     pub path: String,
     /// Whether the file holds the value alone or all choices.
     pub form: Form,
-    /// What tells the block device whose file it is from all others: names change (`None`: no device's, or it does not tell).
+    /// What identifies the block device whose file it is, for names change (`None`: no device's, or unknown).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 }

@@ -46,8 +46,8 @@ enum SavedSwap {
 }
 
 impl From<SavedSwap> for SwapFile {
-    fn from(told: SavedSwap) -> SwapFile {
-        match told {
+    fn from(saved: SavedSwap) -> SwapFile {
+        match saved {
             SavedSwap::Size(bytes) => SwapFile::of_size(bytes),
             SavedSwap::File {
                 bytes,
@@ -95,11 +95,11 @@ fn place_of(path: &str) -> Result<Option<(Directory, OsString)>, UndoUnitError> 
         Err(e) => return Err(wrong(path, e)),
     };
     if !directory.keeps_paths() {
-        let words = format!(
+        let reason = format!(
             "other users than root can exchange files in {} or above it; expected a directory that root alone can write",
             directory.path().display()
         );
-        return Err(wrong(path, words));
+        return Err(wrong(path, reason));
     }
     Ok(Some((directory, name)))
 }
@@ -116,7 +116,7 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
         Err(HostError::Missing { .. }) => String::new(),
         Err(error) => return Err(error.into()),
     };
-    // The kernel tells its path without links, with blanks and the like by their octal numbers.
+    // The kernel prints its path without links, with blanks and the like by their octal numbers.
     let Some((directory, name)) = place_of(path)? else {
         return Ok(None);
     };
@@ -249,8 +249,8 @@ fn run(program: &str, options: Vec<String>, path: &str) -> Result<(), UndoUnitEr
     if output.status.success() {
         return Ok(());
     }
-    let words = String::from_utf8_lossy(&output.stderr);
-    Err(wrong(path, format!("{program}: {}", words.trim())))
+    let message = String::from_utf8_lossy(&output.stderr);
+    Err(wrong(path, format!("{program}: {}", message.trim())))
 }
 
 /// What is read of a swap file's first page, for the fuzz targets.

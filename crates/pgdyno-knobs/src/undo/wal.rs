@@ -1,8 +1,8 @@
 //! Moving the WAL of a stopped server to another directory and back, such that at every instant one whole copy is found.
 //!
-//! The files are copied and made durable; then pg_wal is set aside under another name, and the new one (a symbolic link, or
-//! the directory itself) takes its place; then what was set aside is removed. So pg_wal, if there is one, is whole; if there
-//! is none, what was set aside is.
+//! The files are copied and made durable; then pg_wal gets another name, and the new one (a symbolic link, or the
+//! directory itself) takes its place; then the renamed one is removed. So pg_wal, if there is one, is whole; if there
+//! is none, the renamed one is.
 
 use super::UndoUnitError;
 use pgdyno_host::{COMING, Directory, EntryKind, Owner, give};
@@ -81,11 +81,11 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitErro
     let old = open(&data.join(WAL))?;
     let (owner, expected) = (old.owner(), held.owner());
     if owner.uid != expected.uid {
-        let words = format!(
+        let reason = format!(
             "it belongs to user {}, expected user {}, the owner of the data directory",
             owner.uid, expected.uid
         );
-        return Err(wrong(old.path(), "read")(io::Error::other(words)));
+        return Err(wrong(old.path(), "read")(io::Error::other(reason)));
     }
     let (wal, aside, returning) = (OsStr::new(WAL), OsStr::new(ASIDE), OsStr::new(RETURNING));
     let mut new = match to {
@@ -108,14 +108,15 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitErro
     mend(&held)
 }
 
-/// Beside a directory, under a name that tells whose it is; a file in one is made under such a name by [`Directory::replace`].
+/// Beside a directory, under a name that says whose it is; a file in one is made under such a name by
+/// [`Directory::replace`].
 fn unmarked(name: &OsStr) -> OsString {
     let mut name = name.to_owned();
     name.push(COMING);
     name
 }
 
-/// Makes a directory with the mark in it, or marks one that is there: at no instant there is one that nobody can tell to be ours.
+/// Makes a directory with the mark in it, or marks one that is there: at every instant it can be recognised as ours.
 fn make_marked(to: &Path, data: &Path) -> Result<Directory, UndoUnitError> {
     let mut mark = data.to_string_lossy().into_owned();
     match Directory::open(to) {
@@ -169,7 +170,7 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), UndoUnitError
     };
     let (mark, coming) = (OsStr::new(MARK), unmarked(OsStr::new(MARK)));
     left.remove(&coming).map_err(at(&left, &coming, "removed"))?;
-    // The mark is ours alone: another user's tells nothing.
+    // The mark is ours alone: another user's means nothing.
     let marked_by = left.owner_of(mark).map_err(at(&left, mark, "read"))?;
     if marked_by.is_none_or(|owner| owner.uid != Owner::own(0).uid) {
         return Ok(());
@@ -207,7 +208,7 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), UndoUnitError
     }
 }
 
-/// With pg_wal in place, what was set aside and what was coming are remains; without it, what was set aside is the WAL.
+/// With pg_wal in place, what was renamed and what was coming are remains; without it, what was renamed is the WAL.
 fn mend(data: &Directory) -> Result<(), UndoUnitError> {
     let (wal, aside, returning) = (OsStr::new(WAL), OsStr::new(ASIDE), OsStr::new(RETURNING));
     let kind = |name: &OsStr| data.kind(name).map_err(at(data, name, "read"));
@@ -235,8 +236,8 @@ fn mend(data: &Directory) -> Result<(), UndoUnitError> {
 /// Copies a tree of plain files with owners and modes, durably.
 fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), UndoUnitError> {
     if depth > DEPTH_MAX {
-        let words = format!("more than {DEPTH_MAX} directories deep");
-        return Err(wrong(from.path(), "copied")(io::Error::other(words)));
+        let reason = format!("more than {DEPTH_MAX} directories deep");
+        return Err(wrong(from.path(), "copied")(io::Error::other(reason)));
     }
     for (name, kind) in from.entries().map_err(wrong(from.path(), "read"))? {
         if name == MARK {
@@ -251,7 +252,7 @@ fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), UndoUnitEr
                 .map_err(at(to, &name, "given to the server's user"))?;
             continue;
         }
-        // What is no regular file is refused, and what is one is told by its handle.
+        // What is no regular file is refused, which its handle shows.
         let source = from.file(&name).map_err(at(from, &name, "read"))?;
         let target = to.create(&name, 0o600).map_err(at(to, &name, "made"))?;
         io::copy(&mut &source, &mut &target).map_err(at(from, &name, "copied"))?;
@@ -310,7 +311,7 @@ mod tests {
 
     /// Before the mark is there, and after it has gone.
     #[test]
-    fn a_directory_is_told_to_be_ours_at_every_instant() {
+    fn a_directory_is_known_as_ours_at_every_instant() {
         for (was_there, begun) in [(false, 0), (false, 1), (false, 2), (true, 1), (true, 2)] {
             let dir = cluster();
             let (data, other) = (dir.path().join("data"), dir.path().join("wal"));

@@ -43,7 +43,7 @@ const NOT_CAPTURED: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// Words that tell a state and cannot be written.
+/// Words that show a state and cannot be written.
 const STATES: [&str; 2] = ["notsupported", "notimplemented"];
 
 /// What published studies turn, and what the traps that they fell into are about.
@@ -221,7 +221,7 @@ fn found(root: &Path, place: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// One part of a path further; a star or braces stand for anything.
+/// One part of a path further; a star or braces match anything.
 fn step(paths: Vec<PathBuf>, part: &str) -> Vec<PathBuf> {
     let Some(at) = part.find(['{', '*']) else {
         return paths.into_iter().map(|path| path.join(part)).collect();
@@ -357,7 +357,7 @@ fn what_the_studies_turn_is_known() {
     for id in NAMED.split_whitespace() {
         assert!(catalogue.get(id).is_ok(), "{id}");
     }
-    // A flush that is only believed, a page that is lost silently: no speed is worth these.
+    // A flush that is only believed, a page that is lost silently: no speed justifies these.
     for id in [
         "block.write_cache",
         "data_sync_retry",

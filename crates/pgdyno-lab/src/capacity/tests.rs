@@ -162,7 +162,7 @@ fn beyond_twice_the_ladder_there_are_bounds_alone_and_one_block_is_noted() {
 }
 
 #[test]
-fn a_curve_that_turns_down_tells_its_peak() {
+fn a_curve_that_turns_down_gives_its_peak() {
     let stored = ladder(&["1", "2", "4", "8"], |n| {
         5000.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.05 * n * (n - 1.0))
     });
@@ -204,12 +204,12 @@ fn a_level_without_a_limit_has_the_machines_cpus() {
         missing: None,
         source: "/sys".into(),
     });
-    // The most clients were best with 16 CPUs, and that is told.
+    // The most clients were best with 16 CPUs, and that is reported.
     check(&stored, 2, 1);
 }
 
 #[test]
-fn a_ladder_of_clients_alone_tells_their_zone() {
+fn a_ladder_of_clients_alone_gives_their_zone() {
     let mut stored = ladder(&["4"], |n| 1000.0 * n);
     let from = FILE.find("[[factor]]\nname = \"cores\"").unwrap();
     let to = FILE.find("[[factor]]\nname = \"clients\"").unwrap();

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const GIVEN_UP: &str = "look what commits wait for: a synchronous standby that is gone, most likely";
 /// How often the waiting looks up.
 const LOOK: Duration = Duration::from_millis(100);
-/// Sessions tell their counts when they end; the server may take this long to show them.
+/// Sessions report their counts when they end; the server may take this long to show them.
 const COUNTS_LIMIT: Duration = Duration::from_secs(3);
 /// Of the commits, at least this share must be among the flushes for the figure to be believed.
 const FLUSHED_LEAST: f64 = 0.98;
@@ -120,14 +120,14 @@ impl Bench<'_> {
             return Ok(Measured::unknown(NAME, why));
         }
         let before = Flushed::ask(asker)?;
-        let (length, told) = (self.asked.length, Arc::new(AtomicBool::new(false)));
-        let receiver = begin(server, length, Arc::clone(self.stop), Arc::clone(&told));
-        let (done, was_cancelled) = wait(&receiver, asker, &waits.pid, length, self.stop, &told)?;
+        let (length, given_up) = (self.asked.length, Arc::new(AtomicBool::new(false)));
+        let receiver = begin(server, length, Arc::clone(self.stop), Arc::clone(&given_up));
+        let (done, was_cancelled) = wait(&receiver, asker, &waits.pid, length, self.stop, &given_up)?;
         let after = counted(asker, before, done.times_ns.len() as u64, &waits)?;
         let Some(times) = Spread::of(done.times_ns) else {
             return Ok(Measured::unknown(NAME, "stopped before a commit was done"));
         };
-        let mut measured = told_of(&times, &waits, before, after);
+        let mut measured = judged(&times, &waits, before, after);
         if !done.has_table {
             measured.note(
                 "without a temporary table, which this user or this pooler does not allow: the message alone",
@@ -150,12 +150,12 @@ fn begin(
     mut server: Server,
     length: Duration,
     stop: Arc<AtomicBool>,
-    told: Arc<AtomicBool>,
+    given_up: Arc<AtomicBool>,
 ) -> Receiver<Result<Commits, ServerError>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let done = run(&mut server, length, &|| {
-            stop.load(Ordering::Relaxed) || told.load(Ordering::Relaxed)
+            stop.load(Ordering::Relaxed) || given_up.load(Ordering::Relaxed)
         });
         // The session's end makes its counts known.
         drop(server);
@@ -209,7 +209,7 @@ fn wait(
     pid: &str,
     length: Duration,
     stop: &AtomicBool,
-    told: &AtomicBool,
+    given_up: &AtomicBool,
 ) -> Result<(Commits, bool), ServerError> {
     let silent = |reason: &str| ServerError::Broken {
         what: "committing".into(),
@@ -232,7 +232,7 @@ fn wait(
         if was_cancelled {
             return Err(silent("the server does not answer"));
         }
-        told.store(true, Ordering::Relaxed);
+        given_up.store(true, Ordering::Relaxed);
         asker.execute(
             "giving up a commit",
             &format!("SELECT pg_catalog.pg_cancel_backend({pid})"),
@@ -265,7 +265,7 @@ fn flushes_between(before: Flushed, after: Flushed) -> Option<u64> {
 
 /// One connection commits one after the other, so each commit has a flush that no other one has.
 #[expect(clippy::cast_precision_loss, reason = "counts of seconds")]
-fn told_of(times: &Spread, waits: &Waits, before: Flushed, after: Flushed) -> Measured {
+fn judged(times: &Spread, waits: &Waits, before: Flushed, after: Flushed) -> Measured {
     let wal_bytes = after.wal_bytes.saturating_sub(before.wal_bytes);
     let flushes = flushes_between(before, after).filter(|_| waits.is_counted());
     let detail = json!({
@@ -326,9 +326,9 @@ fn told_of(times: &Spread, waits: &Waits, before: Flushed, after: Flushed) -> Me
 mod tests {
     use super::*;
 
-    fn waits(words: &str) -> Waits {
-        let mut words = words.split(' ').map(str::to_owned);
-        let mut next = || words.next().unwrap_or_default();
+    fn waits(settings: &str) -> Waits {
+        let mut settings = settings.split(' ').map(str::to_owned);
+        let mut next = || settings.next().unwrap_or_default();
         Waits {
             synchronous_commit: next(),
             fsync: next(),
@@ -344,8 +344,8 @@ mod tests {
         let times = Spread::of(vec![100_000; 1000]).unwrap();
         let flushed = |wal_bytes, flushes| Flushed { wal_bytes, flushes };
         let before = flushed(5000, Some(7));
-        let check = |words, after, grade, why: &str| {
-            let found = told_of(&times, &waits(words), before, after);
+        let check = |settings, after, grade, why: &str| {
+            let found = judged(&times, &waits(settings), before, after);
             assert_eq!(found.verdict, grade, "{found:?}");
             assert!(found.why.unwrap_or_default().contains(why), "{why}");
         };
@@ -374,14 +374,14 @@ mod tests {
 
     #[test]
     fn a_standby_is_waited_for_by_most_levels() {
-        for (words, expected) in [
+        for (settings, expected) in [
             ("on on fdatasync s1", true),
             ("remote_apply on fdatasync s1", true),
             ("local on fdatasync s1", false),
             ("off on fdatasync s1", false),
             ("on on fdatasync", false),
         ] {
-            assert_eq!(waits(words).for_standby(), expected, "{words}");
+            assert_eq!(waits(settings).for_standby(), expected, "{settings}");
         }
     }
 }

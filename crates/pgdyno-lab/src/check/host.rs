@@ -20,7 +20,7 @@ const READ_MS: u32 = 1500;
 const FLUSH_LEAST_US: f64 = 10.0;
 /// Another way is mentioned if it is so many times as quick; less is noise.
 const QUICKER_LEAST: f64 = 1.25;
-/// Where no server tells another one: PostgreSQL's on Linux.
+/// Where no server reports another one: PostgreSQL's on Linux.
 const USUAL_METHOD: SyncMethod = SyncMethod::Fdatasync;
 const IN_MEMORY: &str = "this is memory (tmpfs): nothing reaches a disk";
 /// Questions for the server's time of day, of which the quickest counts.
@@ -119,7 +119,7 @@ impl Bench<'_> {
     }
 
     /// Each way with one write and with two; opening past the page cache apart. All of them in turn, several times over,
-    /// so that what else the disk has to do meets them all. What is refused is told, not measured.
+    /// so that what else the disk has to do affects them all. What is refused is reported, not measured.
     fn all_ways(
         &self,
         directory: &Path,
@@ -284,17 +284,17 @@ fn clock_of_server(server: &mut Server) -> Measured {
     let mut best: Option<(Duration, f64)> = None;
     for _ in 0..TIMES_ASKED {
         let (before, begun) = (SystemTime::now(), Instant::now());
-        let told = match server.value("asking for the time", sql) {
-            Ok(told) => told.unwrap_or_default(),
+        let answer = match server.value("asking for the time", sql) {
+            Ok(answer) => answer.unwrap_or_default(),
             Err(error) => return Measured::unknown(NAME, error),
         };
         let took = begun.elapsed();
         let middle = before.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default() + took / 2;
-        let Ok(told_s) = told.parse::<f64>() else {
-            return Measured::unknown(NAME, format!("the server's time is \"{told}\""));
+        let Ok(server_s) = answer.parse::<f64>() else {
+            return Measured::unknown(NAME, format!("the server's time is \"{answer}\""));
         };
         if best.is_none_or(|(least, _)| took < least) {
-            best = Some((took, told_s - middle.as_secs_f64()));
+            best = Some((took, server_s - middle.as_secs_f64()));
         }
     }
     let Some((took, apart_s)) = best else {
@@ -435,14 +435,14 @@ mod tests {
             direct: false,
             rounds_ns: rounds.iter().map(|&ns| vec![ns]).collect(),
         };
-        let check = |other: &[u64], words: Option<&str>| {
+        let check = |other: &[u64], expected: Option<&str>| {
             let ways = [
                 way(SyncMethod::Fdatasync, &[1000, 1000]),
                 way(SyncMethod::OpenDatasync, other),
             ];
             let found = quicker(&ways, (SyncMethod::Fdatasync, false));
-            match words {
-                Some(words) => assert!(found.as_ref().is_some_and(|f| f.contains(words)), "{found:?}"),
+            match expected {
+                Some(text) => assert!(found.as_ref().is_some_and(|f| f.contains(text)), "{found:?}"),
                 None => assert_eq!(found, None),
             }
         };

@@ -82,7 +82,7 @@ impl Step {
     }
 
     /// Names of the measurements that the step gives, as in [`Measured::name`].
-    fn tells(self) -> &'static [&'static str] {
+    fn measurements(self) -> &'static [&'static str] {
         match self {
             Step::Read => &["random_read", "sequential_read"],
             Step::Timer => &["timer"],
@@ -131,7 +131,7 @@ pub struct Measured {
     pub figure: Option<f64>,
     /// Unit of the figure; empty where nothing was measured.
     pub unit: &'static str,
-    /// How it is spread, in words.
+    /// Description of its spread.
     pub spread: String,
     /// Bounds of good and poor figures; `None` where nothing was measured.
     pub limits: Option<Limits>,
@@ -282,7 +282,7 @@ struct Bench<'a> {
     begun: Instant,
 }
 
-/// Measures one thing after the other. Errors are those of the first connection; later ones are told by the
+/// Measures one thing after the other. Errors are those of the first connection; later ones are reported by the
 /// measurement that met them.
 pub fn check(
     asked: &Asked<'_>,
@@ -292,7 +292,7 @@ pub fn check(
     let begun = Instant::now();
     let mut server = asked.conninfo.map(Server::connect).transpose()?;
     let place = Place::find(asked, server.as_mut());
-    for directory in &place.looked_at {
+    for directory in &place.searched {
         for left in left_overs(directory) {
             let path = left.path.display();
             on(Event::Remark(&match left.removed {
@@ -350,7 +350,7 @@ pub fn check(
 impl Bench<'_> {
     fn measure(&mut self, step: Step, on: &mut dyn FnMut(Event<'_>)) -> Vec<Measured> {
         let all_unknown = |why: &str| {
-            let names = step.tells().iter();
+            let names = step.measurements().iter();
             names.map(|name| Measured::unknown(name, why)).collect()
         };
         if let Err(why) = &self.place.here
@@ -375,7 +375,7 @@ impl Bench<'_> {
     }
 }
 
-/// A figure with as many digits as it is worth.
+/// A figure with about three digits, and a prefix where it is large.
 pub fn shown(value: f64) -> String {
     match value.abs() {
         1e6.. => format!("{} M", three_digits(value / 1e6)),
@@ -405,7 +405,7 @@ mod tests {
     fn every_step_has_a_name_and_limits() {
         for step in Step::ALL {
             assert_eq!(Step::named(step.name()), Some(step));
-            for name in step.tells() {
+            for name in step.measurements() {
                 assert!(!limits::of(name).1.is_empty(), "{name}");
             }
         }

@@ -19,7 +19,7 @@ pub(super) struct Place {
     /// A directory on the WAL's volume.
     pub(super) wal: Result<PathBuf, String>,
     /// Where files may have been made before.
-    pub(super) looked_at: Vec<PathBuf>,
+    pub(super) searched: Vec<PathBuf>,
 }
 
 impl Place {
@@ -42,7 +42,7 @@ impl Place {
                 here,
                 data: Ok(directory.clone()),
                 wal: Ok(directory.clone()),
-                looked_at: vec![directory.clone()],
+                searched: vec![directory.clone()],
             };
         }
         match data {
@@ -57,7 +57,7 @@ impl Place {
                     here,
                     data: Err(why.clone()),
                     wal: Err(why),
-                    looked_at: Vec::new(),
+                    searched: Vec::new(),
                 }
             }
         }
@@ -80,7 +80,7 @@ impl Place {
             here,
             data: choose(host, data, &candidates),
             wal: choose(host, &wal, &candidates),
-            looked_at: candidates,
+            searched: candidates,
         }
     }
 }

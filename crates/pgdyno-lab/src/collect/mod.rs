@@ -122,7 +122,7 @@ fn places(data: Option<PathBuf>, temporary: &[(String, PathBuf)]) -> Vec<(String
 fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &Sought) -> Vec<Fact> {
     let postmaster = postmaster::find(host, sought);
     let mut facts = Vec::new();
-    // Its first process works in its data directory: that is seen where the server does not tell.
+    // Its first process works in its data directory: that is seen where the server does not report it.
     let at_work = |pid: &u32| {
         host.read_link(&format!("/proc/{pid}/cwd"))
             .ok()

@@ -4,11 +4,11 @@ use pgdyno_host::{HostAccess, parent, started_unix_s};
 use pgdyno_server::{NoPostmaster, Postmaster, Server};
 use std::path::{Path, PathBuf};
 
-/// How far two accounts of one start may lie apart: the machine's clock is set now and then, and the kernel counts from
+/// How far two accounts of one start may be apart: the machine's clock is set now and then, and the kernel counts from
 /// its boot by the clock as it is now.
 const START_APART_MAX_S: u64 = 60;
 
-/// What the server tells of its processes.
+/// What the server reports of its processes.
 pub(super) struct Sought {
     /// Its data directory.
     pub(super) data: Option<PathBuf>,
@@ -21,7 +21,7 @@ pub(super) struct Sought {
 }
 
 impl Sought {
-    /// Asks. What a server does not tell makes the process harder to find, and is no error.
+    /// Asks the server. What it does not report makes the process harder to find, and is no error.
     pub(super) fn ask(server: &mut Server, data: Option<&Path>) -> Sought {
         let sql = "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::bigint, \
                    inet_client_addr() IS NOT DISTINCT FROM inet_server_addr()";
@@ -148,7 +148,7 @@ mod tests {
         let found = find(&LocalHost::at(root), &sought);
         match (&found, expected) {
             (Ok(pid), Ok(expected)) => assert_eq!(*pid, expected),
-            (Err(why), Err(words)) => assert!(why.contains(words), "{why}"),
+            (Err(why), Err(text)) => assert!(why.contains(text), "{why}"),
             _ => panic!("{found:?} is not {expected:?}"),
         }
     }

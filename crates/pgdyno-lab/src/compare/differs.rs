@@ -32,7 +32,7 @@ const FACTS: [(&str, &str); 11] = [
     ("boot line", "kernel.boot_line"),
 ];
 
-/// Everything that records tell; of one experiment only what its treatments have of their own.
+/// All differences that records show; of one experiment only what its treatments have of their own.
 pub(super) fn differences(a: &Side<'_>, b: &Side<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut note = |what: &str, a: String, b: String| {

@@ -43,9 +43,9 @@ pub struct Gate {
 pub enum Outcome {
     /// The whole interval keeps the bound.
     Holds,
-    /// The whole interval lies beyond the bound.
+    /// The whole interval is beyond the bound.
     Fails,
-    /// The bound lies within the interval, or there is no interval.
+    /// The bound is within the interval, or there is no interval.
     NotDecided,
 }
 
@@ -54,9 +54,9 @@ pub enum Outcome {
 pub struct Judged {
     /// The gate as it was written: "tps worse than 2%".
     pub gate: String,
-    /// The reference in words.
+    /// Label of the reference.
     pub a: String,
-    /// What is compared with the reference, in words.
+    /// Label of what is compared with the reference.
     pub b: String,
     /// Whether the gate holds, fails or is not decided.
     pub outcome: Outcome,
@@ -84,9 +84,9 @@ pub enum GateError {
         gate: String,
         /// Name of its figure.
         metric: String,
-        /// The reference in words.
+        /// Label of the reference.
         a: String,
-        /// What is compared with the reference, in words.
+        /// Label of what is compared with the reference.
         b: String,
     },
     /// A bound of 100 % or more on a fall, which no figure can pass.
@@ -220,7 +220,7 @@ impl Gate {
             Some(false) => (low > ceiling, high <= ceiling),
             None => (high < floor || low > ceiling, low >= floor && high <= ceiling),
         };
-        let (outcome, words) = match (fails, holds) {
+        let (outcome, why) = match (fails, holds) {
             (true, _) if self.way == Way::Worse && row.failed.0 > row.failed.1 => (
                 Outcome::NotDecided,
                 "the interval is beyond the bound, but more trials of A failed than of B",
@@ -233,6 +233,6 @@ impl Gate {
             (_, true) => (Outcome::Holds, "the whole interval keeps the bound"),
             _ => (Outcome::NotDecided, "the bound is within the interval"),
         };
-        Ok((outcome, words.to_owned()))
+        Ok((outcome, why.to_owned()))
     }
 }

@@ -141,14 +141,14 @@ fn two_trials_have_an_interval_of_throughput_alone() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told() {
+fn what_cannot_be_compared_is_reported() {
     let mut a = measured(3, &[("reference", 1.0), ("memory", 1.1), ("huge", 1.0)]);
     a.record.treatments[2].why_not = Some("no root".into());
     a.trials[0].1.status = TrialStatus::Invalid;
     let b = measured(4, &[("x", 1.0), ("y", 1.0)]);
-    let check = |of_a: &str, b: &StoredExperiment, of_b: &str, metric: &[&str], words: &str| {
+    let check = |of_a: &str, b: &StoredExperiment, of_b: &str, metric: &[&str], text: &str| {
         let error = held(&a, of_a, b, of_b, metric).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(text), "{error}");
     };
     check("3:menory", &b, "4:x", &[], "it has reference; memory");
     check("3:huge", &b, "4:x", &[], "was not tested: no root");

@@ -18,7 +18,7 @@ pub enum Design {
     AA,
     /// Every level of every factor with every level of the others.
     FullFactorial,
-    /// A half, a quarter ... of all combinations of two-level factors, chosen so that main effects stand apart from
+    /// A half, a quarter ... of all combinations of two-level factors, chosen so that main effects are separate from
     /// interactions of two.
     Fractional,
     /// Plackett-Burman: main effects of many two-level factors from few treatments.
@@ -82,7 +82,7 @@ pub enum Instances {
     /// Once: what is found holds for these.
     #[default]
     Once,
-    /// Anew for each block, so that chance in how one of them was made is part of the spread.
+    /// Again for each block, so that chance in how one of them was made is part of the spread.
     PerBlock,
 }
 

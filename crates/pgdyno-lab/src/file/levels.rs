@@ -1,7 +1,7 @@
 //! Levels of factors, and what a step or level sets over what is below.
 
 use super::parts::{DataPart, ExperimentFile, FactorPart, LoadPart, ServerPart, StepPart};
-use super::{settings_of, words_of};
+use super::{settings_of, text_of};
 use std::collections::BTreeSet;
 use toml::Table;
 
@@ -170,7 +170,7 @@ pub enum LevelsError {
     Value {
         /// The knob or key: "load.clients".
         of: String,
-        /// What is wrong with the value, in the parser's words.
+        /// What is wrong with the value, as the parser's message.
         reason: String,
     },
 }
@@ -204,7 +204,7 @@ fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, LevelsError> {
     };
     let inner = Table::from_iter([(key.to_owned(), value.clone())]);
     let level = Table::from_iter([
-        ("name".to_owned(), toml::Value::String(words_of(value))),
+        ("name".to_owned(), toml::Value::String(text_of(value))),
         (part.to_owned(), toml::Value::Table(inner)),
     ]);
     level

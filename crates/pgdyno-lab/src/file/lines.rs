@@ -52,11 +52,11 @@ pub(super) fn with_nearest(message: &str) -> String {
     let Some(rest) = message.strip_prefix("unknown field `") else {
         return message.to_owned();
     };
-    let mut words = rest.split('`');
-    let Some(unknown) = words.next() else {
+    let mut parts = rest.split('`');
+    let Some(unknown) = parts.next() else {
         return message.to_owned();
     };
-    let known = words.filter(|word| !word.trim().is_empty() && !word.contains(' '));
+    let known = parts.filter(|part| !part.trim().is_empty() && !part.contains(' '));
     match nearest_name(unknown, known) {
         Some(word) => format!("unknown key \"{unknown}\"; did you mean \"{word}\"?"),
         None => message.replace("unknown field", "unknown key"),

@@ -125,7 +125,7 @@ pub struct CreatePart {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataPart {
-    /// Which data set, where the load does not tell: "pgbench" (usual), "oltp" (sysbench's), "tpcc".
+    /// Which data set, where the load does not determine it: "pgbench" (usual), "oltp" (sysbench's), "tpcc".
     #[schemars(with = "Option<String>")]
     pub dataset: Option<Dataset>,
     /// Scale of the data set: units of 100,000 rows, or warehouses of tpcc.
@@ -134,7 +134,7 @@ pub struct DataPart {
     pub reset: Option<Reset>,
     /// What is in the caches when the load begins.
     pub prewarm: Option<Prewarm>,
-    /// How full the pages of its tables are made, in percent; wants `reset = "recreate"` where it varies.
+    /// How full the pages of its tables are made, in percent; needs `reset = "recreate"` where it varies.
     pub fillfactor: Option<u32>,
 }
 

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_lies_over_the_file_and_single_keys_over_both() {
+    fn a_size_overrides_the_file_and_single_keys_override_both() {
         let night = run(Some("night"), &["load.clients=8", "target.sandbox=main"]).unwrap();
         assert_eq!(night["blocks"].as_integer(), Some(10));
         assert_eq!(night["load"]["measure_s"].as_integer(), Some(600));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn a_size_or_key_that_is_missing_is_reported() {
         assert_eq!(sized(TEXT, Path::new("x"), None, &[]).unwrap(), TEXT);
         let error = run(Some("day"), &[]).unwrap_err();
         assert!(error.contains("no size \"day\": it has night"), "{error}");

@@ -59,7 +59,7 @@ pub struct TablePart {
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimPart {
-    /// In words, without a full stop.
+    /// A sentence without a full stop.
     pub text: String,
     /// The treatment: factor = level, or step = name. Levels that are not named are all those there are.
     pub of: BTreeMap<String, String>,

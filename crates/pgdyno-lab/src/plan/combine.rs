@@ -7,7 +7,7 @@ use pgdyno_knobs::Setting;
 use pgdyno_stats::{DesignError, fractional_factorial, full_factorial, one_at_a_time, plackett_burman};
 
 /// All treatments of a file, the reference first. Cumulative ones get their settings later, when it is known what is
-/// left out.
+/// excluded.
 pub(super) fn treatments(
     file: &ExperimentFile,
     base: &[Setting],

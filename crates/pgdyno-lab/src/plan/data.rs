@@ -6,7 +6,7 @@ use pgdyno_server::shown_statement;
 use pgdyno_workload::{DataPlan, Dataset, MakingStatement, makes_objects, making_statements};
 use std::collections::BTreeSet;
 
-/// What tells one database's content from another's.
+/// What distinguishes one database's content from another's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DataKey {
     pub(crate) dataset: Dataset,

@@ -63,7 +63,7 @@ pub(crate) fn plan_of(load: &LoadPart, seed: u64) -> Result<Option<LoadPlan>, Sc
     load_plan(load, work, seed).map(Some)
 }
 
-/// The built-in engine's plan for a load. `work` stands for the load's workload and script.
+/// The built-in engine's plan for a load. `work` replaces the load's workload and script.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The order of trials in a block: random, but for what is dear to change.
+//! The order of trials in a block: random, except for what is expensive to change.
 
 use super::{Plan, Treatment};
 use rand_core::{Rng, SeedableRng};

@@ -50,13 +50,13 @@ fn cumulative_steps_add_up_and_later_ones_win() {
 }
 
 #[test]
-fn one_at_a_time_stands_on_the_base() {
+fn one_at_a_time_adds_each_step_to_the_base() {
     let plan = plan("one-at-a-time", &agreed()).unwrap();
     assert_eq!(knobs(&plan, 2), ["jit=off", "vm.swappiness=1"]);
 }
 
 #[test]
-fn what_is_left_out_is_left_out_of_later_steps_too() {
+fn settings_of_an_excluded_step_are_not_in_later_steps() {
     let mut plan = plan("cumulative", &agreed()).unwrap();
     plan.exclude(&[(2, "not permitted".into())]);
     assert!(!knobs(&plan, 3).contains(&"vm.swappiness=1".to_owned()));
@@ -211,7 +211,7 @@ fn servers_are_changed_as_rarely_as_can_be() {
 }
 
 #[test]
-fn a_profile_lies_below_what_is_said_itself() {
+fn settings_of_the_file_override_its_profiles() {
     let catalogue = Catalogue::shipped().unwrap();
     let text = "name='x'\nquestion='?'\ndesign='a-b'\nblocks=3\nprofile='p'\n[data]\nscale=1\n\
         [load]\nworkload='tpcb'\nclients=1\nmeasure_s=1\n[base]\njit='off'\n[[step]]\nname='a'\nprofile='q'\nsettings.work_mem='8MB'\n";

@@ -30,7 +30,7 @@ pub struct Unstarted<'a> {
 }
 
 impl Unstarted<'_> {
-    /// Finds what can be found, and leaves treatments out of the plan that cannot be tested.
+    /// Finds what can be found, and excludes from the plan the treatments that cannot be tested.
     pub fn check(&self, plan: &mut Plan) -> PreflightReport {
         let mut found = PreflightReport::default();
         for finding in consents(plan, self.catalogue, self.consent) {

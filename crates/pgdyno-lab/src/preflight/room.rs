@@ -146,7 +146,7 @@ pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightRe
     needs
 }
 
-/// Whether all fits where it goes, and leaves what the file's guard wants on the file system of `data`.
+/// Whether all fits where it goes, and leaves what the file's guard needs on the file system of `data`.
 pub(super) fn check_room(
     host: &dyn HostAccess,
     plan: &Plan,

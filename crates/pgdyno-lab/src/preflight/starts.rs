@@ -69,10 +69,10 @@ impl Preflight<'_> {
             }
             match rehearsal.refusal(&settings) {
                 Ok(None) => {}
-                Ok(Some(words)) => {
+                Ok(Some(message)) => {
                     let pairs = settings.iter().map(|(name, value)| format!("{name} = {value}"));
                     let pairs: Vec<String> = pairs.collect();
-                    let what = format!("the server does not start with {}: {words}", pairs.join(", "));
+                    let what = format!("the server does not start with {}: {message}", pairs.join(", "));
                     found.add(Finding {
                         treatments,
                         ..Finding::new(FindingKind::Value, what, &[])

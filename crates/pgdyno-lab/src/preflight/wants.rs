@@ -79,12 +79,12 @@ pub(super) fn too_many_clients(
         .and_then(|setting| setting.value.parse().ok())
         .unwrap_or(limits.most);
     let room = most.saturating_sub(limits.kept + limits.held + OWN_SESSIONS);
-    let words = || {
+    let message = || {
         format!(
             "{clients} clients are more than the {room} for whom a limit of {most} sessions (max_connections) has room, beside {} \
              that are kept back (superuser_reserved_connections, reserved_connections) and {} that others have now",
             limits.kept, limits.held
         )
     };
-    (clients > room).then(|| (words(), room))
+    (clients > room).then(|| (message(), room))
 }

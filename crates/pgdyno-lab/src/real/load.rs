@@ -117,7 +117,7 @@ impl RealTarget<'_> {
     }
 }
 
-/// The pooler that a treatment wants; where its file does not say how many sessions it has, as many as clients.
+/// The pooler that a treatment needs; where its file does not say how many sessions it has, as many as clients.
 fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPlan> {
     let server = &treatment.server;
     let kind = server.pooler?.kind()?;

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use pgdyno_host::LocalHost;
 
-    /// A load that ends only when it is told to.
+    /// A load that ends only when it is stopped.
     fn endless(part: &GuardPart, stop: bool) -> Option<String> {
         let room = Room {
             part,

@@ -1,4 +1,4 @@
-//! What an experiment that runs tells whoever shows it.
+//! Events of a running experiment, for whoever shows it.
 
 use crate::plan::{ServerVariant, Treatment};
 use pgdyno_engine::Second;
@@ -12,9 +12,9 @@ pub enum Event<'a> {
     Data(DataProgress),
     /// A server is made or started that some treatments need.
     GoingTo(&'a ServerVariant),
-    /// A treatment is left out.
+    /// A treatment is excluded.
     NotTested {
-        /// Treatment that is left out.
+        /// Treatment that is excluded.
         treatment: &'a Treatment,
         /// Reason in a sentence.
         reason: &'a str,
@@ -57,7 +57,7 @@ pub enum Event<'a> {
     GuardActs {
         /// Treatment that passed the bound.
         treatment: &'a Treatment,
-        /// The bound and the value that passed it, in words.
+        /// The bound and the value that passed it, as text.
         reason: &'a str,
         /// Number of its trials that are not run any more.
         lost: u32,

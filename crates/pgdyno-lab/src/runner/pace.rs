@@ -6,7 +6,7 @@ use crate::file::clock;
 use pgdyno_engine::duration;
 use std::time::Duration;
 
-/// The clock is looked at again after this long: it may have been set, and the user may want to stop.
+/// The clock is read again after this long: it may have been set, and the user may want to stop.
 const LOOK: Duration = Duration::from_millis(500);
 const MINUTES_OF_HOUR: u32 = 60;
 const MINUTES_OF_DAY: u32 = 24 * MINUTES_OF_HOUR;
@@ -15,7 +15,7 @@ impl Running<'_, '_, '_> {
     /// Waits for the hours that the file allows; false when somebody asked to stop. The wall clock is read again each time,
     /// so that one that jumps is followed and never waited on for longer than it says.
     pub(super) fn wait_for_window(&mut self) -> Result<bool, LabError> {
-        let mut told = None;
+        let mut shown = None;
         loop {
             if self.is_stopped() {
                 return Ok(false);
@@ -30,13 +30,13 @@ impl Running<'_, '_, '_> {
             if minutes == 0 {
                 return Ok(true);
             }
-            if told.is_none() {
+            if shown.is_none() {
                 // What was changed is not left changed for hours.
                 self.leave()?;
             }
             // Once, and then each hour.
-            if told.is_none_or(|told| minutes.abs_diff(told) >= MINUTES_OF_HOUR) {
-                told = Some(minutes);
+            if shown.is_none_or(|shown| minutes.abs_diff(shown) >= MINUTES_OF_HOUR) {
+                shown = Some(minutes);
                 (self.runner.on_event)(Event::Waiting { minutes });
             }
             self.runner.clock.pause(LOOK);

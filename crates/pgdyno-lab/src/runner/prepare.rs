@@ -1,5 +1,5 @@
-//! Before the first trial: what cannot be tested is left out by name, what is contradictory or does not fit is refused, data
-//! is made.
+//! Before the first trial: what cannot be tested is excluded by name, what is contradictory or does not fit is refused,
+//! data is made.
 
 use super::data::Untouched;
 use super::{Event, Runner};
@@ -33,8 +33,8 @@ pub(super) fn first_variant(plan: &Plan) -> ServerVariant {
 }
 
 impl Runner<'_, '_> {
-    /// Leaves treatments out that cannot be tested, makes data, and begins the experiment in the store; its number, the looks at its
-    /// trials, and the data that was made.
+    /// Excludes treatments that cannot be tested, makes data, and begins the experiment in the store. Returns its
+    /// number, the looks at its trials, and the data that was made.
     pub(super) fn prepare(
         &mut self,
         plan: &mut Plan,

@@ -101,7 +101,7 @@ impl Running<'_, '_, '_> {
         Ok((!stopped).then_some((measurement, guarded)))
     }
 
-    /// The record of a load that was driven, and what a crash after it tells.
+    /// The record of a load that was driven, and the recovery time of a crash after it.
     fn close(
         &mut self,
         number: usize,

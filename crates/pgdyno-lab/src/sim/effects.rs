@@ -36,7 +36,7 @@ fn case(seed: u64) -> Case {
     );
     Case {
         odds: Odds {
-            // Trials that lie far off, most of them flagged.
+            // Trials that are far off, most of them flagged.
             outlier: if seed.is_multiple_of(5) { 0.05 } else { 0.0 },
             ..Odds::default()
         },

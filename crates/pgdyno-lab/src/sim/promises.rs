@@ -73,9 +73,10 @@ pub(super) fn restored(world: &World, stored: &[RestoredRecord]) -> Vec<String> 
         Outcome::Failed => "failed",
     };
     let mut expected = BTreeSet::new();
-    for (i, line) in world.told.iter().enumerate() {
+    for (i, line) in world.restored.iter().enumerate() {
         let is_same = |other: &Restored| other.knob == line.knob && other.place == line.place;
-        if matches!(line.outcome, Outcome::Failed | Outcome::Left) || !world.told[i + 1..].iter().any(is_same)
+        if matches!(line.outcome, Outcome::Failed | Outcome::Left)
+            || !world.restored[i + 1..].iter().any(is_same)
         {
             expected.insert((line.knob.as_str(), line.place.as_str(), name(line.outcome)));
         }

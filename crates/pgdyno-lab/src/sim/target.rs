@@ -211,14 +211,14 @@ impl Changes for SimTarget {
             world.journals[self.journal].is_open = false;
             return Err(error);
         }
-        let (mut told, mut kept) = (Vec::new(), Vec::new());
+        let (mut restored, mut kept) = (Vec::new(), Vec::new());
         for line in lines.into_iter().rev() {
             world.step();
             if world.goes_wrong(world.odds.not_restored, "not restored") {
-                told.push(line.told(Outcome::Failed));
+                restored.push(line.restored_as(Outcome::Failed));
                 kept.push(line);
             } else {
-                told.push(world.restore_line(&line));
+                restored.push(world.restore_line(&line));
             }
         }
         world.step();
@@ -227,8 +227,8 @@ impl Changes for SimTarget {
         world.is_unrestored |= !kept.is_empty();
         let journal = &mut world.journals[self.journal];
         (journal.lines, journal.is_open) = (kept, false);
-        world.told.extend(told.iter().cloned());
-        Ok(told)
+        world.restored.extend(restored.iter().cloned());
+        Ok(restored)
     }
 }
 

@@ -132,8 +132,8 @@ fn after(world: &World, end: &End) -> Vec<String> {
         End::Killed => return Vec::new(),
         End::Panicked => {
             must(world.has_panicked, "it panicked by itself".to_owned());
-            let is_told = world.excuse.is_some() || status == Some(ExperimentStatus::Interrupted);
-            must(is_told, format!("it panicked and is {status:?}"));
+            let has_reason = world.excuse.is_some() || status == Some(ExperimentStatus::Interrupted);
+            must(has_reason, format!("it panicked and is {status:?}"));
         }
         End::Done(Ok(summary)) => {
             let is_stopped = world.stop.load(Ordering::Relaxed);
@@ -158,7 +158,7 @@ fn after(world: &World, end: &End) -> Vec<String> {
                 format!("it ended for {excuse:?}, and reports {text}"),
             );
             must(
-                !world.told.iter().any(|line| line.outcome == Outcome::Failed)
+                !world.restored.iter().any(|line| line.outcome == Outcome::Failed)
                     || text.contains("could not be restored")
                     || text.contains("restoring the settings failed"),
                 format!("what is not restored is not reported: {text}"),
@@ -422,7 +422,7 @@ fn shipped() -> Vec<(String, String)> {
 }
 
 #[test]
-fn instances_per_block_are_made_anew_for_each_block_but_the_first() {
+fn new_instances_are_made_for_each_block_but_the_first() {
     let text = |instances: &str| {
         format!(
             "name = 'simulated'\nquestion = '?'\ndesign = 'one-at-a-time'\nblocks = 3\nseed = 7\n[target]\ninstances = '{instances}'\n\

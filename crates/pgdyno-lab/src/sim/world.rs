@@ -98,7 +98,7 @@ pub(super) struct Odds {
     pub(super) disagrees: f64,
     /// A setting cannot be restored when the run ends.
     pub(super) not_restored: f64,
-    /// A trial lies far off, flagged or not.
+    /// A trial is far off, flagged or not.
     pub(super) outlier: f64,
     /// A treatment commits nothing: a guard of response times acts, if there is one.
     pub(super) slow: f64,
@@ -188,7 +188,7 @@ pub(super) struct World {
     pub(super) broken: Vec<String>,
     /// The hours of the file, in minutes of the day.
     pub(super) window: Option<(u32, u32)>,
-    /// When the file wants restarts.
+    /// When the file needs restarts.
     pub(super) restarts: RestartPolicy,
     /// Whether the process may make data on a server of others.
     pub(super) may_make_data: bool,
@@ -205,8 +205,8 @@ pub(super) struct World {
     pub(super) has_panicked: bool,
     /// Whether something could not be restored.
     pub(super) is_unrestored: bool,
-    /// What the process was told about restoring.
-    pub(super) told: Vec<Restored>,
+    /// The outcomes of restoring that the process was given.
+    pub(super) restored: Vec<Restored>,
     /// Calls of ports so far, over all processes.
     pub(super) steps: u64,
     /// The process is killed at this step.
@@ -280,7 +280,7 @@ impl World {
             excuse: None,
             has_panicked: false,
             is_unrestored: false,
-            told: Vec::new(),
+            restored: Vec::new(),
             kills: Vec::new(),
             host,
             servers: BTreeMap::from([(ServerVariant::default(), target)]),
@@ -364,7 +364,7 @@ impl World {
         self.room = usize::MAX;
         (self.course, self.at) = (None, None);
         (self.excuse, self.has_panicked, self.is_unrestored) = (None, false, false);
-        self.told.clear();
+        self.restored.clear();
         let stored = self.stored.iter().flat_map(|experiment| &experiment.trials);
         self.spent_s = stored.map(|(_, trial)| trial.warmup_s + trial.measured_s).sum();
         self.interrupt_at = None;
@@ -444,7 +444,7 @@ impl World {
         } else {
             Outcome::Left
         };
-        line.told(outcome)
+        line.restored_as(outcome)
     }
 
     /// Restores a journal to its end, in a process that is not killed.
@@ -518,7 +518,7 @@ impl Line {
         matches!(&self.owner, Owner::Server(variant) if !variant.is_target())
     }
 
-    pub(super) fn told(&self, outcome: Outcome) -> Restored {
+    pub(super) fn restored_as(&self, outcome: Outcome) -> Restored {
         let text = |value: Option<&String>| value.cloned().unwrap_or_else(|| "(default)".to_owned());
         Restored {
             knob: self.knob.clone(),

@@ -12,7 +12,7 @@
 //! number of byte planes, and these from the highest. A value is its scaled value divided by the power of ten, to the bit.
 //!
 //! Formats 3 and 4, for columns whose times are in a list of the trial (`shared.rs`): the number of the list, then what
-//! follows on the times in format 1 and in format 2; the list tells the number of points.
+//! follows on the times in format 1 and in format 2; the list has the number of points.
 //!
 //! Format 5, such a list: the number of points and their times as in format 2.
 

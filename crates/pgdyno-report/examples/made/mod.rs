@@ -22,7 +22,7 @@ const WARMUP_S: u32 = 60;
 /// Stretches of a heat map at most, and its classes: four to a factor of two, from 1 ms to 0.5 s.
 const STRETCHES_MAX: u32 = 300;
 const CLASSES: u64 = 36;
-/// Drawn response times of a trial, each of which stands for many.
+/// Drawn response times of a trial, each of which represents many.
 const DRAWN: u32 = 20_000;
 
 /// A small generator (Numerical Recipes' constants): the same numbers on every machine.

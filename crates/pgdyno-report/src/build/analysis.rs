@@ -9,8 +9,8 @@ use pgdyno_record::{
 };
 use pgdyno_stats::{Effect, FixedDesign, Observation, Rules, mean_interval};
 
-/// The usual probability at which a smallest effect that can be found is told (source: Cohen, *Statistical Power Analysis
-/// for the Behavioral Sciences*, 1988).
+/// The usual probability at which a smallest effect that can be found is reported (source: Cohen, *Statistical Power
+/// Analysis for the Behavioral Sciences*, 1988).
 const POWER: f64 = 0.8;
 /// The factor that steps are levels of.
 pub(super) const STEP: &str = "step";
@@ -63,7 +63,7 @@ impl<'a> Analysis<'a> {
         &self.stored.record
     }
 
-    /// Whether a finished trial, by its place, is left out of every mean and effect.
+    /// Whether a finished trial, by its place, is excluded from every mean and effect.
     pub(super) fn is_excluded(&self, place: usize) -> bool {
         self.judged.excluded.contains(&place)
     }

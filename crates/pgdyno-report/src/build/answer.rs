@@ -13,7 +13,7 @@ use pgdyno_stats::{Effect, Verdict};
 const NAMES_IN_ANSWER: usize = 3;
 /// More curves than this do not fit an answer.
 const CURVES_IN_ANSWER: usize = 3;
-/// So many effects of factors are told.
+/// So many effects of factors are reported.
 const EFFECTS_IN_ANSWER: usize = 2;
 
 /// The treatment that the answer is about: of cumulative steps the last that paid, so that a control at the end is not
@@ -149,7 +149,7 @@ fn of_treatments(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {
     let record = analysis.record();
     let treatments = &drafts.treatments;
     let best = drafts.headline?;
-    let steps = groups_in_words(record, treatments);
+    let steps = groups_text(record, treatments);
     let effects = strongest(&drafts.effects);
     let steps = match (record.factors.len() > 1, effects) {
         (true, Some(effects)) => format!("{steps}. The strongest effects: {effects}"),
@@ -166,7 +166,7 @@ fn of_treatments(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {
             before,
             after,
             &total,
-            &with_words(record, treatments, best),
+            &with_text(record, treatments, best),
         ) {
             Some(change) => format!("{change}: {steps}"),
             None => format!("{}: {steps}", load_of(record)),
@@ -219,7 +219,7 @@ fn from_to(
     })
 }
 
-fn with_words(record: &ExperimentRecord, treatments: &[Treatment], best: usize) -> String {
+fn with_text(record: &ExperimentRecord, treatments: &[Treatment], best: usize) -> String {
     let title = &treatments[best].title;
     match record.design.as_str() {
         "cumulative" if best + 1 == treatments.len() => {
@@ -238,7 +238,7 @@ fn with_words(record: &ExperimentRecord, treatments: &[Treatment], best: usize) 
 const UNDECIDED: &str = "could not be decided";
 
 /// "A and B paid; C did harm".
-fn groups_in_words(record: &ExperimentRecord, treatments: &[Treatment]) -> String {
+fn groups_text(record: &ExperimentRecord, treatments: &[Treatment]) -> String {
     let titled = |verdict: Verdict| -> Vec<&str> {
         treatments
             .iter()
@@ -284,7 +284,7 @@ fn strongest(effects: &[FactorEffect]) -> Option<String> {
         .filter(|(_, effect)| matches!(effect.verdict, Verdict::Better | Verdict::Worse))
         .collect();
     decided.sort_by(|a, b| b.1.ratio.ln().abs().total_cmp(&a.1.ratio.ln().abs()));
-    let told: Vec<String> = decided
+    let texts: Vec<String> = decided
         .iter()
         .take(EFFECTS_IN_ANSWER)
         .map(|(one, effect)| {
@@ -297,7 +297,7 @@ fn strongest(effects: &[FactorEffect]) -> Option<String> {
             )
         })
         .collect();
-    (!told.is_empty()).then(|| told.join(", "))
+    (!texts.is_empty()).then(|| texts.join(", "))
 }
 
 fn of_effects(record: &ExperimentRecord, effects: &[FactorEffect]) -> Option<String> {
@@ -311,14 +311,14 @@ fn of_effects(record: &ExperimentRecord, effects: &[FactorEffect]) -> Option<Str
         .iter()
         .filter(|one| one.effect.is_some_and(|effect| effect.verdict == Verdict::Same))
         .count();
-    let told = match strongest(effects) {
-        Some(told) => format!("the strongest effects on {title}: {told}"),
+    let summary = match strongest(effects) {
+        Some(summary) => format!("the strongest effects on {title}: {summary}"),
         None => format!("no factor was found to change {title}"),
     };
     Some(match same {
-        0 => format!("{load}: {told}"),
-        1 => format!("{load}: {told}; 1 factor makes no difference that matters"),
-        n => format!("{load}: {told}; {n} factors make no difference that matters"),
+        0 => format!("{load}: {summary}"),
+        1 => format!("{load}: {summary}; 1 factor makes no difference that matters"),
+        n => format!("{load}: {summary}; {n} factors make no difference that matters"),
     })
 }
 
@@ -331,10 +331,10 @@ fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
         true => highest(curves).into_iter().collect(),
         false => curves.iter().collect(),
     };
-    let mut told: Vec<String> = shown
+    let mut texts: Vec<String> = shown
         .iter()
         .filter_map(|curve| {
-            let peak = in_words(curve)?;
+            let peak = peak_text(curve)?;
             Some(match &curve.title {
                 Some(title) => format!("with {title}, {peak}"),
                 None => peak,
@@ -342,18 +342,18 @@ fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
         })
         .collect();
     if curves.len() > shown.len() {
-        told.push(format!("{} more curves are below", curves.len() - shown.len()));
+        texts.push(format!("{} more curves are below", curves.len() - shown.len()));
     }
-    let told = told.join("; ");
-    // Where each treatment has a load of its own, its curves tell which.
+    let text = texts.join("; ");
+    // Where each treatment has a load of its own, its curves show which.
     let load = &record.workload.name;
     let mut own = record
         .treatments
         .iter()
         .filter_map(|treatment| treatment.workload.as_ref());
     Some(match own.any(|own| own.name != *load) {
-        true => super::tables::capitalised(&told),
-        false => format!("{load}: {told}"),
+        true => super::tables::capitalised(&text),
+        false => format!("{load}: {text}"),
     })
 }
 
@@ -373,7 +373,7 @@ fn highest(curves: &[Curve]) -> Option<&Curve> {
     of(true).or_else(|| of(false))
 }
 
-fn in_words(curve: &Curve) -> Option<String> {
+fn peak_text(curve: &Curve) -> Option<String> {
     let peak = curve
         .points
         .iter()
@@ -402,7 +402,7 @@ fn counted(n: f64, what: &str) -> String {
     }
 }
 
-/// Client counts in words: "16 to 32 clients".
+/// Client counts as text: "16 to 32 clients".
 pub(crate) fn zone_sentence(zone: &Zone) -> String {
     let range = match zone.lowest == zone.highest {
         true => counted(f64::from(zone.lowest), "clients"),

@@ -22,7 +22,7 @@ enum Test {
     Not(String),
 }
 
-/// All findings with what became of them; `effects` are those of the factors.
+/// All findings with their outcomes; `effects` are those of the factors.
 pub(super) fn claims(analysis: &Analysis<'_>, effects: &[FactorEffect]) -> Vec<StudyClaim> {
     let Some(study) = &analysis.record().study else {
         return Vec::new();
@@ -38,12 +38,12 @@ pub(super) fn claims(analysis: &Analysis<'_>, effects: &[FactorEffect]) -> Vec<S
             Test::Pairs => Ok(compare(analysis, claim, &pairs)),
             Test::Not(why) => Err(why),
         };
-        told(analysis, study, claim, &pairs, effect)
+        study_claim(analysis, study, claim, &pairs, effect)
     });
     tested.collect()
 }
 
-/// The study and how its findings stand.
+/// The study and the outcomes of its findings.
 pub(super) fn study(analysis: &Analysis<'_>, claims: &[StudyClaim]) -> Option<Study> {
     let study = analysis.record().study.as_ref()?;
     Some(Study {
@@ -115,8 +115,8 @@ fn test(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) 
 fn why_not(analysis: &Analysis<'_>, pairs: &[Pair]) -> String {
     let treatments = &analysis.record().treatments;
     let mut sides = pairs.iter().flat_map(|(a, b)| [*a, *b]);
-    let told = sides.find_map(|i| treatments[i].why_not.clone());
-    told.unwrap_or_else(|| "no trial that has the figure finished".to_owned())
+    let reason = sides.find_map(|i| treatments[i].why_not.clone());
+    reason.unwrap_or_else(|| "no trial that has the figure finished".to_owned())
 }
 
 fn has_levels(treatment: &TreatmentRecord, levels: &BTreeMap<String, String>) -> bool {
@@ -231,7 +231,7 @@ fn mean_of_pairs(observations: &[Observation], pairs: &[Pair], rules: Rules) -> 
         Some(Observation { treatment, ..*o })
     });
     let involved: Vec<Observation> = involved.collect();
-    // Its interval would be widened for all effects of that factorial, of which only one is told.
+    // Its interval would be widened for all effects of that factorial, of which only one is reported.
     let others = count(2 * pairs.len() - 1);
     let rules = Rules {
         confidence: 1.0 - (1.0 - rules.confidence) * others,
@@ -269,7 +269,7 @@ fn count(n: usize) -> f64 {
     n as f64
 }
 
-fn told(
+fn study_claim(
     analysis: &Analysis<'_>,
     study: &StudyRecord,
     claim: &ClaimRecord,

@@ -36,8 +36,8 @@ fn axis(record: &ExperimentRecord, factor: &FactorRecord) -> Option<Axis> {
         let level = level_of(treatment, &factor.name).and_then(number);
         level.is_some_and(|level| level.total_cmp(&f64::from(clients)).is_eq())
     });
-    let words = format!("{} {}", factor.name, factor.title).to_lowercase();
-    let is_cpus = words
+    let text = format!("{} {}", factor.name, factor.title).to_lowercase();
+    let is_cpus = text
         .split(|letter: char| !letter.is_alphanumeric())
         .any(|word| matches!(word, "cpu" | "cpus" | "core" | "cores"));
     Some(match (sets_clients, is_cpus) {

@@ -57,7 +57,7 @@ fn by_combination(
 }
 
 /// Conditions are factors of the model, so that what a factor does under one condition and not under another is no
-/// noise; only effects of the others are told. Where a treatment is missing for that, conditions part blocks.
+/// noise; only effects of the others are reported. Where a treatment is missing for that, conditions part blocks.
 fn factorial(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Option<Vec<FactorEffect>> {
     let record = analysis.record();
     let rules = analysis.rules(&record.metric);
@@ -65,21 +65,21 @@ fn factorial(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Option<Vec<F
     let levels: Option<Vec<Vec<usize>>> = record.treatments.iter().map(|t| numbers(t, &all)).collect();
     let observations = analysis.observations(&record.metric);
     let whole = factorial_effects(&levels?, &observations, rules)
-        .map(|found| told(&all, found))
+        .map(|found| reported(&all, found))
         .filter(|effects| effects.iter().any(|one| one.effect.is_some()));
     if whole.is_some() {
         return whole;
     }
     let (combinations, observations) = by_combination(analysis, factors)?;
     let found = factorial_effects(&combinations, &observations, rules)?;
-    Some(told(factors, found))
+    Some(reported(factors, found))
 }
 
-fn told(factors: &[&FactorRecord], found: Vec<FactorialEffect>) -> Vec<FactorEffect> {
-    let is_told = |level: Level| !factors[level.factor].condition;
+fn reported(factors: &[&FactorRecord], found: Vec<FactorialEffect>) -> Vec<FactorEffect> {
+    let is_reported = |level: Level| !factors[level.factor].condition;
     found
         .into_iter()
-        .filter(|one| is_told(one.first) && one.second.is_none_or(is_told))
+        .filter(|one| is_reported(one.first) && one.second.is_none_or(is_reported))
         .map(|one| named(factors, one.first, one.second, one.effect))
         .collect()
 }
@@ -115,14 +115,14 @@ fn named(
     second: Option<Level>,
     effect: Option<Effect>,
 ) -> FactorEffect {
-    let words = |level: Level| {
+    let text = |level: Level| {
         let factor = factors[level.factor];
         format!("{} {}", factor.title, factor.levels[level.level])
     };
     let factor = factors[first.factor];
     let title = match second {
-        Some(second) => format!("{} with {}", words(first), words(second)),
-        None => words(first),
+        Some(second) => format!("{} with {}", text(first), text(second)),
+        None => text(first),
     };
     FactorEffect {
         title,

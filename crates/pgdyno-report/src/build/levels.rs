@@ -39,7 +39,7 @@ pub(super) fn numbers(treatment: &TreatmentRecord, factors: &[&FactorRecord]) ->
     factors.iter().map(number).collect()
 }
 
-/// Treatments that have the same levels of these factors, in the order of the plan, with those levels in words.
+/// Treatments that have the same levels of these factors, in the order of the plan, with those levels as text.
 pub(super) fn groups(
     record: &ExperimentRecord,
     factors: &[&FactorRecord],
@@ -55,7 +55,7 @@ pub(super) fn groups(
             None => groups.push((key, vec![i])),
         }
     }
-    let words = |key: Vec<Option<&str>>| {
+    let text = |key: Vec<Option<&str>>| {
         let named = factors.iter().zip(key);
         let parts: Vec<String> = named
             .filter_map(|(factor, level)| Some(format!("{} {}", factor.title, level?)))
@@ -64,6 +64,6 @@ pub(super) fn groups(
     };
     groups
         .into_iter()
-        .map(|(key, members)| (words(key), members))
+        .map(|(key, members)| (text(key), members))
         .collect()
 }

@@ -153,7 +153,7 @@ fn an_answer_about_what_was_made_once_says_so() {
 }
 
 #[test]
-fn failed_trials_do_not_count_but_are_told() {
+fn failed_trials_do_not_count_but_are_reported() {
     let mut stored = stored("cumulative", 3);
     stored.trials[1].1.status = TrialStatus::Invalid;
     stored.trials[1].1.tps = Some(1e9);
@@ -182,7 +182,7 @@ fn nothing_and_little_are_said_to_be_that() {
 
 #[test]
 fn one_whose_process_died_is_not_said_to_run() {
-    let check = |status: ExperimentStatus, life: Life, expected: &str, words: &str| {
+    let check = |status: ExperimentStatus, life: Life, expected: &str, shown: &str| {
         let mut stored = stored("cumulative", 3);
         stored.status = status;
         let mut report = build(&stored, "test", 0);
@@ -191,7 +191,7 @@ fn one_whose_process_died_is_not_said_to_run() {
         let text = crate::markdown(&report);
         assert_eq!(
             text.contains("3 of 3 blocks; killed;"),
-            words == "killed",
+            shown == "killed",
             "{text}"
         );
         assert_eq!(

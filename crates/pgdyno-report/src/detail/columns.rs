@@ -15,7 +15,7 @@ const UNITS: &[(&str, &str)] = &[
     ("_w", "W"),
 ];
 
-/// First words of the names of metrics, where they are not for people; and who is told of.
+/// First parts of the names of metrics, with a text for people and the layer.
 const SUBJECTS: &[(&str, &str, &str)] = &[
     ("bgwriter", "background writer", SERVER),
     ("cgroup", "control group", HOST),
@@ -49,13 +49,13 @@ const SERVER: &str = "server";
 /// A value of a second of the load.
 type OfSecond = fn(&SecondRecord) -> Option<f64>;
 
-/// What the seconds of the load tell of the load itself.
+/// What the seconds of the load contain about the load itself.
 const LOAD: &[(&str, &str, OfSecond)] = &[
     ("tps", "throughput", |second| Some(second.tps)),
     ("p95_ms", "response time, p95", |second| second.p95_ms),
 ];
 
-/// What they tell of the host, for trials that have no column of it.
+/// What they contain about the host, for trials that have no column of it.
 const BESIDE: &[(&str, &str, OfSecond)] = &[
     ("cpu.busy_ratio", "CPU: busy", |second| second.cpu_busy),
     ("cpu.iowait_ratio", "CPU: iowait", |second| second.cpu_iowait),
@@ -151,9 +151,9 @@ fn unit(metric: &str) -> (&str, &'static str) {
     fitting.unwrap_or((metric, ""))
 }
 
-/// Words for what a metric is of, and its layer.
+/// Text for what a metric is of, and its layer.
 fn subject(metric: &str) -> (&str, &'static str) {
     let first = metric.split('.').next().unwrap_or(metric);
     let known = SUBJECTS.iter().find(|(name, ..)| *name == first);
-    known.map_or((first, HOST), |(_, words, layer)| (words, *layer))
+    known.map_or((first, HOST), |(_, title, layer)| (title, *layer))
 }

@@ -81,7 +81,7 @@ pub struct Statement {
     pub wal_bytes: Option<u64>,
 }
 
-/// A trial as a report has it, and what is told of it here alone. Its `series` is empty: the columns hold it.
+/// A trial as a report has it, and what is reported of it here alone. Its `series` is empty: the columns hold it.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TrialPart {
@@ -116,7 +116,7 @@ pub struct TrialDocument {
     pub series: Vec<TrialColumn>,
     /// What happened beside the load, in order of time.
     pub marks: Vec<Mark>,
-    /// Sessions by what they waited for; `None` where sessions were not looked at.
+    /// Sessions by what they waited for; `None` where sessions were not recorded.
     pub waits: Option<Waits>,
     /// Statements of the load, the busiest first.
     pub statements: Vec<Statement>,

@@ -127,9 +127,9 @@ pub enum PackError<E> {
 /// Gives the series of trials, one for each number and in their order.
 type Read<'r, E> = dyn FnMut(&[i64], Scope) -> Result<Vec<SeriesRecord>, E> + 'r;
 
-/// Packs the trials that `wanted` names, in the order of the report, with as many metrics and points as a file of 5 MB has room
-/// for. `read` gives the series of some trials, in their order, of which it may leave out metrics that the scope does not want. While
-/// it reads the next ones, those before are packed on a thread aside.
+/// Packs the trials that `wanted` names, in the order of the report, with as many metrics and points as a file of 5 MB
+/// has room for. `read` gives the series of some trials, in their order, of which it may omit metrics that the scope
+/// does not want. While it reads the next ones, those before are packed on a thread aside.
 pub fn pack<E>(
     stored: &StoredExperiment,
     report: &Report,
@@ -203,7 +203,7 @@ fn kept(scope: Scope, metric: &str, label: Option<&str>) -> bool {
 /// Columns by which the size of a trial is reckoned.
 const SAMPLE: usize = 16;
 
-/// Reckons from some columns of the longest trial what all trials would take, and tells the first level that fits.
+/// Reckons from some columns of the longest trial what all trials would take, and returns the first level that fits.
 fn first_level<E>(reader: &mut Reader<'_, E>, ids: &[i64]) -> Result<usize, PackError<E>> {
     let trials = reader.report.trials.iter().filter(|t| ids.contains(&t.id));
     let seconds: Vec<(usize, i64)> = trials.map(|t| (t.series.t_s.len().max(1), t.id)).collect();
@@ -301,7 +301,7 @@ impl<E> From<Unwritten> for PackError<E> {
     }
 }
 
-/// A document with its columns' times told once, as steps.
+/// A document with its columns' times written once, as steps.
 #[derive(Serialize)]
 struct Shared<'a> {
     #[serde(flatten)]

@@ -51,13 +51,13 @@ fn columns_have_layers_titles_and_units() {
         column("cpu.user_ratio", "all", &[(1000, 0.5), (2000, f64::NAN)]),
         column("load.1m", "", &[(1000, 2.0)]),
     ]);
-    let told: Vec<_> = document
+    let found: Vec<_> = document
         .series
         .iter()
         .map(|c| (c.layer, c.metric.as_str(), c.unit, c.title.as_str()))
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("load", "tps", "TPS", "throughput"),
             ("load", "p95_ms", "ms", "response time, p95"),
@@ -208,7 +208,7 @@ fn what_the_server_counted_of_a_statement_stands_with_its_samples() {
         gaps: Vec::new(),
     };
     let statements = trial(&stored, stored.trials[1].0, &series).unwrap().statements;
-    let told: Vec<_> = statements
+    let found: Vec<_> = statements
         .iter()
         .map(|s| {
             (
@@ -220,7 +220,7 @@ fn what_the_server_counted_of_a_statement_stands_with_its_samples() {
         })
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("9", Some("SELECT 9"), None, Some(30.0)),
             ("-7", Some("SELECT -7"), Some(1.0), Some(2.5)),

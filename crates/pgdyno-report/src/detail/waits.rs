@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 const WAITS: &str = "waits.sessions";
 /// Metric whose label is a query id.
 const STATEMENTS: &str = "waits.statement_sessions";
-/// More events than these are not told apart on any chart.
+/// More events than these are not distinguished on any chart.
 const EVENTS_MAX: usize = 30;
 /// Name of the events beyond the shown ones, together.
 const OTHERS: &str = "other";

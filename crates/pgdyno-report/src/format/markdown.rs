@@ -141,11 +141,11 @@ fn columns(report: &Report) -> Vec<Column<'_>> {
         false,
         title,
     )];
-    let in_words = if d.metric == "tps" { number } else { figure };
+    let text_of = if d.metric == "tps" { number } else { figure };
     columns.push(Column::new(
         cell(&MetricWords::of(&d.metric).column),
         true,
-        move |t| or_dash(t.mean(&d.metric).map(in_words)),
+        move |t| or_dash(t.mean(&d.metric).map(text_of)),
     ));
     if d.metric != "tps" && report.treatments.iter().any(|t| t.mean("tps").is_some()) {
         columns.push(Column::new("TPS", true, |t| or_dash(t.mean("tps").map(number))));
@@ -270,20 +270,20 @@ fn settings(text: &mut String, report: &Report) {
 }
 
 fn excluded(text: &mut String, report: &Report) {
-    let told: Vec<_> = report
+    let listed: Vec<_> = report
         .trials
         .iter()
         .filter(|t| {
             t.reason.is_some() || !t.disturbances.is_empty() || t.settled == Some(false) || t.excluded
         })
         .collect();
-    if told.is_empty() {
+    if listed.is_empty() {
         return;
     }
     line!(text, "## Disturbed and excluded trials\n");
     line!(text, "| block | treatment | status | what |");
     line!(text, "|--:|---|---|---|");
-    for t in told {
+    for t in listed {
         let mut what: Vec<String> = t.reason.iter().cloned().collect();
         what.extend(
             t.excluded

@@ -46,7 +46,7 @@ pub struct TableColumn {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TableBlock {
-    /// Their levels in words; `None` where the table names all factors.
+    /// Their levels as text; `None` where the table names all factors.
     pub title: Option<String>,
     /// Rows of this part, in the order of their levels.
     pub rows: Vec<TableRow>,
@@ -128,7 +128,7 @@ pub enum ClaimOutcome {
     NotTested,
 }
 
-/// What a level of a factor is worth, or two levels together.
+/// The effect of a level of a factor, or of two levels together.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct FactorEffect {
@@ -142,7 +142,7 @@ pub struct FactorEffect {
     pub against: String,
     /// The level of another factor, for an interaction.
     pub other: Option<LevelOf>,
-    /// A main effect is the ratio to the first level; an interaction how much more the two are worth together than the
+    /// A main effect is the ratio to the first level; an interaction how much more the two change together than the
     /// product of each alone. `None` where trials are missing or there is nothing to judge the error by.
     pub effect: Option<Effect>,
 }
@@ -151,9 +151,9 @@ pub struct FactorEffect {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Bounded {
-    /// The estimate; `None` where it lies at infinity.
+    /// The estimate; `None` where it is at infinity.
     pub value: Option<f64>,
-    /// Lower bound; `None` where even that lies at infinity.
+    /// Lower bound; `None` where even that is at infinity.
     pub low: Option<f64>,
     /// Upper bound; `None` where the data set none.
     pub high: Option<f64>,
@@ -163,7 +163,7 @@ pub struct Bounded {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Curve {
-    /// Levels of the other factors in words; `None` where there are none.
+    /// Levels of the other factors as text; `None` where there are none.
     pub title: Option<String>,
     /// Name of the factor that x is a level of.
     pub factor: String,

@@ -1,4 +1,4 @@
-//! What a pooler is told: its files and arguments. Touches nothing.
+//! What a pooler is given: its files and arguments. Touches nothing.
 
 use super::{CLIENTS_MAX, PoolMode, PoolerError, PoolerKind, PoolerPlan};
 use crate::sandbox::process;

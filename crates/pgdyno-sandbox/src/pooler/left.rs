@@ -89,7 +89,7 @@ pub(super) fn is_poolers(directory: &Path) -> bool {
     Directory::open(directory).is_ok_and(|it| there(&it, ANNOUNCED) || there(&it, ENDED))
 }
 
-/// Removes what told of it, and its secrets. The log stays, and a mark that the directory is a pooler's.
+/// Removes what announced it, and its secrets. The log stays, and a mark that the directory is a pooler's.
 pub(super) fn forget(directory: &Path) -> Result<(), PoolerError> {
     let held = Directory::open(directory).map_err(PoolerError::io(directory, "opened"))?;
     held.replace(ENDED, b"", Owner::own(0o644))
@@ -148,7 +148,7 @@ pub(super) fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
             program,
             what: "does not end".to_owned(),
             log: super::log_of(&directory),
-            words: super::last_words(&super::log_of(&directory), ""),
+            last_lines: super::last_lines(&super::log_of(&directory), ""),
         });
     }
     forget(&directory)?;
@@ -188,8 +188,8 @@ impl<'a> Left<'a> {
                 .is_ok_and(|it| works_in(&host, pid, &it).is_ok_and(|ticks| ticks >= self.started_ticks_min))
     }
 
-    /// Ends them: in their own order, then at once, then without asking. `reap` is called while they are waited for. Tells whether
-    /// all are gone.
+    /// Ends them: in their own order, then at once, then without asking. `reap` is called while they are waited for.
+    /// Returns whether all are gone.
     pub(super) fn end(&self, reap: &mut dyn FnMut()) -> bool {
         // SIGTERM ends pgbouncer at once before 1.23; from then on it waits for its clients, and SIGQUIT does not. SIGINT ends
         // pgpool with its children, whatever its clients do.

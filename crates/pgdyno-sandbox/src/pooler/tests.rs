@@ -22,9 +22,9 @@ fn server() -> Conninfo {
 
 #[test]
 fn what_a_program_cannot_keep_is_refused() {
-    let refused = |plan: PoolerPlan, words: &str| {
+    let refused = |plan: PoolerPlan, message: &str| {
         let error = check(&plan).unwrap_err().to_string();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(message), "{error}");
     };
     let (bouncer, pool) = (plan(PoolerKind::PgBouncer), plan(PoolerKind::Pgpool));
     let mode = PoolMode::Transaction;
@@ -68,8 +68,8 @@ fn it_listens_on_this_machine_alone_and_asks_for_a_password() {
     for kind in [PoolerKind::PgBouncer, PoolerKind::Pgpool] {
         let files = files(&plan(kind), &server(), Path::new("/tmp/p"), &ports, "secret").unwrap();
         let text: String = files.iter().map(|(_, text)| text.as_str()).collect();
-        for words in ["127.0.0.1", "6001", "/run/s", "5433", "md5"] {
-            assert!(text.contains(words), "{words}:\n{text}");
+        for part in ["127.0.0.1", "6001", "/run/s", "5433", "md5"] {
+            assert!(text.contains(part), "{part}:\n{text}");
         }
         for (name, text) in &files {
             assert!(config::FILES.contains(name));
@@ -98,10 +98,10 @@ fn somebodys_directory_is_not_taken_over() {
 }
 
 #[test]
-fn a_log_is_told_without_the_password() {
+fn a_log_is_shown_without_the_password() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
-    assert_eq!(last_words(&log, "secret"), "nothing");
+    assert_eq!(last_lines(&log, "secret"), "nothing");
     fs::write(&log, "1\n2\n3\n\n4\n5\n6\nwrong: secret\n").unwrap();
-    assert_eq!(last_words(&log, "secret"), "2; 3; 4; 5; 6; wrong: ***");
+    assert_eq!(last_lines(&log, "secret"), "2; 3; 4; 5; 6; wrong: ***");
 }

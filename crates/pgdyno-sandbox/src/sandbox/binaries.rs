@@ -134,7 +134,7 @@ fn fetch(major: u32, cache: &Path, stop: &AtomicBool) -> Result<PathBuf, Sandbox
     Ok(archive)
 }
 
-/// An error with its causes: "error sending request" alone tells nobody that the network is down.
+/// An error with its causes: "error sending request" alone does not show that the network is down.
 fn reason_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -179,12 +179,12 @@ fn version_of(directory: &Path) -> Result<String, SandboxError> {
         .and_then(|mut command| command.arg("--version").output())
         .map_err(|e| failed(e.to_string()))?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let words = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     text.split_whitespace()
         .nth(2)
         .filter(|_| output.status.success())
         .map(str::to_owned)
-        .ok_or_else(|| failed(format!("{}{}", text.trim(), words.trim())))
+        .ok_or_else(|| failed(format!("{}{}", text.trim(), message.trim())))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ const WAL: &str = "pg_wal";
 struct Mark {
     format: u32,
     sandbox: String,
-    /// Of the record: tells it from another sandbox of the same name.
+    /// Of the record: distinguishes it from another sandbox of the same name.
     created_unix_ms: u64,
     bytes: u64,
     files: u64,
@@ -55,7 +55,7 @@ pub struct Copied {
     pub is_reflinked: bool,
 }
 
-/// Told after every file, and within large ones.
+/// Called after every file, and within large ones.
 pub type OnProgress<'a> = &'a mut dyn FnMut(CopyProgress);
 
 impl Sandbox {
@@ -89,11 +89,12 @@ impl Sandbox {
             files: copier.files,
         };
         write_mark(&held, &mark)?;
-        Ok(copier.told(begun))
+        Ok(copier.copied(begun))
     }
 
-    /// Puts a copy back in the place of data and WAL of the stopped server; where they are, and what `postgresql.auto.conf` says,
-    /// stays as it is. Cut short, it leaves a sandbox that does not start until it is restored again.
+    /// Restores a copy in the place of data and WAL of the stopped server; where they are, and what
+    /// `postgresql.auto.conf` says, stays as it is. Cut short, it leaves a sandbox that does not start until it is
+    /// restored again.
     pub fn restore_copy(&self, from: &Path, on_progress: OnProgress<'_>) -> Result<Copied, SandboxError> {
         self.check_stopped()?;
         self.mount()?;
@@ -124,9 +125,9 @@ impl Sandbox {
             }
         }
         let note = self.restoring();
-        let words = from.to_string_lossy();
+        let text = from.to_string_lossy();
         let own = tree::open(&self.directory)?;
-        own.replace(RESTORING, words.as_bytes(), Owner::own(0o644))
+        own.replace(RESTORING, text.as_bytes(), Owner::own(0o644))
             .map_err(SandboxError::io(&note, "written"))?;
         let (from_data, from_wal) = (tree::below(&held, "data")?, tree::below(&held, "wal")?);
         let empty =
@@ -143,7 +144,7 @@ impl Sandbox {
         tree::sync(&to_wal)?;
         own.remove(RESTORING)
             .map_err(SandboxError::io(&note, "removed"))?;
-        Ok(copier.told(begun))
+        Ok(copier.copied(begun))
     }
 
     /// The file that is there while, and after, a copy is only in part restored: it names the copy.
@@ -235,7 +236,7 @@ fn resolved(held: &Directory) -> Result<PathBuf, SandboxError> {
     held.resolved().map_err(SandboxError::io(held.path(), "read"))
 }
 
-/// Whether a whole copy lies there.
+/// Whether a whole copy is there.
 pub fn is_whole_copy(path: &Path) -> bool {
     read_mark(path).is_ok()
 }
@@ -298,11 +299,11 @@ fn prepare(to: &Path, originals: &[&Directory]) -> Result<Directory, SandboxErro
     for original in originals {
         if whole.starts_with(resolved(original)?) {
             let _ = Directory::above(to).and_then(|(above, name)| above.remove_empty(name));
-            let words = format!(
+            let reason = format!(
                 "it is in {}, of which it is to be a copy",
                 original.path().display()
             );
-            return Err(place(to, words));
+            return Err(place(to, reason));
         }
     }
     held.replace(BEGUN, b"", Owner::own(0o644))

@@ -27,7 +27,7 @@ pub struct Plan {
     pub data_file_system: Option<FileSystemPlan>,
     /// A file system of its own for the WAL; then `wal` is `None`.
     pub wal_file_system: Option<FileSystemPlan>,
-    /// Where their images lie, if not in the sandbox's directory: a directory that is there.
+    /// Where their images are, if not in the sandbox's directory: a directory that is there.
     pub image_directory: Option<PathBuf>,
     /// A network of its own for the server.
     pub network: Option<NetworkPlan>,
@@ -42,7 +42,7 @@ pub struct Plan {
 /// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
 const SOCKET_PATH_MAX: usize = 107;
 
-/// The file beside a data or WAL directory that marks it as a sandbox's. Beside, because initdb wants it empty.
+/// The file beside a data or WAL directory that marks it as a sandbox's. Beside, because initdb needs it empty.
 pub(super) fn mark_of(place: &Path) -> PathBuf {
     place.with_file_name(mark_name(place))
 }

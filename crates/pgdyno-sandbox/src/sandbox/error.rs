@@ -26,7 +26,7 @@ pub enum SandboxError {
     Record {
         /// Path of the record or its directory.
         path: PathBuf,
-        /// Error of the parser or the system, in words.
+        /// Error message of the parser or the system.
         reason: String,
     },
     /// The creation of the sandbox was interrupted.
@@ -85,7 +85,7 @@ pub enum SandboxError {
     Unfit {
         /// Name of the sandbox.
         name: String,
-        /// Why it cannot be used, in words.
+        /// Why it cannot be used.
         reason: String,
     },
     /// A file system of the sandbox cannot be made or mounted.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
-/// How often it is looked whether the download is to end.
+/// How often it is checked whether the download is to end.
 const TICK: Duration = Duration::from_millis(100);
 /// What does without a download.
 const INSTEAD: &str = "--pg-bin DIRECTORY uses programs that are installed";
@@ -31,7 +31,7 @@ pub(super) const BOUNDS: Bounds = Bounds {
 pub(super) fn fetched<T, E: Display>(
     bounds: Bounds,
     stop: &AtomicBool,
-    words: impl Fn(&E) -> String,
+    message: impl Fn(&E) -> String,
     download: impl Future<Output = Result<T, E>>,
 ) -> Result<T, String> {
     let runtime = Builder::new_current_thread()
@@ -44,7 +44,7 @@ pub(super) fn fetched<T, E: Display>(
         let mut download = pin!(download);
         loop {
             if let Ok(done) = timeout(TICK, &mut download).await {
-                return done.map_err(|error| format!("{}; {INSTEAD}", words(&error)));
+                return done.map_err(|error| format!("{}; {INSTEAD}", message(&error)));
             }
             let limit_s = bounds.limit.as_secs_f64();
             if stop.load(Ordering::Relaxed) {
@@ -96,11 +96,11 @@ mod tests {
     #[test]
     fn download_that_stalls_ends_at_its_limit_and_at_a_stop() {
         let soon = Duration::from_millis(300);
-        let words = from_stalling_server(soon, &AtomicBool::new(false));
+        let message = from_stalling_server(soon, &AtomicBool::new(false));
         let limit = "the download did not end within 0.3 s";
-        assert_eq!(words, format!("{limit}; {INSTEAD}"));
-        let words = from_stalling_server(BOUNDS.limit, &AtomicBool::new(true));
-        assert_eq!(words, "it was stopped");
+        assert_eq!(message, format!("{limit}; {INSTEAD}"));
+        let message = from_stalling_server(BOUNDS.limit, &AtomicBool::new(true));
+        assert_eq!(message, "it was stopped");
     }
 
     #[test]
@@ -117,8 +117,8 @@ mod tests {
                 tokio::time::sleep(TICK / 50).await;
             }
         };
-        let words = fetched::<(), String>(bounds, &AtomicBool::new(false), Clone::clone, endless);
+        let result = fetched::<(), String>(bounds, &AtomicBool::new(false), Clone::clone, endless);
         let limit = "more than 67108864 bytes came, which no archive has";
-        assert_eq!(words.unwrap_err(), format!("{limit}; {INSTEAD}"));
+        assert_eq!(result.unwrap_err(), format!("{limit}; {INSTEAD}"));
     }
 }

@@ -65,7 +65,7 @@ impl FileSystemKind {
         tools::maker(self).map(|(program, package, _)| (program, package))
     }
 
-    /// The least size: a new server's files with some room; mkfs.xfs wants 300 MB, mkfs.btrfs 109 MB.
+    /// The least size: a new server's files with some room; mkfs.xfs needs 300 MB, mkfs.btrfs 109 MB.
     pub fn bytes_min(self) -> u64 {
         match self {
             FileSystemKind::Tmpfs | FileSystemKind::Ext4 => 128 << 20,
@@ -148,7 +148,7 @@ pub struct FileSystem {
     pub size_bytes: u64,
     /// Where it is mounted, below the sandbox's directory.
     pub point: PathBuf,
-    /// The file it lies in; `None` for memory.
+    /// The file it is in; `None` for memory.
     pub image: Option<PathBuf>,
 }
 
@@ -160,7 +160,7 @@ impl FileSystem {
         holds: Holds,
         plan: FileSystemPlan,
     ) -> Result<FileSystem, SandboxError> {
-        // As the kernel tells it: what is mounted, and behind which device, is found by its path.
+        // As the kernel reports it: what is mounted, and behind which device, is found by its path.
         let directory = fs::canonicalize(directory).map_err(SandboxError::io(directory, "read"))?;
         let image = match (plan.kind, images) {
             (FileSystemKind::Tmpfs, _) => None,
@@ -206,7 +206,7 @@ impl FileSystem {
     }
 
     /// Mounts it again where it was unmounted, as by a restart of the machine.
-    pub(super) fn bring_back(&self, sandbox: &str) -> Result<(), SandboxError> {
+    pub(super) fn restore(&self, sandbox: &str) -> Result<(), SandboxError> {
         if self.is_mounted()? {
             return self.check_kind();
         }
@@ -380,7 +380,7 @@ fn check_space(bytes: u64, place: &Path) -> Result<(), SandboxError> {
     }
 }
 
-/// MemAvailable of /proc/meminfo, where it is told.
+/// MemAvailable of /proc/meminfo, where it is reported.
 fn memory_available_bytes(host: &dyn HostAccess) -> Option<u64> {
     let text = host.read("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

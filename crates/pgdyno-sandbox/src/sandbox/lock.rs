@@ -17,8 +17,8 @@ pub struct Guard {
     _file: LockedFile,
 }
 
-/// Takes the lock of the sandbox `name` below `root`. If another command holds it, waits up to `patience`; `on_wait`
-/// is told once who that is.
+/// Takes the lock of the sandbox `name` below `root`. If another command holds it, waits up to `patience`; `on_wait` is
+/// called once with who that is.
 pub fn lock(
     root: &Path,
     name: &str,
@@ -32,7 +32,7 @@ pub fn lock(
     let held = directory_of_locks(root).map_err(SandboxError::io(&directory, "made"))?;
     let mut file = opened(&held, name).map_err(SandboxError::io(&path, "opened"))?;
     let deadline = Instant::now() + patience;
-    let mut told = false;
+    let mut reported = false;
     loop {
         match file.try_lock() {
             Ok(()) => break,
@@ -53,9 +53,9 @@ pub fn lock(
                         holder,
                     });
                 }
-                if !told {
+                if !reported {
                     on_wait(&holder);
-                    told = true;
+                    reported = true;
                 }
                 pause(Duration::from_millis(100));
             }
@@ -105,21 +105,21 @@ mod tests {
     }
 
     #[test]
-    fn the_second_is_told_who_holds_it_and_gets_it_afterwards() {
+    fn the_second_is_shown_who_holds_it_and_gets_it_afterwards() {
         let root = tempfile::tempdir().unwrap();
         let first = lock(root.path(), "demo", "run x", Duration::ZERO, &mut |_| ()).unwrap();
-        let mut told = Vec::new();
+        let mut holders = Vec::new();
         let error = lock(
             root.path(),
             "demo",
             "stop",
             Duration::from_millis(250),
             &mut |holder| {
-                told.push(holder.to_owned());
+                holders.push(holder.to_owned());
             },
         )
         .unwrap_err();
-        assert_eq!(told.len(), 1);
+        assert_eq!(holders.len(), 1);
         assert!(error.to_string().contains("pgdyno run x"), "{error}");
         drop(first);
         lock(root.path(), "demo", "stop", Duration::ZERO, &mut |_| ()).unwrap();

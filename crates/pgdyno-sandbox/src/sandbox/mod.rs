@@ -166,11 +166,11 @@ impl Sandbox {
         self.start_with(&[])
     }
 
-    /// Mounts what a restart of the machine has unmounted of its own file systems. Where one lay in memory, its data is gone:
-    /// [`SandboxError::Lost`].
+    /// Mounts what a restart of the machine has unmounted of its own file systems. Where one was in memory, its data is
+    /// gone: [`SandboxError::Lost`].
     pub fn mount(&self) -> Result<(), SandboxError> {
         let mut own = self.record.file_systems.iter();
-        own.try_for_each(|own| own.bring_back(&self.record.name))
+        own.try_for_each(|own| own.restore(&self.record.name))
     }
 
     /// Bytes of shared memory that the stopped server would have, found by starting it for a moment, without huge pages:
@@ -210,7 +210,7 @@ impl Sandbox {
         let mut entrances: Vec<Entrance> = groups.into_iter().map(Entrance::Group).collect();
         match &self.record.network {
             Some(network) => {
-                network.bring_back(&self.directory)?;
+                network.restore(&self.directory)?;
                 entrances.push(Entrance::Network(network.open()?));
             }
             // In a namespace of its own the port is, too.

@@ -137,7 +137,7 @@ impl Network {
     }
 
     /// Makes it again where it is not there in full, as after a restart of the machine. The server must not run.
-    pub(super) fn bring_back(&self, directory: &Path) -> Result<(), SandboxError> {
+    pub(super) fn restore(&self, directory: &Path) -> Result<(), SandboxError> {
         let is_up = |link: &Link| link.name == self.name && link.is_up();
         if self.has_namespace() && links()?.iter().any(is_up) {
             return Ok(());
@@ -202,7 +202,7 @@ pub(super) fn check(plan: Option<NetworkPlan>) -> Result<(), SandboxError> {
     ip::check_program()
 }
 
-/// Removes the network of a sandbox whose record is lost: its link tells.
+/// Removes the network of a sandbox whose record is lost: its link identifies it.
 pub(super) fn remove_of(directory: &Path) -> Result<(), SandboxError> {
     // Who has none needs no iproute2 for that.
     if !pgdyno_server::User::is_root() || ip::check_program().is_err() {

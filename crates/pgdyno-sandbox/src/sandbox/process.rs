@@ -87,18 +87,18 @@ pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[Entrance
     Ok(command)
 }
 
-/// Runs a program to its end; a failure carries its last words.
+/// Runs a program to its end; a failure carries its last lines.
 pub(crate) fn run(program: &'static str, mut command: Command) -> Result<Output, SandboxError> {
     let failed = |reason: String| SandboxError::Program { program, reason };
     let output = command.output().map_err(|e| failed(e.to_string()))?;
     if output.status.success() {
         return Ok(output);
     }
-    let words =
+    let texts =
         [&output.stderr, &output.stdout].map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     Err(failed(format!(
         "{} ({})",
-        last_lines(&words.join("\n")),
+        last_lines(&texts.join("\n")),
         output.status
     )))
 }

@@ -216,9 +216,9 @@ mod tests {
         let sandbox = home.path().join("x");
         fs::create_dir(&sandbox).unwrap();
         record().write(&sandbox).unwrap();
-        let refused = |words: &str| {
+        let refused = |message: &str| {
             let error = Record::read(&sandbox).unwrap_err().to_string();
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(message), "{error}");
         };
         chown(&sandbox, Some(65534), None).unwrap();
         refused("belongs to user 65534");

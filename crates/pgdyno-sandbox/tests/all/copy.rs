@@ -12,13 +12,13 @@ fn comes_back(data: Option<FileSystemPlan>) {
         Some(_) => sandbox.record().data.with_file_name("copy"),
         None => home.file("copy"),
     };
-    let mut told = 0;
+    let mut reports = 0;
     let refused = sandbox.save_copy(&copy, &mut |_| ()).unwrap_err().to_string();
     assert!(refused.contains("its server runs"), "{refused}");
     sandbox.stop().unwrap();
-    let copied = sandbox.save_copy(&copy, &mut |_| told += 1).unwrap();
+    let copied = sandbox.save_copy(&copy, &mut |_| reports += 1).unwrap();
     assert!(
-        copied.bytes > 20 << 20 && copied.files > 500 && told >= copied.files,
+        copied.bytes > 20 << 20 && copied.files > 500 && reports >= copied.files,
         "{copied:?}"
     );
     sandbox.start().unwrap();

@@ -51,7 +51,7 @@ fn a_statement_grows_between_two_looks() {
     only_what_was_sent_to_this_database_counts(&home, &mut server);
 }
 
-/// One number stands for a statement of any database, and for one that a function executes.
+/// One number identifies a statement of any database, and one that a function executes.
 fn only_what_was_sent_to_this_database_counts(home: &Home, server: &mut Server) {
     home.ask("CREATE DATABASE other");
     home.ask("ALTER SYSTEM SET pg_stat_statements.track = 'all'");
@@ -79,10 +79,10 @@ fn only_what_was_sent_to_this_database_counts(home: &Home, server: &mut Server) 
         ("INSERT INTO t SELECT generate_series($1, $2)", Some((1, 2))),
         ("INSERT INTO t SELECT generate_series($1, n)", None),
     ] {
-        let told = grown
+        let found = grown
             .iter()
             .find(|statement| statement.text.as_deref() == Some(text));
-        let told = told.map(|statement| (statement.calls, statement.rows));
-        assert_eq!(told, expected, "{text}: {grown:#?}");
+        let found = found.map(|statement| (statement.calls, statement.rows));
+        assert_eq!(found, expected, "{text}: {grown:#?}");
     }
 }

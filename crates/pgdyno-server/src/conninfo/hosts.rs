@@ -186,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_cannot_be_are_told_and_not_quoted() {
-        let check = |lists: [Option<&str>; 3], words: &str| {
+    fn lists_that_cannot_be_are_reported_and_not_quoted() {
+        let check = |lists: [Option<&str>; 3], part: &str| {
             let [host, hostaddr, port] = lists;
             let reason = places(host, hostaddr, port, "/run").unwrap_err();
-            assert!(reason.contains(words) && !reason.contains("hunter2"), "{reason}");
+            assert!(reason.contains(part) && !reason.contains("hunter2"), "{reason}");
         };
         check([Some("a,b"), Some("::1"), None], "2 long, that of hostaddrs 1");
         check([Some("a,b"), None, Some("1,2,3")], "2 long, that of ports 3");
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_fits_or_it_is_told_why_not() {
+    fn a_server_fits_or_the_reason_is_given() {
         // In recovery and read-only; which of the four servers fit.
         let servers = [(false, false), (false, true), (true, true), (true, false)];
         let check = |word: &str, expected: [bool; 4]| {

@@ -1,4 +1,4 @@
-//! The words of a connection string: those that pgdyno understands itself are taken out, the driver gets the rest.
+//! The keywords of a connection string: those that pgdyno handles itself are taken out, the driver gets the rest.
 //!
 //! Source: PostgreSQL documentation, "Connection Strings" and "The Connection Service File".
 
@@ -83,8 +83,8 @@ impl Words {
         pair.map(|(_, value)| value.as_str())
     }
 
-    /// A word of libpq that pgdyno does not do, if there is one. Words that libpq does not know either are not told:
-    /// they may be a piece of a password.
+    /// A keyword of libpq that pgdyno does not support, if there is one. Words that are not libpq's either are not
+    /// reported: they may be a piece of a password.
     pub(super) fn not_done(&self) -> Option<&'static str> {
         NOT_DONE
             .iter()

@@ -83,7 +83,7 @@ impl Hosts {
 
 /// What is the same for all hosts.
 fn basis(words: &Words, environment: Lookup<'_>) -> Result<Config, ServerError> {
-    // The parser's own words may quote a piece of a password, so they are not passed on.
+    // The parser's own message may quote a piece of a password, so it is not passed on.
     let mut config: Config = words
         .for_driver()
         .parse()
@@ -308,7 +308,7 @@ impl Own<'_> {
         })
     }
 
-    /// What was asked for about TLS, to be written down or told to a program.
+    /// What was asked for about TLS, to be written down or given to a program.
     fn said_of_tls(&self, config: &Config) -> Vec<TlsWord> {
         let said = [
             ("sslmode", "PGSSLMODE"),

@@ -46,10 +46,10 @@ fn a_password_is_never_shown() {
 
 /// What would lead questions and load to two servers, or past TLS, is refused.
 #[test]
-fn what_is_not_done_is_told() {
-    let check = |text: &str, words: &str| {
+fn what_is_not_done_is_reported() {
+    let check = |text: &str, part: &str| {
         let error = Conninfo::named(text, &environment(&[])).unwrap_err().to_string();
-        assert!(error.contains(words), "{text}: {error}");
+        assert!(error.contains(part), "{text}: {error}");
     };
     check("host=a,b", "2 hosts, where one is meant");
     check("host=a,b port=1,2,3", "that of ports 3");

@@ -27,7 +27,7 @@ const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// What the role may, and what the server shows of who runs it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Signs {
-    /// The role, quoted where SQL wants it.
+    /// The role, quoted where SQL needs it.
     pub(super) role: String,
     pub(super) superuser: bool,
     /// Major version of the server.
@@ -51,7 +51,7 @@ pub(super) struct Signs {
 /// An extension that is there.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Extension {
-    /// Quoted where SQL wants it.
+    /// Quoted where SQL needs it.
     pub(super) schema: String,
     pub(super) version: String,
 }
@@ -73,8 +73,8 @@ impl Extension {
 }
 
 impl Signs {
-    /// For a server that does not tell: everything is tried.
-    pub(super) fn untold(major: u32) -> Signs {
+    /// For a server that does not report them: everything is tried.
+    pub(super) fn unknown(major: u32) -> Signs {
         Signs {
             role: "the role".into(),
             superuser: false,
@@ -95,7 +95,7 @@ impl Signs {
         }
     }
 
-    /// The words that give the role what it lacks.
+    /// The statement that gives the role what it lacks.
     pub(super) fn grant(&self, what: &str) -> String {
         format!("GRANT {what} TO {}", self.role)
     }
@@ -169,7 +169,7 @@ pub(super) struct Question<'a> {
     pub(super) begun: Instant,
 }
 
-/// What came of one statement: its value, or why there is none.
+/// Outcome of one statement: its value, or why there is none.
 pub(super) type Outcome = Result<Value, String>;
 
 impl Question<'_> {
@@ -232,7 +232,7 @@ fn value(rows: &[Vec<Option<String>>]) -> Outcome {
     }
 }
 
-/// Why there is no value, in words.
+/// Why there is no value, as text.
 fn reason(error: &ServerError) -> String {
     match error {
         ServerError::Statement { reason, sqlstate, .. } => match sqlstate.as_str() {

@@ -55,7 +55,7 @@ fn platform(version: &str) -> Option<&str> {
     rest.split(',').next().filter(|p| !p.is_empty())
 }
 
-/// What configure or meson was told to build with: "llvm" of '--with-llvm' and of -Dllvm=enabled.
+/// What configure or meson was asked to build with: "llvm" of '--with-llvm' and of -Dllvm=enabled.
 fn with(configure: &str) -> Vec<String> {
     let words = configure.split_whitespace();
     words

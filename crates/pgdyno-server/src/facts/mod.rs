@@ -27,13 +27,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Round trips of which the median is told.
+/// Round trips of which the median is reported.
 const ROUND_TRIPS: usize = 10;
 /// A distant server is not asked that often.
 const ROUND_TRIPS_LIMIT: Duration = Duration::from_millis(200);
 const ROUND_TRIPS_LEAST: usize = 3;
 
-/// In which order facts stand, by the first word of their names. docs/reference/facts-server.md tells of each.
+/// Order of the facts, by the first word of their names. docs/reference/facts-server.md describes each.
 const SUBJECTS: &[&str] = &[
     "server",
     "service",
@@ -92,7 +92,7 @@ pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
         signs: &signs,
         version: server.version(),
     };
-    found.note_what_other_versions_tell(server.version().major);
+    found.note_what_other_versions_report(server.version().major);
     found.databases_with(&sizes);
     found.scans_with_statements();
     found.without_parameters();
@@ -124,7 +124,7 @@ fn first_look(
     let sql = service::fill_in(texts::SIGNS);
     let signs = ask_one(server, texts::LIMITS, "asking what the role may", &sql, begun)?;
     let signs = signs.ok().and_then(|value| serde_json::from_value(value).ok());
-    let signs = signs.unwrap_or_else(|| Signs::untold(server.version().major));
+    let signs = signs.unwrap_or_else(|| Signs::unknown(server.version().major));
     Ok((settings, signs))
 }
 
@@ -203,8 +203,8 @@ impl Found {
         }
     }
 
-    /// What only other versions tell is missing by name.
-    fn note_what_other_versions_tell(&mut self, major: u32) {
+    /// What only other versions report is missing by name.
+    fn note_what_other_versions_report(&mut self, major: u32) {
         for statement in STATEMENTS {
             let why = if major < statement.since {
                 format!(
@@ -304,7 +304,7 @@ impl Found {
                 .into_iter()
                 .flatten()
                 .filter(|statement| statement["table"] == row["table"]);
-            let texts: Vec<String> = of_table.filter_map(scan_in_words).collect();
+            let texts: Vec<String> = of_table.filter_map(scan_as_text).collect();
             row["statements"] = json!(texts);
         }
     }
@@ -339,7 +339,7 @@ impl Found {
 }
 
 /// A statement that scans a table: its text, cut, with what it costs.
-fn scan_in_words(statement: &Value) -> Option<String> {
+fn scan_as_text(statement: &Value) -> Option<String> {
     const CHARS: usize = 120;
     let text = scrub::statement(statement["text"].as_str()?);
     let text: String = match text.char_indices().nth(CHARS) {
@@ -415,7 +415,7 @@ fn temp_directories(settings: &Settings<'_>, data: Option<&PathBuf>) -> Vec<(Str
     }
     let directory = |name: &String| {
         let there = signs.tablespaces.iter().find(|t| t.name == *name)?;
-        // A tablespace in place is told relative to the data directory.
+        // The path of a tablespace in place is relative to the data directory.
         let path = PathBuf::from(&there.directory);
         let path = match data {
             Some(data) => data.join(path),

@@ -94,7 +94,7 @@ pub fn tally(server: &mut Server) -> Result<Tally, ServerError> {
         let is_of_version = statement.since <= major && major < statement.until;
         is_of_version && statement.facts.iter().any(|name| is_wanted(name))
     };
-    let (may, _) = sort(STATEMENTS.iter().filter(wanted), &Signs::untold(major));
+    let (may, _) = sort(STATEMENTS.iter().filter(wanted), &Signs::unknown(major));
     let sql: Vec<String> = may.iter().map(|statement| statement.text("public")).collect();
     let question = Question {
         limits: texts::LIMITS,

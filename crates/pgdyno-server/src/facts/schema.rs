@@ -1,5 +1,5 @@
-//! Statements that find what an administrator sees at a glance: who holds rows back, and what is wrong with tables, indexes,
-//! keys and files. Each looks at the catalogs once, and opens few relations.
+//! Statements that find what an administrator sees at a glance: who holds rows back, and what is wrong with tables,
+//! indexes, keys and files. Each reads the catalogs once, and opens few relations.
 
 /// What keeps removed rows from being cleaned up, the oldest first. A vacuum's own snapshot holds nothing back, and a parallel worker
 /// has its leader's. A logical slot holds back rows of the catalogs alone. Where a session's database is another one, it holds back
@@ -186,9 +186,8 @@ pub(super) const START_IN_FILES: &str = "SELECT json_build_object('settings.star
         FROM (SELECT DISTINCT ON (lower(name)) * FROM pg_file_settings WHERE applied AND error IS NULL \
             AND lower(name) IN ('application_name', 'client_encoding') ORDER BY lower(name), seqno DESC) f) END)";
 
-/// Lines of the files that could not be used, but for parameters that wait for a restart (a new value of theirs cannot be used either,
-/// and the server's words are the same), and files that were written after the server
-/// last read them.
+/// Lines of the files that could not be used, but for parameters that wait for a restart (a new value of theirs cannot
+/// be used either, and the server's message is the same), and files that were written after the server last read them.
 pub(super) const FILES: &str = "SELECT json_build_object( \
     'settings.file_errors', (SELECT coalesce(json_agg(json_build_object('name', name, \
             'file', sourcefile || ':' || sourceline, 'error', error) ORDER BY seqno), '[]') \

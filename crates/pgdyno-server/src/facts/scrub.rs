@@ -5,7 +5,7 @@ use std::str::CharIndices;
 
 /// Longest text of a statement.
 const TEXT_MAX: usize = 300;
-/// What stands for something that is not shown.
+/// What is written instead of something that is not shown.
 pub(super) const HIDDEN: &str = "(set, not shown)";
 
 /// Words in the names of settings under which people keep what nobody else should see.
@@ -205,7 +205,7 @@ mod tests {
         }
 
         #[test]
-        fn what_stands_in_quotes_is_gone(text in "[a-z ]{0,20}") {
+        fn what_is_in_quotes_is_gone(text in "[a-z ]{0,20}") {
             let quoted = format!("SELECT 'hunter2{text}', $q$hunter2{text}$q$");
             prop_assert!(!statement(&quoted).contains("hunter2"));
         }

@@ -1,4 +1,4 @@
-//! What the settings tell: which are changed, hidden or waiting, and facts that are settings themselves.
+//! What the settings show: which are changed, hidden or waiting, and facts that are settings themselves.
 
 use super::ask::Signs;
 use super::scrub::{HIDDEN, may_hold_a_secret};
@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 const SOURCE: &str = "pg_settings";
-/// Since when the server itself tells whether it has its huge pages.
+/// Since when the server itself reports whether it has its huge pages.
 const HUGE_PAGES_STATUS_SINCE: u32 = 17;
 
 /// A row of pg_settings.
@@ -28,7 +28,7 @@ pub(super) struct Setting {
     unknown: Option<String>,
 }
 
-/// How a setting is told as a fact.
+/// How a setting is written as a fact.
 #[derive(Debug, Clone, Copy)]
 enum As {
     Text,
@@ -144,7 +144,7 @@ impl Settings<'_> {
     fn fact(&self, (name, setting, since, how): (&str, &str, u32, As)) -> Fact {
         let value = match self.find(setting) {
             None => Err(self.missing(setting, since)),
-            Some(found) => found.told(how),
+            Some(found) => found.value_as(how),
         };
         Fact::new(name, SOURCE, value)
     }
@@ -205,7 +205,7 @@ impl Settings<'_> {
         )
     }
 
-    /// What other parts get: every setting, secrets left out.
+    /// What other parts get: every setting, without secrets.
     pub(super) fn gucs(&self) -> Vec<Guc> {
         self.known()
             .map(|setting| {
@@ -224,7 +224,7 @@ impl Settings<'_> {
 /// What the files hold of [`AT_START`]: rows of name, value, file and line. The answer of a statement, and no fact.
 pub(super) const START_IN_FILES: &str = "settings.start_in_files";
 
-/// What the driver tells every server at the start of a session, and where a session that says nothing has it from.
+/// What the driver sends every server at the start of a session, and where a session that sends nothing has it from.
 const AT_START: [(&str, Plainly); 2] = [
     ("application_name", Plainly::BootValue),
     ("client_encoding", Plainly::EncodingOfDatabase),
@@ -236,8 +236,8 @@ enum Plainly {
     EncodingOfDatabase,
 }
 
-/// The value that a role or database has for a setting, and its source in the server's words: of several that of the role in the
-/// database, of the role, of the database, of all.
+/// The value that a role or database has for a setting, and its source as the server names it: of several that of the
+/// role in the database, of the role, of the database, of all.
 fn hidden_value<'h>(
     hidden: &'h Value,
     name: &str,
@@ -351,7 +351,7 @@ impl Setting {
         (!ours && Some(&guc.setting) != guc.boot_value.as_ref()) || guc.pending_restart
     }
 
-    fn told(&self, how: As) -> Result<Value, String> {
+    fn value_as(&self, how: As) -> Result<Value, String> {
         let text = &self.guc.setting;
         let not_a_number = || format!("{} is \"{text}\", which is no number", self.guc.name);
         match how {

@@ -23,14 +23,14 @@ pub(super) enum Need {
 pub(super) enum Group {
     /// A few rows of views.
     Light,
-    /// Those that look at every table, index or statement once.
+    /// Those that read every table, index or statement once.
     Catalog,
 }
 
-/// One statement and what it tells.
+/// One statement and the facts that it gives.
 #[derive(Debug)]
 pub(super) struct Statement {
-    /// Stands in a comment in it, for those who read the server's log.
+    /// Is sent in a comment in it, for those who read the server's log.
     pub(super) name: &'static str,
     /// First major version that understands it.
     pub(super) since: u32,
@@ -44,12 +44,12 @@ pub(super) struct Statement {
     pub(super) facts: &'static [&'static str],
     /// What it means when a value is NULL.
     pub(super) when_null: &'static str,
-    /// `{statements}` stands for the schema of pg_stat_statements.
+    /// `{statements}` is replaced by the schema of pg_stat_statements.
     pub(super) sql: &'static str,
 }
 
 impl Statement {
-    /// What is sent. Its name is behind the first word: the server's own statistics leave out what is before.
+    /// What is sent. Its name is behind the first word: the server's own statistics omit what is before.
     pub(super) fn text(&self, statements_schema: &str) -> String {
         let (first, rest) = self.sql.split_once(' ').unwrap_or((self.sql, ""));
         let rest = rest.replace("{statements}", statements_schema);
@@ -69,7 +69,7 @@ pub(super) const LIGHT: Statement = Statement {
     when_null: "the server does not say",
     sql: "",
 };
-/// The same of those that look at every table, index or statement.
+/// The same of those that read every table, index or statement.
 pub(super) const CATALOG: Statement = Statement {
     group: Group::Catalog,
     ..LIGHT

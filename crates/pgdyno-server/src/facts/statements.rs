@@ -1,12 +1,12 @@
 //! Every statement that facts are asked with, by version: one table. Each gives one row with one JSON object, whose keys
-//! are the names of facts; a version that tells a thing otherwise has a row of its own.
+//! are the names of facts; a version that reports a thing otherwise has a row of its own.
 
 use super::schema;
 use super::settings::START_IN_FILES;
 use super::statement::{CATALOG, LIGHT, Need, Statement};
 use super::texts::{SIZES_OF_RELATIONS, TABLE_ACTIVITY, UNUSED_INDEXES};
 
-/// What pg_stat_wal tells, of itself or with pg_stat_io.
+/// What pg_stat_wal reports, by itself or with pg_stat_io.
 const WAL: &[&str] = &[
     "wal.records",
     "wal.full_page_images",
@@ -118,7 +118,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
             "multixact.until_forced_vacuum",
             "multixact.until_stop",
         ],
-        // 2^31 - 1 numbers lie ahead of the oldest; the server stops 3 million before them (varsup.c, multixact.c).
+        // 2^31 - 1 numbers are ahead of the oldest; the server stops 3 million before them (varsup.c, multixact.c).
         sql: "WITH d AS (SELECT datname, pg_encoding_to_char(encoding) AS encoding, age(datfrozenxid) AS xid, \
                 mxid_age(datminmxid) AS multi, datallowconn FROM pg_database), \
             x AS (SELECT * FROM d ORDER BY xid DESC LIMIT 1), m AS (SELECT * FROM d ORDER BY multi DESC LIMIT 1), \

@@ -10,12 +10,12 @@ const MAJORS: [u32; 5] = [14, 15, 16, 17, 18];
 fn signs() -> Signs {
     Signs {
         role: "\"R 1\"".into(),
-        ..Signs::untold(18)
+        ..Signs::unknown(18)
     }
 }
 
 #[test]
-fn statements_only_read_and_every_name_is_told_by_some_version() {
+fn statements_only_read_and_every_name_is_reported_by_some_version() {
     let mut names = BTreeSet::new();
     for statement in STATEMENTS {
         let sql = statement.sql;
@@ -39,16 +39,16 @@ fn statements_only_read_and_every_name_is_told_by_some_version() {
         }
     }
     for name in names {
-        let told = |major: u32| {
-            let tells = |s: &&Statement| s.since <= major && major < s.until && s.facts.contains(&name);
-            STATEMENTS.iter().any(|s| tells(&s))
+        let is_reported = |major: u32| {
+            let reports = |s: &&Statement| s.since <= major && major < s.until && s.facts.contains(&name);
+            STATEMENTS.iter().any(|s| reports(&s))
         };
-        assert!(MAJORS.into_iter().any(told), "{name} is never told");
+        assert!(MAJORS.into_iter().any(is_reported), "{name} is never reported");
     }
 }
 
 #[test]
-fn one_statement_per_name_and_version_tells_the_same_thing() {
+fn one_statement_per_name_and_version_reports_the_same_thing() {
     for major in MAJORS {
         let mut seen = BTreeSet::new();
         for statement in STATEMENTS.iter().filter(|s| s.since <= major && major < s.until) {
@@ -117,10 +117,10 @@ fn what_a_role_lacks_is_named_with_its_grant() {
         shared_memory: false,
         ..signs()
     };
-    let check = |signs: &Signs, needs: Need, words: &[&str]| {
+    let check = |signs: &Signs, needs: Need, parts: &[&str]| {
         let why = signs.lacks(needs).expect("a reason");
-        for word in words {
-            assert!(why.contains(word), "\"{word}\" is not in \"{why}\"");
+        for part in parts {
+            assert!(why.contains(part), "\"{part}\" is not in \"{why}\"");
         }
     };
     assert_eq!(lacking.lacks(Need::Nothing), None);
@@ -139,7 +139,7 @@ fn what_a_role_lacks_is_named_with_its_grant() {
         Need::SharedMemory,
         &["pg_get_shmem_allocations() TO \"R 1\""],
     );
-    for (version, least, told) in [
+    for (version, least, allowed) in [
         ("1.8", 108, true),
         ("1.8", 110, false),
         ("1.12", 110, true),
@@ -154,7 +154,7 @@ fn what_a_role_lacks_is_named_with_its_grant() {
         });
         assert_eq!(
             may.lacks(Need::Statements(least)).is_none(),
-            told,
+            allowed,
             "{version} {least}"
         );
     }

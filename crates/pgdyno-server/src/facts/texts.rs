@@ -7,7 +7,7 @@ pub(super) const LIMITS: &str = "SELECT set_config('transaction_read_only', 'on'
     set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), \
     set_config('search_path', 'pg_catalog', true), set_config('TimeZone', 'UTC', true)";
 
-/// A directory's walk is not worth longer than this.
+/// Limit on the walk of a directory.
 pub(super) const SIZES_LIMIT: &str = "SELECT set_config('statement_timeout', '250', true), \
     set_config('lock_timeout', '200', true), set_config('jit', 'off', true)";
 
@@ -26,7 +26,7 @@ pub(super) const SIZES: &str = "SELECT coalesce(json_object_agg(datname, CASE \
           AND (has_database_privilege(oid, 'CONNECT') OR pg_has_role('pg_read_all_stats', 'USAGE')) \
           ORDER BY datname <> current_database(), oid LIMIT 100) d";
 
-/// What the role may, and what tells a managed service. The lists of names come from the rules of `service`.
+/// What the role may, and what identifies a managed service. The lists of names come from the rules of `service`.
 pub(super) const SIGNS: &str = "SELECT json_build_object( \
     'role', quote_ident(current_user), \
     'superuser', current_setting('is_superuser') = 'on', \
@@ -56,8 +56,9 @@ pub(super) const SIGNS: &str = "SELECT json_build_object( \
     'default_tablespace', (SELECT t.spcname FROM pg_catalog.pg_database d \
         JOIN pg_catalog.pg_tablespace t ON t.oid = d.dattablespace WHERE d.datname = current_database()))";
 
-/// One look at every relation; the exact sizes of some dozens. pg_class knows pages since the last vacuum or analysis,
-/// so tables without any are ordered by their counted rows. The name of a toast table holds the number of its table. What is locked against everybody is not waited for.
+/// One read of every relation; the exact sizes of some dozens. pg_class has pages since the last vacuum or analysis,
+/// so tables without any are ordered by their counted rows. The name of a toast table holds the number of its table.
+/// What is locked against everybody is not waited for.
 pub(super) const SIZES_OF_RELATIONS: &str = "WITH \
     l AS MATERIALIZED (SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'), \
     big AS MATERIALIZED (SELECT oid, relkind, relname, relpages FROM pg_class WHERE relkind IN ('r', 'm', 't', 'i') \

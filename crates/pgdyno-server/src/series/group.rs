@@ -2,7 +2,7 @@
 
 use crate::version::Version;
 
-/// Before this version counters come from a file that may be half a second old; the snapshot tells its own time.
+/// Before this version counters come from a file that may be half a second old; the snapshot has its own time.
 const SHARED_SINCE: u32 = 15;
 
 /// The server's clock as seconds, where the values are those of this instant.
@@ -78,7 +78,7 @@ pub(super) struct Group {
     pub(super) key: &'static str,
     /// Expression of a row's label, in SQL.
     pub(super) label: &'static str,
-    /// When its counters began, where that is told.
+    /// When its counters began, where that is reported.
     pub(super) reset: &'static str,
     /// Text of the statement behind its columns, from FROM on.
     pub(super) from: &'static str,
@@ -88,12 +88,12 @@ pub(super) struct Group {
     pub(super) is_new_from_zero: bool,
     /// Whether nothing is counted while track_counts is off.
     pub(super) needs_counts: bool,
-    /// What it means that another reset is told.
-    pub(super) reset_words: &'static str,
-    /// What it means that there is no row.
-    pub(super) empty_words: &'static str,
-    /// What it means that a number is in no row.
-    pub(super) null_words: &'static str,
+    /// The reason that is given where another reset is reported.
+    pub(super) reset_reason: &'static str,
+    /// The reason that is given where there is no row.
+    pub(super) empty_reason: &'static str,
+    /// The reason that is given where a number is in no row.
+    pub(super) null_reason: &'static str,
     /// The setting that the times need.
     pub(super) timing: &'static str,
     /// What a role without rights lacks, as a statement.
@@ -133,7 +133,7 @@ impl Column {
         Column { until, ..self }
     }
 
-    /// Whether this version tells it here.
+    /// Whether this version reports it here.
     pub(super) fn is_in(&self, version: Version) -> bool {
         (self.since..=self.until).contains(&version.major)
     }
@@ -153,9 +153,9 @@ pub(super) const GROUP: Group = Group {
     emit: Emit::Rows,
     is_new_from_zero: false,
     needs_counts: false,
-    reset_words: "the statistics were reset",
-    empty_words: "it has no rows",
-    null_words: "it is not available here",
+    reset_reason: "the statistics were reset",
+    empty_reason: "it has no rows",
+    null_reason: "it is not available here",
     timing: IO_TIMING,
     grant: "pg_read_all_stats",
     columns: &[],
@@ -167,7 +167,7 @@ impl Group {
         (self.since..=self.until).contains(&version.major)
     }
 
-    /// The numbers that this version tells here.
+    /// The numbers that this version reports here.
     pub(super) fn columns_in(&self, version: Version) -> Vec<Column> {
         self.columns
             .iter()

@@ -15,7 +15,7 @@ const SLACK_S: f64 = 0.002;
 pub(super) struct Line {
     pub(super) key: String,
     pub(super) label: String,
-    /// When its counters began, in the server's seconds; `None` where that is not told.
+    /// When its counters began, in the server's seconds; `None` where that is not reported.
     pub(super) reset: Option<f64>,
     pub(super) numbers: Vec<Option<f64>>,
 }
@@ -45,12 +45,12 @@ pub(super) struct Circumstances {
     pub(super) user: String,
 }
 
-/// Reasons that hold on are told once.
+/// Reasons that hold on are reported once.
 #[derive(Debug, Default)]
 pub(super) struct ReportedGaps(BTreeMap<String, String>);
 
 impl ReportedGaps {
-    /// Tells it, unless it was the last word about this source.
+    /// Reports it, unless it was the last reason of this source.
     pub(super) fn once(&mut self, out: &mut Reading, source: &str, reason: &str) {
         self.once_of(source, out, source, reason);
     }
@@ -73,14 +73,14 @@ impl ReportedGaps {
     }
 }
 
-/// The seconds between two answers. The server's own clock tells best, for an answer can wait for a CPU; but it can be
+/// The seconds between two answers. The server's own clock is best, for an answer can wait for a CPU; but it can be
 /// set, and then it leaves the bounds that the instants of questions and answers draw.
 pub(super) fn interval_s(before: &Taken, now: &Taken) -> f64 {
     let least = now.sent.saturating_duration_since(before.received).as_secs_f64();
     let most = now.received.saturating_duration_since(before.sent).as_secs_f64();
-    let told = now.clock_s - before.clock_s;
-    if told > 0.0 && told >= least - STALE_S - SLACK_S && told <= most + STALE_S + SLACK_S {
-        told
+    let elapsed_s = now.clock_s - before.clock_s;
+    if elapsed_s > 0.0 && elapsed_s >= least - STALE_S - SLACK_S && elapsed_s <= most + STALE_S + SLACK_S {
+        elapsed_s
     } else {
         now.received
             .saturating_duration_since(before.received)
@@ -102,11 +102,11 @@ pub(super) struct Part<'a> {
 
 impl Part<'_> {
     /// Adds its values and gaps.
-    pub(super) fn add_to(&self, out: &mut Reading, told: &mut ReportedGaps) {
-        if self.is_hidden(out, told) {
+    pub(super) fn add_to(&self, out: &mut Reading, reported: &mut ReportedGaps) {
+        if self.is_hidden(out, reported) {
             return;
         }
-        self.tell_absent(out, told);
+        self.report_absent(out, reported);
         let interval_s = self
             .before
             .map(|before| interval_s(before, self.now))
@@ -119,24 +119,24 @@ impl Part<'_> {
         match self.group.emit {
             Emit::Rows => {
                 for line in &self.now.lines {
-                    self.add_line(line, &line.label, interval_s, &known, out, told);
+                    self.add_line(line, &line.label, interval_s, &known, out, reported);
                 }
             }
             Emit::OwnAndAll => {
                 let own = &self.circumstances.database;
                 for line in self.now.lines.iter().filter(|line| line.label == *own) {
-                    self.add_line(line, own, interval_s, &known, out, told);
+                    self.add_line(line, own, interval_s, &known, out, reported);
                 }
-                self.add_sums(interval_s, &known, out, told);
+                self.add_sums(interval_s, &known, out, reported);
             }
         }
     }
 
-    /// No rows, or a number in none of them: said once, and again when it was there meanwhile.
-    fn tell_absent(&self, out: &mut Reading, told: &mut ReportedGaps) {
+    /// No rows, or a number in none of them: reported once, and again when it was there meanwhile.
+    fn report_absent(&self, out: &mut Reading, reported: &mut ReportedGaps) {
         let lines = &self.now.lines;
         if lines.is_empty() {
-            return told.once(out, self.group.source, self.group.empty_words);
+            return reported.once(out, self.group.source, self.group.empty_reason);
         }
         for (at, column) in self.columns.iter().enumerate() {
             let source = named(self.group.source, column.metric);
@@ -144,16 +144,16 @@ impl Part<'_> {
                 .iter()
                 .all(|line| line.numbers.get(at).copied().flatten().is_none());
             match is_absent {
-                true => told.once(out, &source, self.group.null_words),
+                true => reported.once(out, &source, self.group.null_reason),
                 // A setting may be what is missing from it.
-                false if !matches!(column.kind, Kind::Rate | Kind::Timed) => told.over(&source),
+                false if !matches!(column.kind, Kind::Rate | Kind::Timed) => reported.over(&source),
                 false => {}
             }
         }
     }
 
     /// Rows that this role may not see make every number of the group wrong: there are none then.
-    fn is_hidden(&self, out: &mut Reading, told: &mut ReportedGaps) -> bool {
+    fn is_hidden(&self, out: &mut Reading, reported: &mut ReportedGaps) -> bool {
         for (at, column) in self.columns.iter().enumerate() {
             if column.kind != Kind::Hidden {
                 continue;
@@ -166,10 +166,10 @@ impl Part<'_> {
                 .sum();
             if hidden > 0.0 {
                 let reason = hidden_reason(column.metric, self.group.grant, &self.circumstances.user);
-                told.once(out, self.group.source, &reason);
+                reported.once(out, self.group.source, &reason);
                 return true;
             }
-            told.over(self.group.source);
+            reported.over(self.group.source);
         }
         false
     }
@@ -181,12 +181,12 @@ impl Part<'_> {
         interval_s: Option<f64>,
         known: &BTreeMap<&str, &Line>,
         out: &mut Reading,
-        told: &mut ReportedGaps,
+        reported: &mut ReportedGaps,
     ) {
         let before = known.get(line.key.as_str()).copied();
         let was_reset = before.is_some_and(|before| before.reset != line.reset);
         if was_reset {
-            out.gap(&named(self.group.source, label), self.group.reset_words);
+            out.gap(&named(self.group.source, label), self.group.reset_reason);
         }
         for (at, column) in self.columns.iter().enumerate() {
             let Some(Some(now)) = line.numbers.get(at).copied() else {
@@ -203,7 +203,7 @@ impl Part<'_> {
                 Some(growth) if growth < 0.0 => {
                     out.gap(&named(column.metric, label), "the counter went backwards");
                 }
-                Some(growth) if self.is_counted(column, label, growth, out, told) => {
+                Some(growth) if self.is_counted(column, label, growth, out, reported) => {
                     out.push(Key::of(column.metric, label), growth / interval_s);
                 }
                 _ => {}
@@ -225,7 +225,7 @@ impl Part<'_> {
         interval_s: Option<f64>,
         known: &BTreeMap<&str, &Line>,
         out: &mut Reading,
-        told: &mut ReportedGaps,
+        reported: &mut ReportedGaps,
     ) {
         const ALL: &str = "all";
         let reset = self.now.lines.iter().find(|line| {
@@ -233,7 +233,7 @@ impl Part<'_> {
             before.is_some_and(|before| before.reset != line.reset)
         });
         if let Some(line) = reset {
-            let whose = format!("{} (of {})", self.group.reset_words, line.label);
+            let whose = format!("{} (of {})", self.group.reset_reason, line.label);
             out.gap(&named(self.group.source, ALL), whose);
         }
         for (at, column) in self.columns.iter().enumerate() {
@@ -257,7 +257,7 @@ impl Part<'_> {
                 None => out.gap(&named(column.metric, ALL), "a counter went backwards"),
                 Some(growths) => {
                     let growth: f64 = growths.iter().sum();
-                    if self.is_counted(column, ALL, growth, out, told) {
+                    if self.is_counted(column, ALL, growth, out, reported) {
                         out.push(Key::of(column.metric, ALL), growth / interval_s);
                     }
                 }
@@ -265,14 +265,14 @@ impl Part<'_> {
         }
     }
 
-    /// Whether no growth means that nothing happened. What a session of its own counts is told all the same.
+    /// Whether no growth means that nothing happened. What a session of its own counts is reported all the same.
     fn is_counted(
         &self,
         column: &Column,
         label: &str,
         growth: f64,
         out: &mut Reading,
-        told: &mut ReportedGaps,
+        reported: &mut ReportedGaps,
     ) -> bool {
         let missing = match (column.kind, self.group.needs_counts) {
             (Kind::Timed, _) if !self.is_timed(label) => self.timing(label),
@@ -284,7 +284,7 @@ impl Part<'_> {
             return true;
         }
         // Rows of a group can want different settings.
-        told.once_of(
+        reported.once_of(
             &named(&source, missing),
             out,
             &source,

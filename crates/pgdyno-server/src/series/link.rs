@@ -25,8 +25,8 @@ const BACK_OFF_MIN: Duration = Duration::from_millis(500);
 
 /// The session's process allocates and frees this once. glibc's malloc takes blocks of 128 kB and more from the kernel and
 /// gives them back at once, until it has seen a larger one freed: from then on it keeps up to twice that size (malloc's
-/// M_MMAP_THRESHOLD, mallopt(3)). A look at the sessions needs some 300 kB, and to have these pages made again each time
-/// costs the server more than all else about it.
+/// M_MMAP_THRESHOLD, mallopt(3)). A poll of the sessions needs some 300 kB, and to have these pages made again each
+/// time costs the server more than all else about it.
 const LARGEST_BYTES: u32 = 4 << 20;
 
 /// An answer, or why there is none.
@@ -237,7 +237,7 @@ impl Link {
             wire,
             prepared: HashMap::new(),
         });
-        // Its start, and what it is asked first: one who counts does not know when they are told.
+        // Its start, and what it is asked first: when the server reports these is unknown.
         self.commits.unsure += 4;
         let outcome = self.settle(limit);
         match &outcome {
@@ -271,13 +271,13 @@ impl Link {
         wire.ask(&asked, &[]).map_err(error)?;
         wire.send().map_err(error)?;
         let rows = wire.rows(&asked).map_err(error)?.map_err(error)?;
-        let told = |at| {
+        let field = |at| {
             rows.first()
                 .and_then(|row| row.try_get::<i32>(at).ok())
                 .unwrap_or_default()
         };
-        let number = told(0);
-        self.backend_pid = told(1);
+        let number = field(0);
+        self.backend_pid = field(1);
         self.version = Version::from_number(u32::try_from(number).unwrap_or_default());
         if self.version.major < VERSION_MIN {
             return Err(ServerError::TooOld {

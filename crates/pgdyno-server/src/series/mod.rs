@@ -37,8 +37,8 @@ const AGAIN_AFTER: u64 = 60;
 pub fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
     let groups = GROUPS.iter().chain([&STATEMENTS]);
     groups.flat_map(|group| {
-        let told = group.columns.iter().filter(|column| column.kind != Kind::Hidden);
-        told.map(|column| (column.metric, group.source))
+        let shown = group.columns.iter().filter(|column| column.kind != Kind::Hidden);
+        shown.map(|column| (column.metric, group.source))
     })
 }
 
@@ -79,7 +79,7 @@ pub struct ServerSeries {
     seldom: Round,
     totals: Option<Place>,
     reported: ReportedGaps,
-    is_version_told: bool,
+    is_version_reported: bool,
     statements: Statements,
 }
 
@@ -98,7 +98,7 @@ impl ServerSeries {
             seldom: Round::default(),
             totals: None,
             reported: ReportedGaps::default(),
-            is_version_told: false,
+            is_version_reported: false,
             statements: Statements::default(),
         };
         series.begin();
@@ -126,8 +126,8 @@ impl ServerSeries {
         self.read(|series| &mut series.tick)
     }
 
-    /// The same for what changes slowly or is dear to ask (sizes, ages, totals of pg_stat_statements): to be called
-    /// every ten seconds. Its rates are of its own interval.
+    /// The same for what changes slowly or is expensive to ask (sizes, ages, totals of pg_stat_statements): to be
+    /// called every ten seconds. Its rates are of its own interval.
     pub fn seldom(&mut self) -> Reading {
         let missing = match self.totals {
             None => self.find_totals(),
@@ -159,14 +159,14 @@ impl ServerSeries {
         self.totals = None;
         self.generation = self.link.generation();
         self.reported.clear();
-        self.is_version_told = false;
+        self.is_version_reported = false;
     }
 
-    /// Where pg_stat_statements is; or why it is not, in words.
+    /// Finds where pg_stat_statements is; or returns why it is not.
     fn find_totals(&mut self) -> Option<String> {
         let place = match Place::find(&mut self.link) {
             Ok(place) => place,
-            // ReportedGaps with the reading.
+            // Reported with the reading.
             Err(StatementsMissing::Failed(_)) => return None,
             Err(missing) => return Some(missing.to_string()),
         };
@@ -204,7 +204,7 @@ impl ServerSeries {
             Ok(rows) => self.take_head(&rows, is_new, &mut out),
             Err(error) => out.gap("server", &error),
         }
-        self.tell_versions(&mut out);
+        self.report_versions(&mut out);
         for (at, answer) in due.into_iter().zip(answers) {
             self.take(round, at, answer, (sent, received), &mut out);
         }
@@ -224,7 +224,7 @@ impl ServerSeries {
             let answer = self.link.ask(&sql, &[]);
             round(self).together = (due.to_vec(), sql);
             match answer {
-                Ok(rows) => return Ok(told_apart(rows, due)),
+                Ok(rows) => return Ok(by_group(rows, due)),
                 Err(error) if error.is_end() => return Err(error),
                 Err(error) => {
                     round(self).apart_until = turn + APART_FOR;
@@ -249,8 +249,8 @@ impl ServerSeries {
     fn take_head(&mut self, rows: &[Row], is_new: bool, out: &mut Reading) {
         let Some(row) = rows.first() else { return };
         let before = self.circumstances.started_s;
-        let told: Vec<f64> = row.try_get(5).unwrap_or_default();
-        let flag = |at: usize| told.get(at).is_some_and(|flag| *flag > 0.0);
+        let flags: Vec<f64> = row.try_get(5).unwrap_or_default();
+        let flag = |at: usize| flags.get(at).is_some_and(|flag| *flag > 0.0);
         self.circumstances = Circumstances {
             started_s: row.try_get(1).unwrap_or_default(),
             io_timing: flag(0),
@@ -272,13 +272,13 @@ impl ServerSeries {
         }
     }
 
-    /// What this version does not tell, once.
-    fn tell_versions(&mut self, out: &mut Reading) {
-        if std::mem::replace(&mut self.is_version_told, true) {
+    /// Reports what this version does not have, once.
+    fn report_versions(&mut self, out: &mut Reading) {
+        if std::mem::replace(&mut self.is_version_reported, true) {
             return;
         }
         let version = self.link.version();
-        let told: Vec<&str> = GROUPS
+        let reported: Vec<&str> = GROUPS
             .iter()
             .filter(|group| group.is_in(version))
             .flat_map(|group| group.columns)
@@ -286,7 +286,7 @@ impl ServerSeries {
             .map(|column| column.metric)
             .collect();
         for (metric, _) in
-            metrics().filter(|(metric, _)| !told.contains(metric) && !metric.starts_with("statements."))
+            metrics().filter(|(metric, _)| !reported.contains(metric) && !metric.starts_with("statements."))
         {
             let reason = format!("PostgreSQL {} does not report it", version.major);
             self.reported.once(out, metric, &reason);
@@ -304,7 +304,7 @@ impl ServerSeries {
     ) {
         let user = self.circumstances.user.clone();
         let circumstances = self.circumstances.clone();
-        let mut told = std::mem::take(&mut self.reported);
+        let mut reported = std::mem::take(&mut self.reported);
         let round = round(self);
         let (turn, since) = (round.turn, round.at);
         let asked = &mut round.groups[at];
@@ -323,7 +323,7 @@ impl ServerSeries {
                     now: &now,
                     circumstances: &circumstances,
                 };
-                part.add_to(out, &mut told);
+                part.add_to(out, &mut reported);
                 asked.before = Some(now);
             }
             Err(error) => {
@@ -336,13 +336,13 @@ impl ServerSeries {
                             true => format!("{error}; {}", grant_hint(asked.group.grant, &user)),
                             false => error.to_string(),
                         };
-                        told.once(out, source, &reason);
+                        reported.once(out, source, &reason);
                     }
                     false => out.gap(source, &error),
                 }
             }
         }
-        self.reported = told;
+        self.reported = reported;
     }
 }
 
@@ -384,7 +384,7 @@ impl Round {
 }
 
 /// The answer of one statement as if each group had been asked by itself.
-fn told_apart(rows: Vec<Row>, due: &[usize]) -> (Answer, Vec<Answer>) {
+fn by_group(rows: Vec<Row>, due: &[usize]) -> (Answer, Vec<Answer>) {
     let mut head = Vec::new();
     let mut groups: Vec<Vec<Row>> = due.iter().map(|_| Vec::new()).collect();
     for row in rows {

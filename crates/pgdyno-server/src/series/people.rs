@@ -1,4 +1,4 @@
-//! What people look at now and then: sessions, vacuums, ages.
+//! What people read now and then: sessions, vacuums, ages.
 
 use super::ServerSeries;
 use crate::error::ServerError;
@@ -27,7 +27,7 @@ pub struct SessionRow {
     pub wait: Option<(String, String)>,
     /// The normalised statement (14 and later).
     pub query_id: Option<i64>,
-    /// The beginning of its present or last statement, on one line; what follows the word "password" is left out.
+    /// The beginning of its present or last statement, on one line; what follows the word "password" is omitted.
     pub statement: Option<String>,
     /// Seconds since the present or last statement began.
     pub query_age_s: Option<f64>,
@@ -188,7 +188,7 @@ fn vacuum(row: &Row) -> VacuumRow {
     }
 }
 
-/// The server's words for a statement that the role may not see.
+/// The server's text for a statement that the role may not see.
 pub(super) const HIDDEN: &str = "<insufficient privilege>";
 /// What follows this word in a statement is a secret.
 const SECRET: &str = "password";

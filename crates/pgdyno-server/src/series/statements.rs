@@ -90,7 +90,7 @@ impl Place {
         format!("{}.pg_stat_statements", self.schema)
     }
 
-    /// When all were reset, plus one for each time that some were thrown out; as the extension tells it from 1.9 on.
+    /// When all were reset, plus one for each time that some were thrown out; as the extension reports it from 1.9 on.
     pub(super) fn reset(&self) -> String {
         match self.minor {
             ..=8 => "NULL".to_owned(),
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-/// The words for an error of the extension.
+/// The reason behind an error of the extension.
 pub(super) fn missing(error: LinkError, user: &str) -> StatementsMissing {
     match &error {
         LinkError::Said { sqlstate, .. } if sqlstate == "55000" => StatementsMissing::NotLoaded,

@@ -121,7 +121,7 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         source: "WAL position",
-        null_words: "this is no standby, or it has replayed nothing",
+        null_reason: "this is no standby, or it has replayed nothing",
         is_snapshot: false,
         // What is replayed is not compared with what is written.
         key: "pg_is_in_recovery()",
@@ -207,8 +207,8 @@ pub(super) const GROUPS: &[Group] = &[
     Group {
         source: "pg_stat_get_activity",
         is_snapshot: false,
-        // The view would look up a name for every row. Lock waits are told by the sessions themselves: pg_locks would
-        // stop the whole lock table for a moment.
+        // The view would look up a name for every row. Lock waits are from the sessions themselves: pg_locks would stop
+        // the whole lock table for a moment.
         from: "FROM pg_stat_get_activity(NULL) WHERE pid <> pg_backend_pid()",
         columns: &[
             column(
@@ -280,8 +280,8 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         source: "pg_stat_replication",
-        empty_words: "no standby is connected",
-        null_words: "no standby has reported it lately",
+        empty_reason: "no standby is connected",
+        null_reason: "no standby has reported it lately",
         is_snapshot: false,
         key: "w.pid",
         label: "coalesce((SELECT application_name FROM pg_stat_get_activity(w.pid)), '') || ' ' || w.pid",
@@ -313,8 +313,8 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         source: "pg_replication_slots",
-        empty_words: "there are no replication slots",
-        null_words: "no slot holds WAL back",
+        empty_reason: "there are no replication slots",
+        null_reason: "no slot holds WAL back",
         is_snapshot: false,
         pace: Pace::Seldom(1),
         key: "slot_name",
@@ -347,7 +347,7 @@ pub(super) const STATEMENTS: Group = Group {
     is_snapshot: false,
     pace: Pace::Seldom(1),
     from: "FROM {function}(false)",
-    reset_words: "the statistics were reset, or statements fell out of them",
+    reset_reason: "the statistics were reset, or statements fell out of them",
     columns: &[
         gauge("statements.known", "count(*)"),
         rate("statements.calls_per_s", "coalesce(sum(calls), 0)"),
@@ -385,7 +385,7 @@ const IO_FROM: &str = "FROM pg_stat_io WHERE coalesce(reads, 0) + coalesce(write
 pub(super) const HEAD: i32 = -1;
 
 /// What is asked before all groups, in their columns: since when the server runs for the clock, the database for the key,
-/// the role for the label, and for numbers whether times are counted, and rows, and sessions tell what they do.
+/// the role for the label, and for numbers whether times are counted, and rows, and sessions report what they do.
 pub(super) fn head(version: Version) -> String {
     let is_on = |setting| format!("(current_setting('{setting}') = 'on')::int::float8");
     let wal_timing = match version.major {

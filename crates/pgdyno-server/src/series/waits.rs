@@ -37,7 +37,7 @@ pub const CPU: &str = "CPU";
 /// Where the sample comes from.
 const SOURCE: &str = "pg_stat_get_activity";
 
-/// Sessions that do nothing are left out: client backends that are not active, and processes of the server in their
+/// Sessions that do nothing are omitted: client backends that are not active, and processes of the server in their
 /// main loop (kind Activity). Not grouped there: that takes the server as long as to send a hundred rows, and longer than
 /// to send a few.
 fn sql(major: u32) -> &'static str {

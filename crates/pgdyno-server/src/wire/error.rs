@@ -133,7 +133,7 @@ pub(super) fn message_name(tag: u8) -> String {
     name.to_owned()
 }
 
-/// As much of a server's words as an error shows.
+/// As much of a server's message as an error shows.
 pub(crate) fn brief(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS) {
         Some((at, _)) => format!("{}...", &text[..at]),

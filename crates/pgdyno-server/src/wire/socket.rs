@@ -30,7 +30,7 @@ pub(crate) struct Socket {
     /// What may be received until the next [`Socket::begin`].
     bytes_max: usize,
     bytes_left: usize,
-    /// What the system was told.
+    /// The limit that the system was given.
     limit: Duration,
     /// What it waits for where it does not block; `None` where it does.
     waits_for: Option<PollFlags>,
@@ -122,7 +122,7 @@ impl Socket {
         }
     }
 
-    /// Tells the system how long a call may block.
+    /// Sets how long a call may block.
     fn set_limit(&mut self) -> io::Result<()> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {

@@ -27,8 +27,8 @@ fn conninfo(port: u16, limit: Duration) -> Conninfo {
     Conninfo::named(&text, &|_| None).unwrap()
 }
 
-/// Asks a server of every mode, all at once; each error that comes in time holds the words.
-fn check(answers: u32, words: fn(Mode) -> &'static str, ask: fn(&Conninfo, Duration) -> Option<String>) {
+/// Asks a server of every mode, all at once; each error that comes in time holds the expected text.
+fn check(answers: u32, expected: fn(Mode) -> &'static str, ask: fn(&Conninfo, Duration) -> Option<String>) {
     let asked = MODES.map(|mode| {
         let (sender, receiver) = channel();
         let limit = limit(mode);
@@ -40,13 +40,13 @@ fn check(answers: u32, words: fn(Mode) -> &'static str, ask: fn(&Conninfo, Durat
         let error = receiver.recv_timeout(PATIENCE);
         let error = error.unwrap_or_else(|_| panic!("{mode:?}: it hangs"));
         let error = error.unwrap_or_else(|| panic!("{mode:?}: no error"));
-        assert!(error.contains(words(mode)), "{mode:?}: {error}");
+        assert!(error.contains(expected(mode)), "{mode:?}: {error}");
         assert!(error.len() < 2000, "{mode:?}: {} bytes", error.len());
     }
 }
 
-/// What a question to it ends with.
-fn words(mode: Mode) -> &'static str {
+/// The reason with which a question to it ends.
+fn reason_of(mode: Mode) -> &'static str {
     match mode {
         Mode::Mute => "no session within 8 s",
         Mode::StartupNotices | Mode::StartupError => "it sent 1048576 bytes and no end of its answer",
@@ -63,7 +63,7 @@ fn words(mode: Mode) -> &'static str {
 
 #[test]
 fn a_server_without_an_end_is_given_up_with_what_it_sent() {
-    check(0, words, |conninfo, _| {
+    check(0, reason_of, |conninfo, _| {
         Some(Server::connect(conninfo).err()?.to_string())
     });
 }
@@ -82,14 +82,14 @@ fn one_that_floods_later_is_given_up_and_the_end_is_bounded_too() {
         assert!(again.contains("it was given up before"), "{again}");
         Some(error.to_string())
     };
-    check(1, words, ask);
+    check(1, reason_of, ask);
 }
 
 #[test]
 fn a_sampler_gives_it_up_too() {
     let expected = |mode| match mode {
         Mode::Silent => "no answer in time",
-        mode => words(mode),
+        mode => reason_of(mode),
     };
     check(0, expected, |conninfo, _| {
         Some(ServerSeries::connect(conninfo).err()?.to_string())
@@ -99,7 +99,7 @@ fn a_sampler_gives_it_up_too() {
 #[test]
 fn a_session_of_the_driver_has_the_same_limits() {
     let expected = |mode| match mode {
-        Mode::Mute | Mode::StartupNotices | Mode::StartupError => words(mode),
+        Mode::Mute | Mode::StartupNotices | Mode::StartupError => reason_of(mode),
         Mode::Silent => "the server said nothing for 8 s",
         Mode::Notices | Mode::Trickle | Mode::Announced | Mode::LongRow => "no end of its answer",
         _ => "",

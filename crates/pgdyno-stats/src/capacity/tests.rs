@@ -196,7 +196,7 @@ fn a_flat_curve_has_no_wild_answers() {
 }
 
 #[test]
-fn a_peak_below_what_is_wanted_is_told() {
+fn a_peak_below_what_is_wanted_is_reported() {
     let law = |n: f64| 1000.0 * n / (1.0 + 0.1 * (n - 1.0) + 0.01 * n * (n - 1.0));
     let all: Vec<(f64, f64, f64)> = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
         .iter()
@@ -268,7 +268,8 @@ fn a_price_per_million() {
     check(Price::PerCpuHour(f64::NAN), None);
 }
 
-/// Two laws that four numbers of CPUs cannot tell apart: both set the bounds beyond, and none gives a number beyond twice as many.
+/// Two laws that four numbers of CPUs cannot distinguish: both set the bounds beyond, and none gives a number beyond
+/// twice as many.
 #[test]
 fn beyond_the_ladder_both_laws_set_the_bounds() {
     let wobble = [1.01, 0.98, 1.02, 0.99, 0.97, 1.03, 1.0, 1.01];
@@ -341,9 +342,9 @@ fn blocks_that_differ_widen_the_answer() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever was measured: an estimate lies in its interval, and no number is not a number.
+    /// Whatever was measured: an estimate is in its interval, and no number is not a number.
     #[test]
-    fn an_estimate_lies_in_its_interval(
+    fn an_estimate_is_in_its_interval(
         tps in prop::collection::vec(10.0_f64..1e5, 2..6),
         wanted in 1.0_f64..1e6,
     ) {

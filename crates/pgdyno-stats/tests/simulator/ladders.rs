@@ -50,7 +50,7 @@ pub(crate) fn ladders() -> Vec<Ladder> {
     vec![ladder, apart, power, few]
 }
 
-/// What came of many ladders.
+/// Outcome of many ladders.
 #[derive(Debug, Default)]
 pub(crate) struct Covered {
     pub(crate) ladders: u32,

@@ -194,7 +194,7 @@ pub(crate) fn to_first(treatments: usize) -> Vec<Comparison> {
         .collect()
 }
 
-/// What came of many experiments.
+/// Outcome of many experiments.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     pub(crate) experiments: usize,

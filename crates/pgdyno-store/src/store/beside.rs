@@ -24,7 +24,7 @@ pub(super) fn lock_of(store: &Path, id: i64) -> PathBuf {
 
 /// Removes what is written of an experiment.
 pub(super) fn clear_progress(store: &Path, experiment: i64) {
-    // One that stays tells nothing without its lock.
+    // One that stays means nothing without its lock.
     let _ = std::fs::remove_file(new_progress_of(store, experiment));
     let _ = std::fs::remove_file(progress_of(store, experiment));
 }

@@ -206,7 +206,7 @@ type PackedRow = (i64, String, String, Vec<u8>);
 /// So many trials are asked for in one statement.
 const AT_ONCE: usize = 500;
 
-/// Values, and the parameters of a statement that stand for them, from the number `first` on.
+/// Values, and the parameters of a statement that represent them, from the number `first` on.
 fn named(values: impl Iterator<Item = Value>, first: usize) -> (Vec<Value>, String) {
     let values: Vec<Value> = values.collect();
     let places = (first..first + values.len()).map(|at| format!("${at}"));

@@ -262,15 +262,15 @@ pub(super) trait Database: Send {
     /// Ends the mark of `hold`: this process no longer runs the experiment.
     fn let_go(&self, experiment: i64);
 
-    /// Whether a process runs this experiment, this one too; `None` where that cannot be told.
+    /// Whether a process runs this experiment, this one too; `None` where that is unknown.
     fn look(&self, experiment: i64) -> Option<bool>;
 
     /// The same of several experiments, in their order.
-    fn look_at(&self, experiments: &[i64]) -> Vec<Option<bool>> {
+    fn look_all(&self, experiments: &[i64]) -> Vec<Option<bool>> {
         experiments.iter().map(|id| self.look(*id)).collect()
     }
 
-    /// The same where that it cannot be told counts as run: nothing is removed for that.
+    /// The same, with what is unknown counted as run: nothing is removed for that.
     fn is_run(&self, experiment: i64) -> bool {
         self.look(experiment) != Some(false)
     }
@@ -278,8 +278,8 @@ pub(super) trait Database: Send {
     /// Removes what the process of an experiment that is gone has left.
     fn clear(&self, experiment: i64);
 
-    /// Gives the space of what was removed back to the file system. Bytes before and after; `None` where the database does it
-    /// by itself.
+    /// Returns the space of what was removed to the file system. Bytes before and after; `None` where the database does
+    /// it by itself.
     fn reclaim(&self) -> Result<Option<(u64, u64)>, StoreError>;
 
     /// What the database's own check finds: at most so many sentences.

@@ -1,4 +1,4 @@
-//! What can go wrong with a store, in words for people. No text of these holds a password.
+//! What can go wrong with a store, as messages for people. None of them holds a password.
 
 use super::place::Place;
 use crate::schema;
@@ -100,7 +100,7 @@ pub enum StoreError {
         /// Least length: that of a header, or by the size and number of pages in it.
         expected_bytes: u64,
     },
-    /// The file beside it that tells who runs an experiment.
+    /// The file beside it that shows who runs an experiment.
     #[error(
         "the file beside the store {place} that marks an experiment as running could not be locked: {source}"
     )]
@@ -267,7 +267,7 @@ pub enum StoreError {
     },
 }
 
-/// Why the server of a store is not reached, in the words of who connects.
+/// Why the server of a store is not reached, as described by who connects.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct Unreached {
@@ -301,7 +301,7 @@ impl From<&str> for Unreached {
 }
 
 impl StoreError {
-    /// Words that cannot be kept are a mistake of the command line.
+    /// A tag or a note that cannot be kept is a mistake of the command line.
     pub fn class(&self) -> ErrorClass {
         match self {
             StoreError::Words(_) => ErrorClass::Usage,

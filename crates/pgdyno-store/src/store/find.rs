@@ -1,4 +1,4 @@
-//! Experiments as a list: found by tag, name, status, time or words, without reading what they hold.
+//! Experiments as a list: found by tag, name, status, time or text, without reading what they hold.
 
 use super::{Row, Store, StoreError};
 use pgdyno_record::{ExperimentStatus, TrialStatus};
@@ -42,7 +42,7 @@ impl Life {
         }
     }
 
-    /// Whether it is meant where `asked` is: one that cannot be told is meant by both that it may be.
+    /// Whether it is meant where `asked` is: one that is unknown is meant by both that it may be.
     pub fn is(self, asked: Life) -> bool {
         self == asked || self == Life::RunningOrKilled && matches!(asked, Life::Running | Life::Killed)
     }
@@ -99,7 +99,7 @@ struct Brief {
     target: String,
 }
 
-/// What stands for the record is up to the database: whole records over a network would be megabytes for a list.
+/// What replaces the record is up to the database: whole records over a network would be megabytes for a list.
 fn list_sql(brief: &str) -> String {
     format!(
         "SELECT e.id, e.name, e.status, e.started_unix_ms, e.finished_unix_ms, {brief}, e.identity IS NOT NULL, \
@@ -140,12 +140,12 @@ impl Store {
         Ok(fitting.map(|(listed, ..)| listed).collect())
     }
 
-    /// Tells of all what became of them, with one look at those that run for all.
+    /// Sets the state of all, with one look for all those that run.
     fn see_lives(&self, all: &mut [(Listed, String, bool)]) {
         let is_running = |listed: &Listed| listed.status == ExperimentStatus::Running;
         let running = all.iter().filter(|(listed, ..)| is_running(listed));
         let running: Vec<i64> = running.map(|(listed, ..)| listed.id).collect();
-        let looks = self.database().look_at(&running);
+        let looks = self.database().look_all(&running);
         let looks: BTreeMap<i64, Option<bool>> = running.into_iter().zip(looks).collect();
         for (listed, _, identified) in all {
             let look = looks.get(&listed.id).copied().flatten();
@@ -164,18 +164,18 @@ impl Store {
         Ok(ids.into_iter().filter(|id| of.contains(id)).collect())
     }
 
-    /// An experiment as far as its row tells, its notes, and whether it has an identity.
+    /// An experiment as far as its row shows, its notes, and whether it has an identity.
     fn listed(&self, row: &mut Row<'_>) -> Result<(Listed, String, bool), StoreError> {
         let id = row.int(0)?;
         let what = format!("experiment {id}");
-        // One broken record is that experiment's trouble, not the list's; opening it tells what is wrong.
+        // One broken record is that experiment's trouble, not the list's; opening it shows what is wrong.
         let brief: Brief = row
             .maybe_text(5)
             .ok()
             .flatten()
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
-        let words = row.maybe_text(8)?.unwrap_or_default();
+        let tags = row.maybe_text(8)?.unwrap_or_default();
         let (trials_finished, trials) = (row.count(7)?, row.count(11)?);
         let listed = Listed {
             id,
@@ -188,13 +188,13 @@ impl Store {
             finished_unix_ms: row.maybe_int(4)?.map(i64::unsigned_abs),
             trials_finished,
             trials_failed: trials.saturating_sub(trials_finished),
-            tags: words.split_whitespace().map(str::to_owned).collect(),
+            tags: tags.split_whitespace().map(str::to_owned).collect(),
             notes: row.count(9)?,
         };
         Ok((listed, row.maybe_text(10)?.unwrap_or_default(), row.flag(6)?))
     }
 
-    /// What became of an experiment.
+    /// The state of an experiment.
     pub(super) fn life(&self, id: i64, status: ExperimentStatus, identified: bool) -> Life {
         let look = match status {
             ExperimentStatus::Running => self.database().look(id),
@@ -209,8 +209,8 @@ impl Store {
     }
 }
 
-/// What became of an experiment, by whether a process was seen to run it; one without an identity was begun by a pgdyno that kept no
-/// lock.
+/// The state of an experiment, by whether a process was seen to run it; one without an identity was begun by a pgdyno
+/// that kept no lock.
 fn life(status: ExperimentStatus, identified: bool, look: Option<bool>) -> Life {
     match (status, look) {
         (ExperimentStatus::Finished, _) => Life::Finished,

@@ -1,4 +1,4 @@
-//! What an experiment is told by in any store: so that none is imported twice.
+//! What identifies an experiment in any store, so that none is imported twice.
 
 use pgdyno_record::ExperimentRecord;
 use sha2::{Digest, Sha256};

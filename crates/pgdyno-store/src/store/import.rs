@@ -6,7 +6,7 @@ use super::labels::{INSERT_NOTE, INSERT_TAG};
 use super::{INSERT_TRIAL, Reader, Store, StoreError, Value, broken, identity, labels};
 use pgdyno_record::{ExperimentRecord, ExperimentStatus, RestoredRecord, TrialRecord};
 
-/// What became of one experiment of the other store.
+/// The outcome of one experiment of the other store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
     /// Number of the experiment in the other store.

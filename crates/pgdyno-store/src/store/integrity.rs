@@ -9,10 +9,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many faults are told; a store that has more has one cause.
+/// So many faults are reported; a store that has more has one cause.
 const FAULTS_MAX: usize = 100;
 
-/// What was looked at, and what does not hold.
+/// What was checked, and what does not hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Integrity {
     /// Version of the store's schema.
@@ -60,7 +60,7 @@ impl Look<'_> {
         for fault in self.database.own_faults(FAULTS_MAX)? {
             self.fault(fault);
         }
-        // What the database itself cannot follow is not worth more words.
+        // What the database itself cannot follow is not checked further.
         if !self.found.faults.is_empty() {
             return Ok(());
         }

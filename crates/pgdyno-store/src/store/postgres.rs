@@ -67,7 +67,7 @@ impl Postgres {
     }
 }
 
-/// The server's error, told apart where something can be done about it.
+/// The server's error, distinguished where something can be done about it.
 fn failed(place: &Place, action: &'static str, error: &SessionError) -> StoreError {
     let place = place.clone();
     let error = match error {
@@ -134,7 +134,7 @@ fn is_lost(error: &Error) -> bool {
         .contains(code)
 }
 
-/// The last cause of an error: the system's own words.
+/// The last cause of an error: the system's own message.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -335,11 +335,11 @@ impl Database for Postgres {
     }
 
     fn look(&self, experiment: i64) -> Option<bool> {
-        self.look_at(&[experiment]).pop().flatten()
+        self.look_all(&[experiment]).pop().flatten()
     }
 
     /// One look at the locks for all.
-    fn look_at(&self, experiments: &[i64]) -> Vec<Option<bool>> {
+    fn look_all(&self, experiments: &[i64]) -> Vec<Option<bool>> {
         let is_seen = |id: &i64| self.seen.contains(id);
         let held = match experiments.iter().all(is_seen) {
             true => Ok(Some(BTreeSet::new())),

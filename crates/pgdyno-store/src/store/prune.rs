@@ -1,4 +1,4 @@
-//! Retention: what a rule would remove, its removal, and the space given back.
+//! Retention: what a rule would remove, its removal, and the space returned.
 
 use super::{Filter, Life, Listed, Store, StoreError, Value};
 use std::collections::BTreeMap;
@@ -89,8 +89,8 @@ impl Store {
         Ok(plan)
     }
 
-    /// Removes what the rule means now, all or nothing, and says what that was. What a process has begun to run since it was
-    /// looked at stays. [`Store::reclaim`] gives the space back.
+    /// Removes what the rule means now, all or nothing, and says what that was. What a process has begun to run since
+    /// it was checked stays. [`Store::reclaim`] returns the space.
     pub fn prune(&mut self, rule: &PruneRule) -> Result<PrunePlan, StoreError> {
         let mut plan = self.plan_prune(rule)?;
         let database = self.database();

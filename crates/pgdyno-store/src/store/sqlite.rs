@@ -146,7 +146,7 @@ fn failed(place: &Place, action: &'static str, source: rusqlite::Error) -> Store
         reason,
     };
     match source.sqlite_error_code() {
-        Some(ErrorCode::OperationInterrupted) => endless(Clock::words()),
+        Some(ErrorCode::OperationInterrupted) => endless(Clock::reason()),
         Some(ErrorCode::TooBig) => endless(format!("a value is longer than {VALUE_BYTES_MAX} bytes")),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked { place },
         _ => StoreError::Sqlite {
@@ -236,7 +236,7 @@ impl Database for Sqlite {
 
     fn roll_back(&self) {
         if !self.connection.is_autocommit() {
-            // What fails here fails again at the next statement, which tells it.
+            // What fails here fails again at the next statement, which reports it.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }

@@ -80,11 +80,11 @@ impl<'s> Aside<'s> {
         Some(Aside { texts, thread })
     }
 
-    /// A text that finds no room is given back: who reads the store has time for it then.
+    /// A text that finds no room is returned: who reads the store has time for it then.
     fn give(&self, text: Text) -> Option<Text> {
         match self.texts.try_send(text) {
             Ok(()) => None,
-            // The thread ends early where a record is broken, which its end tells.
+            // The thread ends early where a record is broken, which its end reports.
             Err(TrySendError::Full(text) | TrySendError::Disconnected(text)) => Some(text),
         }
     }

@@ -104,9 +104,9 @@ impl Case {
         let found: Vec<String> = warnings(&self.model).into_iter().map(|w| w.text).collect();
         match expected {
             None => assert!(found.is_empty(), "{found:?}"),
-            Some(words) => {
+            Some(part) => {
                 assert_eq!(found.len(), 1, "{found:?}");
-                assert!(found[0].contains(words), "\"{words}\" is not in {found:?}");
+                assert!(found[0].contains(part), "\"{part}\" is not in {found:?}");
             }
         }
     }
@@ -118,15 +118,15 @@ fn nothing_known_is_nothing_to_warn_of() {
 }
 
 #[test]
-fn a_condition_of_advise_has_its_words() {
-    for (words, rule) in [
+fn a_condition_of_advise_has_its_advice() {
+    for (condition, rule) in [
         (case().age(1_200_000_001), "xid-old"),
         (
             case().session("idle in transaction", 301.0),
             "idle-in-transaction",
         ),
     ] {
-        let said = warnings(&words.model).remove(0).advice;
+        let said = warnings(&condition.model).remove(0).advice;
         assert_eq!(Some(said), pgdyno_advice::recommended_by(rule), "{rule}");
     }
 }

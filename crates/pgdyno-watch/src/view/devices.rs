@@ -55,8 +55,8 @@ pub(crate) fn lines(model: &Model, state: &State, columns: usize) -> Vec<Line<'s
 
 fn cells(model: &Model, disk: &str) -> Vec<String> {
     let mut cells = vec![disk.to_owned()];
-    for (_, metric, words) in &MEASURES {
-        cells.push(known(model.value(metric, disk), words));
+    for (_, metric, as_text) in &MEASURES {
+        cells.push(known(model.value(metric, disk), as_text));
     }
     let holds: Vec<&str> = model
         .about

@@ -31,8 +31,8 @@ fn about(panel: Panel) -> &'static str {
 
 pub(crate) fn lines(state: &State, columns: usize) -> Vec<Line<'static>> {
     let mut lines = vec![grid::heading("keys", state)];
-    let row = |name: &str, words: &str| {
-        wrap(words, columns.saturating_sub(14))
+    let row = |name: &str, text: &str| {
+        wrap(text, columns.saturating_sub(14))
             .into_iter()
             .enumerate()
             .map(|(number, line)| {
@@ -41,8 +41,8 @@ pub(crate) fn lines(state: &State, columns: usize) -> Vec<Line<'static>> {
             })
             .collect::<Vec<_>>()
     };
-    for (key, words) in KEYS {
-        lines.extend(row(key, words));
+    for (key, text) in KEYS {
+        lines.extend(row(key, text));
     }
     lines.push(Line::default());
     lines.push(grid::heading("panels", state));

@@ -91,8 +91,8 @@ fn classes(model: &Model, state: &State, columns: usize) -> Vec<Line<'static>> {
         .into_iter()
         .map(|class| {
             let mut cells = vec![class.to_owned()];
-            for (_, metric, words) in &MEASURES {
-                cells.push(known(model.value(metric, class), words));
+            for (_, metric, as_text) in &MEASURES {
+                cells.push(known(model.value(metric, class), as_text));
             }
             cells
         })

@@ -27,12 +27,12 @@ const WARNINGS_MAX: (usize, usize) = (2, 4);
 /// From this many lines on, a terminal is large.
 const LARGE_ROWS: usize = 36;
 
-/// Draws everything; tells how many lines are scrolled away, which is less than asked where there are no more.
+/// Draws everything; returns how many lines are scrolled away, which is less than asked where there are no more.
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) -> usize {
     let area = frame.area();
     let (lines, offset) = if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
-        let words = format!("at least {COLUMNS_MIN}x{ROWS_MIN}; q quits");
-        (vec![grid::plain(cut(&words, usize::from(area.width)))], 0)
+        let text = format!("at least {COLUMNS_MIN}x{ROWS_MIN}; q quits");
+        (vec![grid::plain(cut(&text, usize::from(area.width)))], 0)
     } else {
         screen(model, state, usize::from(area.width), usize::from(area.height))
     };
@@ -80,7 +80,7 @@ fn panel(model: &Model, state: &State, found: &[Warning], columns: usize, rows: 
     }
 }
 
-/// The overview as plain text, for a look without a terminal.
+/// The overview as plain text, where there is no terminal.
 pub(crate) fn text(model: &Model, state: &State, columns: usize, rows: usize) -> String {
     let found = warnings(model);
     let mut lines = vec![grid::plain(subject(model))];
@@ -144,7 +144,7 @@ fn above(
     let alarm = grid::alarm(state);
     let mut lines: Vec<Line<'static>> = model
         .away()
-        .map(|words| Line::styled(cut(&words, columns), alarm))
+        .map(|text| Line::styled(cut(&text, columns), alarm))
         .into_iter()
         .collect();
     if state.help || state.panel == Panel::Notes {
@@ -153,13 +153,13 @@ fn above(
     let large = rows >= LARGE_ROWS;
     let most = if large { WARNINGS_MAX.1 } else { WARNINGS_MAX.0 };
     for warning in found.iter().take(most) {
-        let mut words = warning_lines(warning, state, columns);
-        words.truncate(if large { 2 } else { 1 });
-        lines.extend(words);
+        let mut shown = warning_lines(warning, state, columns);
+        shown.truncate(if large { 2 } else { 1 });
+        lines.extend(shown);
     }
     if found.len() > most {
-        let words = format!("! {} more; what to do is among the notes (8)", found.len() - most);
-        lines.push(Line::styled(words, alarm));
+        let text = format!("! {} more; what to do is among the notes (8)", found.len() - most);
+        lines.push(Line::styled(text, alarm));
     }
     lines
 }

@@ -26,9 +26,9 @@ pub(crate) fn lines(model: &Model, state: &State, found: &[Warning], columns: us
     lines.push(grid::heading("not known", state));
     for missing in &model.missing {
         let ago = model.now.saturating_duration_since(missing.at).as_secs_f64();
-        let words = format!("{}: {} ({} ago)", missing.source, missing.reason, span(ago));
-        if state.shows(std::slice::from_ref(&words)) {
-            lines.extend(indented(&words, columns));
+        let text = format!("{}: {} ({} ago)", missing.source, missing.reason, span(ago));
+        if state.shows(std::slice::from_ref(&text)) {
+            lines.extend(indented(&text, columns));
         }
     }
     if model.missing.is_empty() {

@@ -97,7 +97,7 @@ fn disk(model: &Model, state: &State, columns: usize) -> Line<'static> {
     let Some((name, util)) = busiest else {
         return grid::pairs("disk", &[("", "not read yet".to_owned())], columns, state);
     };
-    let value = |metric, words: fn(f64) -> String| known(model.value(metric, name), words);
+    let value = |metric, as_text: fn(f64) -> String| known(model.value(metric, name), as_text);
     let pairs = [
         ("", name.to_owned()),
         ("util", percent(util)),

@@ -1,4 +1,4 @@
-//! What the panels look like, on a small and a large terminal, compared with texts that people have looked at.
+//! What the panels look like, on a small and a large terminal, compared with texts that people have checked.
 
 use super::*;
 use crate::keys::Asked;
@@ -24,7 +24,7 @@ fn state(keys: &str) -> State {
     state
 }
 
-/// What a busy server told for three minutes.
+/// What a busy server reported for three minutes.
 fn busy() -> Model {
     let start = Instant::now();
     let at = |s: u64| start + Duration::from_secs(s);
@@ -343,7 +343,7 @@ fn panels_at_both_sizes() {
         for (columns, rows) in [(80, 24), (160, 50)] {
             let found = text_of(&shown(&model, &state(keys), columns, rows));
             let name = format!("{name}-{columns}x{rows}");
-            // All that differ are left to be looked at, not only the first.
+            // All that differ are left to be checked, not only the first.
             if std::panic::catch_unwind(|| check(&name, &found)).is_err() {
                 wrong.push(name);
             }

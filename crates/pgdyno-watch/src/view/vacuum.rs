@@ -34,10 +34,10 @@ const VACUUM_COLUMNS: [Column; 8] = [
 
 pub(crate) fn lines(model: &Model, state: &State, columns: usize) -> Vec<Line<'static>> {
     let rate = model.xids_per_s();
-    let words = known(rate, number);
+    let shown = known(rate, number);
     let mut lines = vec![grid::pairs(
         "ids per s",
-        &[("", format!("{words}   the time left is at this rate"))],
+        &[("", format!("{shown}   the time left is at this rate"))],
         columns,
         state,
     )];

@@ -1,7 +1,7 @@
 //! The jobs of a creation: statements and rows, shared out to connections in order, each when what it needs is done.
 
 use super::rows::Filling;
-use super::session::{self, Sorting, words_of};
+use super::session::{self, Sorting, step_error};
 use super::{DataError, DataProgress};
 use crate::session::Session;
 use pgdyno_engine::Endpoint;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often progress is told and a stop is looked for.
+/// How often progress is reported and a stop is checked for.
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
 /// What is shown while rows are sent.
@@ -23,7 +23,7 @@ pub(super) const KEYS: &str = "keys and indexes";
 pub(super) struct Job {
     /// For errors: "making the key of pgbench_accounts".
     pub(super) what: String,
-    /// For people: one of a few words.
+    /// For people: one of a few short texts.
     pub(super) step: &'static str,
     /// Places in the list of those that must be done before.
     pub(super) after: Vec<usize>,
@@ -141,7 +141,7 @@ pub(super) fn do_statement(
     sql: &str,
 ) -> Result<(), DataError> {
     match sql.starts_with("VACUUM") {
-        true => client.work(sql).map_err(|source| words_of(step, source)),
+        true => client.work(sql).map_err(|source| step_error(step, source)),
         false => session::run(client, step, settings, sql),
     }
 }

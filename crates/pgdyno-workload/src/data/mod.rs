@@ -1,4 +1,5 @@
-//! The data of the workloads: created by COPY, recognised, checked, dropped. What a table holds is told in the rooms.
+//! The data of the workloads: created by COPY, recognised, checked, dropped. What a table holds is defined in the
+//! submodules.
 
 mod dataset;
 mod error;
@@ -20,7 +21,7 @@ pub use objects::DataObject;
 use pgdyno_engine::Endpoint;
 use serde::Serialize;
 pub use session::DataSession;
-use session::{Sorting, words_of};
+use session::{Sorting, step_error};
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
@@ -116,7 +117,7 @@ pub struct Condition {
     pub name: String,
     /// Whether the data fulfils it.
     pub holds: bool,
-    /// Figures that were compared, in words.
+    /// Figures that were compared, as text.
     pub words: String,
 }
 
@@ -246,7 +247,7 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
     };
     let tables = Tables::find(client, dataset)?;
     let has = |name: &str| tables.ours.iter().any(|ours| ours == name);
-    // The first table, a question that tells the size, and what is wrong where there is no answer.
+    // The first table, a query that returns the size, and what is wrong where it returns nothing.
     let (marked, size, why) = match dataset {
         Dataset::Pgbench => (
             pgbench::MARKED,
@@ -328,8 +329,8 @@ struct Recipe {
 /// Memory of all sorts for keys and indexes together, where the server's own setting is not larger.
 const SORT_MEMORY_KB: u32 = 256 * 1024;
 
-/// Creates the data afresh; what there was of the set is dropped, as far as the plan allows that. `on_progress` answers whether
-/// to go on. After an error or a stop nothing of the set is left, but for what carries the mark of a plan.
+/// Creates the data; what there was of the set is dropped, as far as the plan allows that. `on_progress` answers
+/// whether to go on. After an error or a stop nothing of the set is left, but for what carries the mark of a plan.
 pub fn create_data(
     endpoint: &Endpoint,
     plan: &DataPlan,
@@ -425,7 +426,7 @@ pub fn create_data(
         }
     });
     if made.is_err() && marks.is_none() {
-        // Better none than half. Where even this fails the mark tells.
+        // Better no data than half of it. Where even this fails, the mark shows that it is unfinished.
         drop(client);
         let dropped = session::open(&endpoint.unstopped());
         let _ = dropped.and_then(|mut client| drop_with(&mut client, plan.dataset, SOON));
@@ -440,7 +441,7 @@ pub fn create_data(
 struct Marks {
     /// Of each table, at the end.
     comment: String,
-    /// Of the table that tells, until the data is whole.
+    /// Of the first table, until the data is whole.
     unfinished: String,
     /// Statements that put them on the tables.
     tables: String,
@@ -479,7 +480,7 @@ fn finish(client: &mut Session, statements: &[String], mark: &str) -> Result<(),
     }
     // So that a load does not begin with the writing of what was loaded. Not everyone may.
     match client.work("CHECKPOINT") {
-        Err(source) if !session::is_refused(&source) => Err(words_of("checkpoint", source)),
+        Err(source) if !session::is_refused(&source) => Err(step_error("checkpoint", source)),
         _ => Ok(()),
     }
 }
@@ -488,7 +489,7 @@ fn finish(client: &mut Session, statements: &[String], mark: &str) -> Result<(),
 pub fn check_data(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<Condition>, DataError> {
     let mut client = session::open(endpoint)?;
     let shape = shape(&mut client, endpoint, dataset)?;
-    let failed = |source| words_of("checking the data", source);
+    let failed = |source| step_error("checking the data", source);
     client.rows(session::FOR_READING).map_err(failed)?;
     let conditions = match dataset {
         Dataset::Pgbench => pgbench::check(&mut client, shape.scale),

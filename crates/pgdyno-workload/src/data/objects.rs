@@ -26,13 +26,13 @@ impl DataObject {
     pub fn size(&self) -> String {
         match self.bytes {
             0 => "empty".to_owned(),
-            bytes => size_words(bytes),
+            bytes => size_text(bytes),
         }
     }
 }
 
 /// Bytes for people, rounded up.
-fn size_words(bytes: u64) -> String {
+fn size_text(bytes: u64) -> String {
     match bytes {
         0..=1_048_575 => format!("{} kB", bytes.div_ceil(1 << 10)),
         _ => format!("{} MB", bytes.div_ceil(1 << 20)),
@@ -73,9 +73,9 @@ impl DataPlan {
         self.objects().iter().map(|object| object.bytes).sum()
     }
 
-    /// Size in words: "1500 MB".
+    /// Size as text: "1500 MB".
     pub fn size(&self) -> String {
-        size_words(self.bytes())
+        size_text(self.bytes())
     }
 
     /// Names of the tables of the data set.

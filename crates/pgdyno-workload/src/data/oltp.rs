@@ -65,8 +65,8 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
     recipe
 }
 
-/// sysbench's default, "special": of four values three lie evenly in the middle hundredth of `1..=end`, the fourth is
-/// the mean of twelve.
+/// sysbench's default, "special": of four values three are spread evenly over the middle hundredth of `1..=end`, the
+/// fourth is the mean of twelve.
 fn skewed(stream: &mut Stream, end: i32) -> i32 {
     const MEAN_OF: i32 = 12;
     if stream.between(1, 4) == 1 {

@@ -1,7 +1,7 @@
 //! Rows in COPY's binary format (PostgreSQL documentation, COPY, "Binary Format"), sent in pieces.
 
 use super::DataError;
-use super::session::{Instant, WITHOUT_LIMITS, words_of};
+use super::session::{Instant, WITHOUT_LIMITS, step_error};
 use crate::session::{COPY_HEADER_BYTES, CopyIn, Session};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -73,7 +73,7 @@ impl Filling {
         sent: &AtomicU64,
     ) -> Result<(), DataError> {
         let table = self.table.as_str();
-        let failed = |source| words_of(format!("filling {table}"), source);
+        let failed = |source| step_error(format!("filling {table}"), source);
         let mut columns = self.columns.to_owned();
         let (mut before, mut after, mut options) = (String::new(), String::new(), "");
         let mut suffix = Vec::new();
@@ -156,7 +156,7 @@ impl Rows<'_> {
             return Err(DataError::Stopped);
         }
         let sent = self.copy.send(&mut self.piece);
-        sent.map_err(|source| words_of(format!("sending rows to {}", self.table), source))?;
+        sent.map_err(|source| step_error(format!("sending rows to {}", self.table), source))?;
         self.piece.truncate(COPY_HEADER_BYTES);
         self.sent.fetch_add(self.in_piece, Ordering::Relaxed);
         self.in_piece = 0;
@@ -221,8 +221,8 @@ impl Fields for Vec<u8> {
     }
 }
 
-/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits of base 10,000, weight of the
-/// first one, sign, places shown, the digits; zeros at both ends are left out. Here the middle one of three has the
+/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits of base 10,000, weight of
+/// the first one, sign, places shown, the digits; zeros at both ends are omitted. Here the middle one of three has the
 /// weight 0.
 fn numeric(row: &mut Vec<u8>, digits: [u32; 3], negative: bool, places: u16) {
     const NEGATIVE: u16 = 0x4000;

@@ -16,7 +16,7 @@ const LOCK: i64 = 0x7067_6479_6e6f_2064;
 const LOCK_EVERY: Duration = Duration::from_millis(100);
 
 /// A server's refusal, with what was being done.
-pub(super) fn words_of(step: impl Into<String>, source: SessionError) -> DataError {
+pub(super) fn step_error(step: impl Into<String>, source: SessionError) -> DataError {
     match source {
         SessionError::Stopped => DataError::Interrupted,
         source => DataError::Step {
@@ -45,7 +45,7 @@ pub(super) fn open(endpoint: &Endpoint) -> Result<Session, DataError> {
         // VACUUM is in no transaction.
         let sql = WITHOUT_LIMITS.replace("true", "false");
         let prepared = session.rows(&sql).and_then(|_| session.find_itself());
-        prepared.map_err(|source| words_of("preparing the session", source))?;
+        prepared.map_err(|source| step_error("preparing the session", source))?;
     }
     Ok(session)
 }
@@ -54,21 +54,21 @@ pub(super) fn open(endpoint: &Endpoint) -> Result<Session, DataError> {
 pub(super) fn rows(session: &mut Session, step: &str, sql: &str) -> Result<Vec<Row>, DataError> {
     session
         .rows(&format!("{WITHOUT_LIMITS} {sql}"))
-        .map_err(|source| words_of(step, source))
+        .map_err(|source| step_error(step, source))
 }
 
 /// The same where whole tables are read.
 pub(super) fn rows_of_work(session: &mut Session, step: &str, sql: &str) -> Result<Vec<Row>, DataError> {
     session
         .rows_of_work(&format!("{WITHOUT_LIMITS} {sql}"))
-        .map_err(|source| words_of(step, source))
+        .map_err(|source| step_error(step, source))
 }
 
 /// Statements that are one transaction without limits of time; `settings` hold in it alone.
 pub(super) fn run(session: &mut Session, step: &str, settings: &str, sql: &str) -> Result<(), DataError> {
     session
         .work(&format!("{WITHOUT_LIMITS} {settings} {sql}"))
-        .map_err(|source| words_of(step, source))
+        .map_err(|source| step_error(step, source))
 }
 
 /// A value of a row as a number; what is none is `None`.
@@ -127,13 +127,13 @@ pub(super) fn take_turn(
     loop {
         let sql = format!("SELECT pg_catalog.pg_try_advisory_xact_lock({LOCK})");
         let begun = client.rows("BEGIN");
-        begun.map_err(|source| words_of(step, source))?;
+        begun.map_err(|source| step_error(step, source))?;
         let rows = rows(&mut client, step, &sql)?;
         if rows.first().is_some_and(|row| text(row, 0) == "t") {
             return Ok((client, waited));
         }
         let ended = client.rows("ROLLBACK");
-        ended.map_err(|source| words_of(step, source))?;
+        ended.map_err(|source| step_error(step, source))?;
         waited = true;
         if !go_on() || alarm.recv_timeout(LOCK_EVERY) == Err(RecvTimeoutError::Disconnected) {
             return Err(DataError::Stopped);
@@ -178,7 +178,7 @@ impl DataSession {
     ///
     /// The server's refusal, a server that is not at it any more, or a request to stop.
     pub fn work(&mut self, step: &str, sql: &str) -> Result<(), DataError> {
-        self.0.work(sql).map_err(|source| words_of(step, source))
+        self.0.work(sql).map_err(|source| step_error(step, source))
     }
 }
 

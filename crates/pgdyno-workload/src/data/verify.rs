@@ -43,7 +43,7 @@ impl<'a> Question<'a> {
         rows.into_iter().next().ok_or_else(|| odd(STEP))
     }
 
-    /// Rows of (number, how many were compared, how many do not hold, words about one of them).
+    /// Rows of (number, how many were compared, how many do not hold, a text about one of them).
     pub(super) fn tallies(self, sql: &str) -> Result<Vec<Tally>, DataError> {
         let tally = |mut row: Row| {
             Some(Tally {

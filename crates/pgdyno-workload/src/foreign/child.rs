@@ -20,7 +20,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether the program is to end.
+/// How often it is checked whether the program is to end.
 const TICK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
@@ -84,7 +84,7 @@ pub enum ForeignError {
         /// Last lines of its output, without the password.
         last_lines: Vec<String>,
     },
-    /// The system refused to tell of it.
+    /// The system refused to report its state.
     #[error("cannot read the state of {program}: {source}")]
     System {
         /// First word of the command.
@@ -256,7 +256,7 @@ struct Process {
 impl Process {
     /// Its session is a group of its number.
     fn signal_group(&self, signal: Signal) {
-        // Nobody left to be told is what was wanted.
+        // No process left to signal is what was wanted.
         let _ = kill_process_group(self.pid, signal);
     }
 
@@ -265,7 +265,7 @@ impl Process {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match waitid(WaitId::Pid(self.pid), options) {
             Err(Errno::INTR) => Ok(false),
-            told => Ok(told?.is_some()),
+            state => Ok(state?.is_some()),
         }
     }
 
@@ -281,7 +281,7 @@ impl Process {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         loop {
             // SAFETY: both pointers are to values of ours that live through the call; a rusage of zeros is one.
-            let told = unsafe {
+            let result = unsafe {
                 libc::wait4(
                     self.pid.as_raw_nonzero().get(),
                     &raw mut status,
@@ -289,7 +289,7 @@ impl Process {
                     usage.as_mut_ptr(),
                 )
             };
-            match told {
+            match result {
                 -1 => {
                     let error = io::Error::last_os_error();
                     if error.kind() != io::ErrorKind::Interrupted {

@@ -64,7 +64,8 @@ pub fn command_words(text: &str) -> Result<Vec<String>, CommandError> {
 /// What can be in braces, and what is put there; `None` where it is not known.
 pub(super) type Values = [(&'static str, Option<String>)];
 
-/// Puts values into the words of a command. `{{name}}` stands for `{name}`; braces around anything but a name are left alone.
+/// Puts values into the words of a command. `{{name}}` means `{name}`; braces around anything but a name are left
+/// alone.
 pub(super) fn fill(words: &[String], values: &Values) -> Result<Vec<String>, CommandError> {
     if words.is_empty() {
         return Err(CommandError::Empty);
@@ -118,7 +119,7 @@ fn value<'a>(name: &str, values: &'a Values) -> Result<&'a str, CommandError> {
     value.as_deref().ok_or(CommandError::Missing { name })
 }
 
-/// Whether the program is told its warm-up, and so leaves it out of its figures itself.
+/// Whether the program gets its warm-up as an argument, and so excludes it from its figures itself.
 pub(super) fn warms_up_itself(words: &[String]) -> bool {
     words
         .iter()

@@ -29,7 +29,7 @@ pub(super) fn variables(endpoint: &Endpoint) -> Vec<(&'static str, Option<OsStri
         ("PGPORT", Some(port(endpoint).to_string().into())),
         ("PGSSLMODE", text(Some(sslmode))),
     ];
-    let told = [
+    let given = [
         ("PGUSER", text(config.get_user())),
         ("PGDATABASE", text(dbname(endpoint))),
         ("PGAPPNAME", text(config.get_application_name())),
@@ -41,12 +41,12 @@ pub(super) fn variables(endpoint: &Endpoint) -> Vec<(&'static str, Option<OsStri
                 .map(|bytes| OsString::from_vec(bytes.to_vec())),
         ),
     ];
-    // What is not told is libpq's to find, in its variables and files, as it was for whoever made the configuration.
-    variables.extend(told.into_iter().filter(|(_, value)| value.is_some()));
+    // What is not given is found by libpq in its variables and files, as it was for whoever made the configuration.
+    variables.extend(given.into_iter().filter(|(_, value)| value.is_some()));
     variables
 }
 
-/// What the command's placeholders stand for, as far as the server goes.
+/// Values of the command's placeholders that concern the server.
 pub(super) fn values(endpoint: &Endpoint) -> Vec<(&'static str, Option<String>)> {
     vec![
         (

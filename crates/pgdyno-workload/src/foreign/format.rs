@@ -133,7 +133,7 @@ impl ForeignFormat {
         self.last.iter().any(reports)
     }
 
-    /// Whether it tells its throughput while it runs.
+    /// Whether it reports its throughput while it runs.
     pub fn has_seconds(&self) -> bool {
         !self.second.is_empty()
     }

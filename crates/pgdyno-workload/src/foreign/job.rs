@@ -80,7 +80,7 @@ impl TryFrom<Written> for FigureFormat {
 }
 
 impl FigureFormat {
-    /// One that is the group `value` of a regular expression. Errors tell what is wrong with it.
+    /// One that is the group `value` of a regular expression. Errors say what is wrong with it.
     pub fn new(
         name: &str,
         pattern: &str,
@@ -127,7 +127,7 @@ pub struct JobResult {
     pub client_cpu_us: u64,
     /// Exit code or signal.
     pub exit: Exit,
-    /// The figure that was asked for; `None` of one that was stopped before it told it.
+    /// The figure that was asked for; `None` of one that was stopped before it printed it.
     pub figure: Option<Figure>,
     /// Whether it was stopped before its end: its time is then none of the job.
     pub stopped_early: bool,

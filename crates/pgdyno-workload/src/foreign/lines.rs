@@ -3,21 +3,21 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// What of a line is looked at; the rest is dropped.
+/// Bytes of a line that are read; the rest is dropped.
 pub(super) const LINE_BYTES_MAX: usize = 4096;
 /// So many lines are kept,
 const LAST_LINES: usize = 20;
 /// and so much of each.
 const LAST_LINE_CHARS: usize = 400;
 
-/// Cuts one stream into lines, at line feeds and carriage returns: progress is often told over and over in one line.
+/// Cuts one stream into lines, at line feeds and carriage returns: progress is often printed over and over in one line.
 #[derive(Debug, Default)]
 pub(super) struct LineCutter {
     held: Vec<u8>,
 }
 
 impl LineCutter {
-    /// Takes bytes as they come and gives the lines that end in them; empty ones are left out.
+    /// Takes bytes as they come and gives the lines that end in them; empty ones are skipped.
     pub(super) fn push(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(&str)) {
         for piece in bytes.split_inclusive(|&byte| is_end(byte)) {
             let (text, ends) = match piece.split_last() {

@@ -7,7 +7,7 @@ use std::mem;
 
 /// Most seconds that are kept: a day and more.
 const SECONDS_MAX: usize = 100_000;
-/// A program's clock starts after ours, and its seconds are rounded: what lies further ahead is a date and no time since
+/// A program's clock starts after ours, and its seconds are rounded: a time further ahead is a date, not a time since
 /// the start.
 const AHEAD_MAX_S: f64 = 1.0;
 
@@ -20,7 +20,7 @@ pub enum ForeignStream {
     Err,
 }
 
-/// Response times as a program tells them; `None`: it does not.
+/// Response times as a program reports them; `None`: it does not.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ForeignLatency {
     /// Mean of the response times.
@@ -35,16 +35,16 @@ pub struct ForeignLatency {
     pub max_ms: Option<f64>,
 }
 
-/// What a program told of a stretch of its run, mostly a second.
+/// What a program reported about a stretch of its run, mostly a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForeignSecond {
-    /// Its end, in seconds since the program's start: by the program's clock if it tells one, else when the line came.
+    /// Its end, in seconds since the program's start: by the program's clock if it prints one, else when the line came.
     pub t_s: f64,
     /// Its length: since the last one's end.
     pub length_s: f64,
     /// Transactions per second, as the program prints it.
     pub tps: f64,
-    /// Whether it lies behind the warm-up, by its middle: programs round their times.
+    /// Whether it is after the warm-up, by its middle: programs round their times.
     pub measured: bool,
     /// Failed transactions per second; `None` where the program does not print it.
     pub failed_per_s: Option<f64>,
@@ -55,17 +55,18 @@ pub struct ForeignSecond {
 /// Everything that was read of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignFigures {
-    /// Transactions of the whole run, as told at its end.
+    /// Transactions of the whole run, as reported at its end.
     pub transactions: Option<u64>,
     /// Failed ones of the whole run.
     pub failed: Option<u64>,
-    /// Transactions per second of the measured time: of the seconds after the warm-up, where the program tells seconds.
+    /// Transactions per second of the measured time: of the seconds after the warm-up, where the program reports
+    /// seconds.
     pub tps: Option<f64>,
     /// Whether the warm-up is in that, for want of seconds.
     pub tps_includes_warmup: bool,
     /// New orders per minute, of a TPC-C-like load.
     pub nopm: Option<f64>,
-    /// Response times as told at the end.
+    /// Response times as reported at the end.
     pub latency: ForeignLatency,
     /// Whether the warm-up is in them.
     pub latency_includes_warmup: bool,
@@ -103,13 +104,13 @@ pub struct ForeignOutput<'a> {
     seconds: Vec<ForeignSecond>,
     seconds_skipped: u64,
     /// The end of the last second.
-    told_s: f64,
+    second_end_s: f64,
     finals: Finals,
     broken: Option<String>,
 }
 
 impl<'a> ForeignOutput<'a> {
-    /// Seconds before `warmup_s` are not measured; `warms_up_itself`: the program leaves its warm-up out of its final
+    /// Seconds before `warmup_s` are not measured; `warms_up_itself`: the program excludes its warm-up from its final
     /// figures. `secret` is kept nowhere.
     pub fn new(
         format: &'a ForeignFormat,
@@ -125,7 +126,7 @@ impl<'a> ForeignOutput<'a> {
             last_lines: LastLines::without(secret),
             seconds: Vec::new(),
             seconds_skipped: 0,
-            told_s: 0.0,
+            second_end_s: 0.0,
             finals: Finals::default(),
             broken: None,
         }
@@ -169,9 +170,9 @@ impl<'a> ForeignOutput<'a> {
         on_second: &mut dyn FnMut(&ForeignSecond),
     ) {
         let figure = |wanted: Field| figure(figures, wanted);
-        let told = figure(Field::Time).filter(|&t_s| t_s <= since_start_s + AHEAD_MAX_S);
-        let t_s = told.unwrap_or(since_start_s);
-        let length_s = t_s - self.told_s;
+        let printed = figure(Field::Time).filter(|&t_s| t_s <= since_start_s + AHEAD_MAX_S);
+        let t_s = printed.unwrap_or(since_start_s);
+        let length_s = t_s - self.second_end_s;
         let per_minute = figure(Field::Tpm).map(|tpm| tpm / 60.0);
         let (Some(tps), true) = (
             figure(Field::Tps).or(per_minute),
@@ -183,14 +184,14 @@ impl<'a> ForeignOutput<'a> {
             t_s,
             length_s,
             tps,
-            measured: self.told_s + length_s / 2.0 >= self.warmup_s,
+            measured: self.second_end_s + length_s / 2.0 >= self.warmup_s,
             failed_per_s: figure(Field::FailedPerS).or(figure(Field::Failed).map(|failed| failed / length_s)),
             latency: match tps > 0.0 {
                 true => ForeignLatency::default().with(figures),
                 false => ForeignLatency::default(),
             },
         };
-        self.told_s = t_s;
+        self.second_end_s = t_s;
         on_second(&second);
         match self.seconds.len() < SECONDS_MAX {
             true => self.seconds.push(second),
@@ -208,14 +209,14 @@ impl<'a> ForeignOutput<'a> {
         let (done, length_s) = measured.fold((0.0, 0.0), |(done, length_s), second| {
             (done + second.tps * second.length_s, length_s + second.length_s)
         });
-        let told_s = finals.length_s.unwrap_or(wall_s);
-        let counted = finals.transactions.filter(|_| told_s > 0.0);
+        let total_s = finals.length_s.unwrap_or(wall_s);
+        let counted = finals.transactions.filter(|_| total_s > 0.0);
         let includes_warmup = self.warmup_s > 0.0 && !self.warms_up_itself;
         let (tps, measured_s) = match length_s > 0.0 {
             true => (Some(done / length_s), length_s),
             false => (
-                finals.tps.or(counted.map(|transactions| transactions / told_s)),
-                told_s,
+                finals.tps.or(counted.map(|transactions| transactions / total_s)),
+                total_s,
             ),
         };
         ForeignFigures {
@@ -253,7 +254,7 @@ impl Finals {
 }
 
 impl ForeignLatency {
-    /// With what a line tells beside what earlier ones have told.
+    /// Adds what a line reports to what earlier ones have reported.
     fn with(mut self, figures: &[(Field, f64)]) -> ForeignLatency {
         let percent = figure(figures, Field::Percent);
         for &(field, value) in figures {

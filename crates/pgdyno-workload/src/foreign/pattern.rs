@@ -100,7 +100,7 @@ impl PartialEq for Pattern {
 }
 
 impl Pattern {
-    /// One whose groups are figures of a load. Errors tell what is wrong with it.
+    /// One whose groups are figures of a load. Errors say what is wrong with it.
     pub(super) fn of_figures(text: &str) -> Result<Pattern, String> {
         let regex = compile(text)?;
         let named = regex.capture_names().enumerate();
@@ -113,10 +113,10 @@ impl Pattern {
             .collect();
         let fields = fields?;
         let has = |wanted: Field| fields.iter().any(|&(_, field)| field == wanted);
-        let told = fields
+        let has_percentile = fields
             .iter()
             .any(|(_, field)| matches!(field, Field::Latency(Stat::Percentile, _)));
-        if told != has(Field::Percent) {
+        if has_percentile != has(Field::Percent) {
             return Err("its groups percentile and percent belong together".into());
         }
         match fields.is_empty() {
@@ -134,7 +134,7 @@ impl Pattern {
         self.fields.iter().any(|&(_, field)| field == wanted)
     }
 
-    /// The figures of a line, where it matches; what is no number, or a negative one, is left out.
+    /// The figures of a line, where it matches; what is no number, or a negative one, is skipped.
     pub(super) fn read(&self, line: &str) -> Option<Vec<(Field, f64)>> {
         let found = self.regex.captures(line)?;
         let figures = self.fields.iter().filter_map(|&(index, field)| {

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Beside twice the time that it was told, for its connections and its report.
+/// Beside twice the time that it was given, for its connections and its report.
 const LIMIT_BESIDE: Duration = Duration::from_secs(60);
 
 /// Which program to run as a load, and for how long.
@@ -54,11 +54,11 @@ pub struct ForeignResult {
     pub wall_s: f64,
     /// CPU time of the program and its descendants, from its start to its end.
     pub client_cpu_us: u64,
-    /// Sessions that it was told to open.
+    /// Sessions that it was to open.
     pub sessions: u32,
     /// What the server commits for it.
     pub commits: Commits,
-    /// Transactions whose end the program may not have told, at most.
+    /// Transactions whose end the program may not have reported, at most.
     pub in_flight_at_end_max: u64,
     /// Whether it was stopped before its time.
     pub stopped_early: bool,
@@ -192,8 +192,8 @@ impl ForeignResult {
     }
 }
 
-/// Runs the program and reads its output. `stop` ends it early with what there is; `on_second` is called with what the
-/// program tells of its seconds, as it tells it.
+/// Runs the program and reads its output. `stop` ends it early with what there is; `on_second` is called with each
+/// second that the program reports, when it reports it.
 pub fn run_foreign(
     endpoint: &Endpoint,
     plan: &ForeignPlan,

@@ -37,19 +37,19 @@ pub(crate) fn shell(line: String, stop: &AtomicBool, limit: Duration) -> Result<
         ForeignError::Start { source, .. } => format!("cannot be run: {source}"),
         error => error.to_string(),
     })?;
-    let words = LastLines::without(None).shown(String::from_utf8_lossy(&err).trim());
-    let words = match words.as_str() {
-        "" => words,
-        words => format!("; it printed: {words}"),
+    let printed = LastLines::without(None).shown(String::from_utf8_lossy(&err).trim());
+    let printed = match printed.as_str() {
+        "" => printed,
+        printed => format!("; it printed: {printed}"),
     };
     match ended.exit {
         _ if ended.too_long => Err(format!(
-            "did not end within {} s, and was ended{words}",
+            "did not end within {} s, and was ended{printed}",
             limit.as_secs_f64()
         )),
         _ if ended.stopped => Err("was ended with the load".to_owned()),
         Exit::Code(0) => Ok(String::from_utf8_lossy(&out).into_owned()),
-        exit => Err(format!("ended with {exit}{words}")),
+        exit => Err(format!("ended with {exit}{printed}")),
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn command_output_is_bounded_and_its_errors_are_given_back() {
+    fn command_output_is_bounded_and_its_errors_are_returned() {
         assert_eq!(run("echo 7; echo 8 >&2").unwrap(), "7\n");
         let long = run("head -c 100000000 /dev/zero; head -c 100000000 /dev/zero >&2").unwrap();
         assert_eq!(long.len(), OUT_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! What is read of other programs, and what becomes of them.
+//! What is read of other programs, and how they end.
 
 mod command;
 mod output;

@@ -38,7 +38,7 @@ const OPERATORS_MAX: u32 = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrong {
     pub(crate) at: usize,
-    pub(crate) words: String,
+    pub(crate) message: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -54,7 +54,7 @@ enum Token {
 }
 
 impl Token {
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         match self {
             Token::Int(number) => format!("{number}"),
             Token::IntMaxPlusOne => "9223372036854775808".into(),
@@ -121,7 +121,7 @@ impl Parser<'_> {
     fn unexpected(&self, expected: &str) -> Wrong {
         Wrong {
             at: self.token_at,
-            words: format!("unexpected {}; expected {expected}", self.token.words()),
+            message: format!("unexpected {}; expected {expected}", self.token.text()),
         }
     }
 
@@ -187,10 +187,10 @@ impl Parser<'_> {
         )))
     }
 
-    fn wrong_here(&self, words: &str) -> Wrong {
+    fn wrong_here(&self, message: &str) -> Wrong {
         Wrong {
             at: self.token_at,
-            words: words.to_owned(),
+            message: message.to_owned(),
         }
     }
 
@@ -314,9 +314,9 @@ impl Parser<'_> {
             Token::Word(word) => self.word(at, &word),
             token => Err(Wrong {
                 at,
-                words: format!(
+                message: format!(
                     "unexpected {}; expected a number, a variable, a function or \"(\"",
-                    token.words()
+                    token.text()
                 ),
             }),
         }
@@ -375,7 +375,7 @@ impl Parser<'_> {
             let names: Vec<&str> = FUNCTIONS.iter().map(|(known, ..)| *known).collect();
             return Err(Wrong {
                 at,
-                words: format!("there is no function {name}; there are {}", names.join(", ")),
+                message: format!("there is no function {name}; there are {}", names.join(", ")),
             });
         };
         self.advance()?;
@@ -398,7 +398,7 @@ impl Parser<'_> {
             };
             return Err(Wrong {
                 at,
-                words: format!("{name} takes {wanted} arguments, not {}", arguments.len()),
+                message: format!("{name} takes {wanted} arguments, not {}", arguments.len()),
             });
         }
         let takes_a_seed = matches!(

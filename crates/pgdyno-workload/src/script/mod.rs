@@ -44,7 +44,7 @@ pub struct ScriptError {
     /// Column of the mistake in characters, from 1.
     pub column: usize,
     /// What is wrong there, and what was expected.
-    pub words: String,
+    pub message: String,
     /// Text of that line.
     pub text: String,
 }
@@ -57,12 +57,12 @@ impl fmt::Display for ScriptError {
             script,
             line,
             column,
-            words,
+            message,
             text,
         } = self;
         write!(
             f,
-            "{script}:{line}:{column}: {words}\n    {text}\n    {:>column$}",
+            "{script}:{line}:{column}: {message}\n    {text}\n    {:>column$}",
             "^"
         )
     }
@@ -133,7 +133,7 @@ impl Script {
             script: self.name.clone(),
             line: self.text[..at].matches('\n').count() + 1,
             column: self.text[begin..at].chars().count() + 1,
-            words: wrong.words.clone(),
+            message: wrong.message.clone(),
             // A tab would move the mark away from its place.
             text: line_text.replace('\t', " "),
         }
@@ -179,7 +179,7 @@ fn define(program: &mut Program, scale: u32, seed: u64, defined: &[(String, Stri
     }
 }
 
-/// Finds the variables of a statement: a colon and a name, wherever it stands, but not behind another colon.
+/// Finds the variables of a statement: a colon and a name, wherever it is, but not behind another colon.
 pub(crate) fn statement(
     program: &mut Program,
     sql: &str,
@@ -251,7 +251,7 @@ const META_COMMANDS: &str = "set, gset, aset, if, elif, else, endif, sleep, star
 
 impl Compiler<'_> {
     fn compile(&mut self) -> Result<Routine, Wrong> {
-        let wrong = |at: usize, words: String| Err(Wrong { at, words });
+        let wrong = |at: usize, message: String| Err(Wrong { at, message });
         if self.text.len() > SCRIPT_BYTES_MAX {
             return wrong(0, format!("a script may have at most {SCRIPT_BYTES_MAX} bytes"));
         }
@@ -317,7 +317,7 @@ impl Compiler<'_> {
         if statement.parts.len() > usize::from(u16::MAX) {
             return Err(Wrong {
                 at,
-                words: format!("a statement may name variables {} times at most", u16::MAX / 2),
+                message: format!("a statement may name variables {} times at most", u16::MAX / 2),
             });
         }
         let number = self.program.name_statement(self.kind, sql);
@@ -336,10 +336,10 @@ impl Compiler<'_> {
     }
 
     fn meta(&mut self, at: usize, name: &str, rest: &str, rest_at: usize) -> Result<(), Wrong> {
-        let wrong = |words: &str| {
+        let wrong = |message: &str| {
             Err(Wrong {
                 at,
-                words: words.to_owned(),
+                message: message.to_owned(),
             })
         };
         let arguments = words(rest);
@@ -350,7 +350,7 @@ impl Compiler<'_> {
         if let (true, Some((first, word))) = (none_wanted, arguments.first()) {
             return Err(Wrong {
                 at: rest_at + first,
-                words: format!("unexpected {word}; expected the end of the line behind \\{name}"),
+                message: format!("unexpected {word}; expected the end of the line behind \\{name}"),
             });
         }
         if name.ends_with("pipeline") && self.program.protocol == Protocol::Simple {
@@ -432,7 +432,7 @@ impl Compiler<'_> {
                 };
                 return Err(Wrong {
                     at,
-                    words: format!("this \\{name} {why}"),
+                    message: format!("this \\{name} {why}"),
                 });
             }
         };
@@ -459,18 +459,18 @@ impl Compiler<'_> {
         }
         Err(Wrong {
             at,
-            words: format!("{word} is no name of a variable; expected letters, digits and underscores"),
+            message: format!("{word} is no name of a variable; expected letters, digits and underscores"),
         })
     }
 
     fn sleep(&mut self, at: usize, rest_at: usize, arguments: &[(usize, &str)]) -> Result<(), Wrong> {
         let expected = |at: usize| Wrong {
             at,
-            words: "expected a number or a variable, and us, ms or s behind \\sleep".into(),
+            message: "expected a number or a variable, and us, ms or s behind \\sleep".into(),
         };
         let &(first_at, first) = arguments.first().ok_or_else(|| expected(at))?;
         let place = rest_at + first_at;
-        // The unit may stand apart or directly behind the digits.
+        // The unit may be separate or directly behind the digits.
         let digits = first.find(|c: char| !c.is_ascii_digit()).unwrap_or(first.len());
         let (amount, unit) = match (first.strip_prefix(':'), arguments.get(1)) {
             (Some(name), unit) => {
@@ -500,7 +500,7 @@ impl Compiler<'_> {
         if let Some((at, word)) = arguments.get(2) {
             return Err(Wrong {
                 at: rest_at + at,
-                words: format!("unexpected {word} behind the unit"),
+                message: format!("unexpected {word} behind the unit"),
             });
         }
         self.program.outline.sleeps = true;
@@ -518,7 +518,7 @@ impl Compiler<'_> {
         if !self.allow_shell {
             return Err(Wrong {
                 at,
-                words: format!("\\{name} runs a command on this machine; --allow-shell allows it"),
+                message: format!("\\{name} runs a command on this machine; --allow-shell allows it"),
             });
         }
         let mut arguments = arguments.iter();
@@ -527,7 +527,7 @@ impl Compiler<'_> {
                 let Some(&(word_at, word)) = arguments.next() else {
                     return Err(Wrong {
                         at,
-                        words: "expected a variable and a command behind \\setshell".into(),
+                        message: "expected a variable and a command behind \\setshell".into(),
                     });
                 };
                 self.check_variable(rest_at + word_at, word)?;
@@ -538,7 +538,7 @@ impl Compiler<'_> {
         let mut words = Vec::new();
         for &(word_at, word) in arguments {
             words.push(match word.strip_prefix(':') {
-                // Two colons stand for one.
+                // Two colons mean one.
                 Some(rest) if rest.starts_with(':') => Word::Text(rest.to_owned()),
                 Some(name) => {
                     self.check_variable(rest_at + word_at, name)?;
@@ -550,7 +550,7 @@ impl Compiler<'_> {
         if words.is_empty() {
             return Err(Wrong {
                 at,
-                words: format!("expected a command behind \\{name}"),
+                message: format!("expected a command behind \\{name}"),
             });
         }
         let shell = Shell {

@@ -80,10 +80,10 @@ impl Place {
 }
 
 impl<'a> Splitter<'a> {
-    fn wrong(at: usize, words: &str) -> Wrong {
+    fn wrong(at: usize, message: &str) -> Wrong {
         Wrong {
             at,
-            words: words.to_owned(),
+            message: message.to_owned(),
         }
     }
 
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_told_with_its_start() {
+    fn what_has_no_end_is_reported_with_its_start() {
         for (text, at) in [("a 'b", 2), ("/* x", 0), ("a $x$ $y$", 2), ("select 1;\n\\ ", 10)] {
             assert_eq!(split(text).unwrap_err().at, at, "{text}");
         }

@@ -132,7 +132,7 @@ fn work_lasts_as_long_as_another_session_hears_of_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let heard = Arc::new(AtomicU32::new(0));
-    let told = Arc::clone(&heard);
+    let count = Arc::clone(&heard);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let heard = Arc::clone(&heard);
@@ -151,5 +151,5 @@ fn work_lasts_as_long_as_another_session_hears_of_it() {
     });
     let mut session = open_patient(port);
     session.work("VACUUM").unwrap();
-    assert!(told.load(Ordering::Relaxed) >= 3);
+    assert!(count.load(Ordering::Relaxed) >= 3);
 }

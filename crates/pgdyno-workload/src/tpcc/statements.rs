@@ -8,7 +8,7 @@ const NUMERIC: u32 = 1700;
 
 /// A statement and the types of its parameters.
 pub(super) struct Sql {
-    /// The kind of transaction in whose books it stands; BEGIN, COMMIT and ROLLBACK are everybody's.
+    /// The kind of transaction that it belongs to; BEGIN, COMMIT and ROLLBACK belong to all kinds.
     pub(super) kind: Option<Kind>,
     pub(super) text: &'static str,
     pub(super) types: &'static [u32],

@@ -91,7 +91,7 @@ impl Terminal<'_> {
         self.case.customer == 0
     }
 
-    /// The last line asks for an item that does not exist: its stock and its line are left out.
+    /// The last line asks for an item that does not exist: its stock and its line are skipped.
     fn known_lines(&self) -> &[Line] {
         &self.case.lines[..self.case.lines.len() - usize::from(self.case.unused_item)]
     }

@@ -155,7 +155,7 @@ pub(crate) fn of_stored(
     as_json(&page, Some(target), begun)
 }
 
-/// Rules and words that there are not are mistakes, and better said.
+/// Refuses rules and words of --allow that do not exist.
 fn known_words(advisor: &Advisor, args: &AdviseArgs) -> Result<()> {
     for only in &args.only {
         if !advisor.rules().iter().any(|rule| rule.id == *only) {

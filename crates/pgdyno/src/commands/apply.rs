@@ -203,9 +203,9 @@ fn held(context: &Context, args: &ApplyArgs) -> Result<Option<Held>> {
     }
     let command = args.restart_command.as_deref();
     if command.is_some_and(pgdyno_server::command_may_hold_password) {
-        let words = "--restart-command seems to hold a password, and is kept in the journal; let the command read it from a \
+        let message = "--restart-command seems to hold a password, and is kept in the journal; let the command read it from a \
                      file, or put it into PGPASSWORD of the environment";
-        return Err(Usage(words.to_owned()).into());
+        return Err(Usage(message.to_owned()).into());
     }
     target::named(context, &args.target, args.restart_command.clone(), "apply").map(Some)
 }
@@ -229,21 +229,21 @@ fn consent<'w>(
     for Wanted { setting, .. } in wanted {
         let knob = context.catalogue.get(&setting.knob)?;
         if knob.kind == Kind::HeldFile && !args.until_exit {
-            let words = format!(
+            let message = format!(
                 "{} is in effect only while its file is open: it needs --until-exit",
                 setting.knob
             );
-            troubles.push(Trouble::new(Usage(words).into()).with(vec!["--until-exit".to_owned()]));
+            troubles.push(Trouble::new(Usage(message).into()).with(vec!["--until-exit".to_owned()]));
         }
         if let Err(ConsentError::Durability { .. }) =
             context.catalogue.agree(setting, &args.accept_durability_risk)
         {
             let flag = format!("--accept-durability-risk {}", knob.id);
-            let words = format!(
+            let message = format!(
                 "{} = {} can lose committed data in a crash; {flag} agrees to it this once",
                 setting.knob, setting.value
             );
-            troubles.push(Trouble::new(Refused(words).into()).with(vec![flag]));
+            troubles.push(Trouble::new(Refused(message).into()).with(vec![flag]));
         }
     }
     Ok(troubles)
@@ -316,20 +316,20 @@ fn applied_table(applied: &[Applied]) -> String {
     let rows = applied
         .iter()
         .map(|line| {
-            let mut words = if line.took {
+            let mut result = if line.took {
                 "took effect"
             } else {
                 "DID NOT TAKE EFFECT"
             }
             .to_owned();
             if let Some(remark) = &line.remark {
-                words += &format!("; {remark}");
+                result += &format!("; {remark}");
             }
             vec![
                 line.setting.knob.clone(),
                 line.setting.value.clone(),
                 line.effective.clone(),
-                words,
+                result,
             ]
         })
         .collect();

@@ -43,8 +43,8 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// What a report of an experiment tells of it, without a limit or a price: the usual throughput first, then parts of the most
-/// that was measured. Empty where neither CPUs nor clients were varied, or nothing is finished.
+/// What a report of an experiment shows of it, without a limit or a price: the usual throughput first, then parts of
+/// the most that was measured. Empty where neither CPUs nor clients were varied, or nothing is finished.
 pub(crate) fn documents(context: &Context, stored: &StoredExperiment) -> Vec<Value> {
     let ladder = Ladder::of(&stored.record, &context.catalogue);
     if !ladder.is_ok_and(|ladder| !ladder.is_empty()) {

@@ -35,8 +35,8 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> Result<u8> {
     let stop = stop_flag()?;
     let bar = spinner();
     let report = check(&asked, &stop, &mut |event| match event {
-        Event::Remark(words) => bar.suspend(|| err!("{words}")),
-        Event::Now(words) => output::show_beside(&bar, words),
+        Event::Remark(text) => bar.suspend(|| err!("{text}")),
+        Event::Now(text) => output::show_beside(&bar, text),
         Event::Done(measured) if !args.json => bar.suspend(|| print(measured)),
         Event::Done(_) => {}
     });

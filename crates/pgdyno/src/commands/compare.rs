@@ -231,14 +231,14 @@ fn markdown(comparison: &Comparison, judged: &[Judged]) -> String {
         format!("| {} |\n", cells.join(" | "))
     };
     for gate in judged {
-        let words = [&gate.gate, &gate.why, &gate.b].map(|text| cell(text));
+        let texts = [&gate.gate, &gate.why, &gate.b].map(|text| cell(text));
         let _ = writeln!(
             page,
             "- **{}**: {}: {} ({})",
             outcome(gate.outcome),
-            words[0],
-            words[1],
-            words[2]
+            texts[0],
+            texts[1],
+            texts[2]
         );
     }
     for pair in &comparison.pairs {

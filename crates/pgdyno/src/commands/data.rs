@@ -48,14 +48,15 @@ fn create(context: &Context, args: &CreateDataArgs) -> Result<()> {
         plan.threads = threads;
     }
     plan.check()?;
-    let wanted = words(plan.dataset, plan.scale, plan.tables);
+    let wanted = size_text(plan.dataset, plan.scale, plan.tables);
     let stop = stop_flag()?;
     let endpoint = endpoint(&conninfo).stopped_by(&stop);
     match shape_of(&endpoint, args.dataset) {
         Ok(Shape { scale, tables, .. }) if !args.replace => {
-            let there = words(plan.dataset, scale, tables);
-            let words = format!("{conninfo} holds data of {there}; --replace drops it and creates {wanted}");
-            return Err(Refused(words).into());
+            let there = size_text(plan.dataset, scale, tables);
+            let message =
+                format!("{conninfo} holds data of {there}; --replace drops it and creates {wanted}");
+            return Err(Refused(message).into());
         }
         Ok(_) | Err(DataError::Missing { .. }) => {}
         Err(error) => return Err(error.into()),
@@ -82,7 +83,7 @@ fn create(context: &Context, args: &CreateDataArgs) -> Result<()> {
     Ok(())
 }
 
-fn words(dataset: Dataset, scale: u32, tables: u32) -> String {
+fn size_text(dataset: Dataset, scale: u32, tables: u32) -> String {
     match dataset {
         Dataset::Pgbench => format!("scale {scale}"),
         Dataset::Oltp => format!("scale {scale} in {tables} tables of {dataset}"),

@@ -69,7 +69,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
     );
     let ended =
         summary.and_then(|summary| experiment::finish(context, &store, &summary, Some(&args.report), false));
-    // What went wrong is best looked at while the server is still there; a finished demo needs it no more.
+    // A failure is best examined while the server is still there; a finished demo does not need it.
     let finished = matches!(ended, Ok(exit::FINE));
     if finished && !args.keep {
         sandbox::destroy(context, NAME)?;

@@ -221,7 +221,7 @@ fn minute_of_day() -> u32 {
     u32::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute())).unwrap_or(0)
 }
 
-/// Tells what came out: the table on standard output, or the report as JSON.
+/// Prints the result: the table on standard output, or the report as JSON.
 pub(crate) fn finish(
     context: &Context,
     store: &Store,

@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &FactsArgs) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// Facts of a target, of this host alone, or of one that is told by files.
+/// Facts of a target, of this host alone, or of a host by its files.
 pub(super) fn find(
     context: &Context,
     target: Option<&str>,

@@ -53,7 +53,7 @@ fn json(knobs: &[&Knob]) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&json!({ "format": FORMAT, "knobs": knobs }))
 }
 
-/// Those of the layer that was asked for; headings without any are left out.
+/// Those of the layer that was asked for; headings without any are omitted.
 fn sections<'a>(catalogue: &'a Catalogue, args: &KnobsArgs) -> Result<Sections<'a>> {
     let mut sections = Vec::new();
     for section in catalogue.sections() {

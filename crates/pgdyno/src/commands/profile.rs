@@ -214,7 +214,7 @@ pub(crate) fn look(context: &Context, target: Option<&str>) -> Result<Looked> {
             is_here: true,
         });
     };
-    let target = target::looked_at(context, text)?;
+    let target = target::read_only(context, text)?;
     let mut server = Server::connect(&target.conninfo)?;
     let is_here = runs_here(&context.host, &mut server);
     let host: Option<&dyn HostAccess> = if is_here { Some(&context.host) } else { None };
@@ -248,7 +248,7 @@ impl Files for OnDisk {
     }
 }
 
-/// A profile worked out for what was looked at.
+/// A profile resolved for a target or host that was read.
 pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> Result<Resolved> {
     let current = |knob: &str| looked.current(context, knob);
     let mut profiles = Profiles::shipped()?;
@@ -262,7 +262,7 @@ pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> Resu
     )?)
 }
 
-/// What a profile sets on a target; what is left out of it is told.
+/// What a profile sets on a target; prints what is skipped.
 pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> Result<Vec<Setting>> {
     let looked = look(context, Some(target))?;
     let resolved = resolve(context, &looked, name)?;
@@ -273,7 +273,7 @@ pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> Resul
 }
 
 fn resolved(context: &Context, args: &ForArgs) -> Result<(Resolved, Looked)> {
-    // A profile that cannot be read is told before anybody is asked.
+    // A profile that cannot be read is reported before a server is asked.
     Profiles::shipped()?.open(&args.profile, &OnDisk)?;
     let target = args.target.as_deref().filter(|_| !args.host_only);
     let mut looked = look(context, target)?;

@@ -75,9 +75,9 @@ fn show_others(listed: &[Listed]) {
     }
 }
 
-/// What became of the journals of earlier commands.
+/// Results of restoring the journals of earlier commands.
 pub(crate) struct Left {
-    /// Knobs with what became of each.
+    /// Knobs with the outcome of each.
     pub(crate) lines: Vec<Restored>,
     /// Journals of commands that are alive.
     pub(crate) held: Vec<JournalError>,
@@ -205,7 +205,7 @@ pub(crate) fn left_behind(
     Ok(left)
 }
 
-/// What is to be restored may lie in an image that a restart of the machine has unmounted.
+/// What is to be restored may be in an image that a restart of the machine has unmounted.
 fn mount(root: &Path, name: &str) {
     let Ok(sandbox) = Sandbox::open(root, name) else {
         return;
@@ -243,7 +243,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
 }
 
 /// Restores what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's knobs would have no
-/// journal to go by afterwards. That its server cannot be brought back is no reason to keep it.
+/// journal to go by afterwards. That its server cannot be restored is no reason to keep it.
 pub(crate) fn before_destroying(context: &Context, name: &str) -> Result<()> {
     let left = left_behind(
         context,

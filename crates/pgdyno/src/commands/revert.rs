@@ -1,4 +1,4 @@
-//! The dead man's timer: a process of its own that puts changes back at an instant, unless they are confirmed before.
+//! The dead man's timer: a process of its own that restores changes at an instant, unless they are confirmed before.
 
 use crate::cli::RevertArgs;
 use crate::commands::restore;
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// Where it says what became of it.
+/// Where it prints its result.
 const LOG: &str = "revert.log";
 
 /// Starts it, apart from this process and its terminal. A password goes by the environment, which only this user can read.

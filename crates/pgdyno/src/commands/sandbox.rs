@@ -161,7 +161,7 @@ fn file_systems(entry: &serde_json::Value) -> String {
     if those.is_empty() {
         return "\u{2013}".to_owned();
     }
-    let words = those.iter().map(|own| {
+    let texts = those.iter().map(|own| {
         let size = own["size_bytes"].as_u64().map_or_else(String::new, show::bytes);
         let kind = own["kind"].as_str().unwrap_or_default();
         match own["holds"].as_str() {
@@ -169,5 +169,5 @@ fn file_systems(entry: &serde_json::Value) -> String {
             _ => format!("{kind} {size}"),
         }
     });
-    words.collect::<Vec<_>>().join(", ")
+    texts.collect::<Vec<_>>().join(", ")
 }

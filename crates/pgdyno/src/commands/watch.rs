@@ -1,4 +1,4 @@
-//! `pgdyno watch`: a target, live in the terminal, or one look at it.
+//! `pgdyno watch`: a target, live in the terminal or printed once.
 
 use crate::cli::WatchArgs;
 use crate::context::{Context, stop_flag, variable};

@@ -92,9 +92,9 @@ fn name_of(base: &str, variant: &ServerVariant, text: &str) -> String {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
     let hash = format!("-{hash:08x}");
-    let words = format!("{base}-{}", variant.label().to_lowercase());
-    let words: String = words.chars().take(NAME_MAX - hash.len()).collect();
-    format!("{}{hash}", words.trim_end_matches('-'))
+    let name = format!("{base}-{}", variant.label().to_lowercase());
+    let name: String = name.chars().take(NAME_MAX - hash.len()).collect();
+    format!("{}{hash}", name.trim_end_matches('-'))
 }
 
 /// Arguments for the sandbox: as the target's, except for what the variant names.

@@ -70,14 +70,14 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
         (&"safety".into(), &Value::Array(Vec::new()), &false.into())
     );
     let steps = first["procedure"].to_string();
-    for words in [
+    for expected in [
         "ALTER SYSTEM SET fsync = on;",
         "initdb --sync-only -D /",
         "pg_dumpall",
         "checksums",
         "What was lost",
     ] {
-        assert!(steps.contains(words), "{words} is not in {steps}");
+        assert!(steps.contains(expected), "{expected} is not in {steps}");
     }
     assert!(
         rules_of(&advised, "advice")
@@ -88,7 +88,7 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
     // As a page, and as Markdown.
     let page = home.run(&["advise", "sandbox:careless", "--verbose"]);
     assert_eq!(page.code, 3);
-    for words in [
+    for expected in [
         "        what ",
         "severe  fsync ",
         "--detail fsync (or all)",
@@ -96,7 +96,7 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
         "NOT JUDGED",
         "nothing was measured; --check does",
     ] {
-        assert!(page.out.contains(words), "{words} is not in:\n{}", page.out);
+        assert!(page.out.contains(expected), "{expected} is not in:\n{}", page.out);
     }
     let text = |line: &&str| !line.contains("pgdyno ");
     assert!(
@@ -153,12 +153,12 @@ fn details_are_shown_on_demand(home: &Home) {
     );
     for name in ["fsync", "fsync-off"] {
         let detail = page(&["--detail", name]);
-        for words in [
+        for expected in [
             "severe: fsync = on (now off)",
             "  steps     1. ALTER SYSTEM SET fsync = on;\n            2. SELECT pg_reload_conf();\n",
             "  source    PostgreSQL docs",
         ] {
-            assert!(detail.contains(words), "{words} is not in:\n{detail}");
+            assert!(detail.contains(expected), "{expected} is not in:\n{detail}");
         }
         assert!(
             !detail.contains("--revert-after") && !detail.contains("autovacuum ="),
@@ -291,7 +291,7 @@ fn sizes_are_the_same_for_advise_and_profile_and_a_minute_later() {
 }
 
 #[test]
-fn what_an_experiment_has_shown_is_told() {
+fn what_an_experiment_has_shown_is_in_the_advice() {
     let home = Home::new();
     home.sandbox("shown", &["--set", "checkpoint_completion_target=0.5"]);
     let file = home.file("advice.toml");
@@ -325,10 +325,10 @@ fn what_an_experiment_has_shown_is_told() {
         ])
         .fine();
     let advised = said.json();
-    let words = format!("{}{}", advised["skipped"], advised["advice"]);
+    let texts = format!("{}{}", advised["skipped"], advised["advice"]);
     assert!(
-        words.contains("measured here as") || words.contains("\"experiment\":1"),
-        "{words}"
+        texts.contains("measured here as") || texts.contains("\"experiment\":1"),
+        "{texts}"
     );
 }
 

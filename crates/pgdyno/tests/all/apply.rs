@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 
-/// The line of a knob in what `status --json` tells.
+/// The line of a knob in what `status --json` prints.
 #[track_caller]
 fn state_of(status: &Said, knob: &str) -> String {
     let journals = status.json();
@@ -50,7 +50,7 @@ fn deadline(status: &Said) -> SystemTime {
 }
 
 #[test]
-fn what_is_applied_stays_is_told_and_comes_back() {
+fn what_is_applied_stays_is_shown_and_is_restored() {
     let _machine = quiet_machine();
     let home = Home::on_disk();
     home.run(&["sandbox", "create", "x"]).fine();
@@ -410,7 +410,7 @@ fn persisted_settings_are_what_the_systems_own_tools_read_and_go_with_restore() 
     assert_eq!((kernel(SWAPPINESS), kernel(thp)), before);
 }
 
-/// What is only advised is looked at; and a server that does not compute its huge pages is tried out for a moment.
+/// What is only advised is checked; and a server that does not compute its huge pages is tried out for a moment.
 #[test]
 fn what_is_only_advised_is_verified_and_a_server_of_14_gets_its_huge_pages() {
     let _machine = quiet_machine();
@@ -454,7 +454,7 @@ fn what_is_only_advised_is_verified_and_a_server_of_14_gets_its_huge_pages() {
 
 /// A server that pgdyno did not make: read, set and restored through its connection string; no word of its password.
 #[test]
-fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowhere() {
+fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_shown_nowhere() {
     let _machine = whole_machine();
     let home = Home::new();
     home.run(&["sandbox", "create", "x"]).fine();
@@ -479,14 +479,14 @@ fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_told_nowher
     let status = home.run(&["status"]).fine();
     home.run(&["apply", &conninfo, "shared_buffers=64MB"])
         .fails(4, &["restart"]);
-    let mut told = [said.out, said.err, status.out, status.err].join("\n");
+    let mut all = [said.out, said.err, status.out, status.err].join("\n");
     for entry in fs::read_dir(home.file("state/journal"))
         .expect("journals")
         .flatten()
     {
-        told += &fs::read_to_string(entry.path()).unwrap_or_default();
+        all += &fs::read_to_string(entry.path()).unwrap_or_default();
     }
-    assert!(!told.contains(password), "{told}");
+    assert!(!all.contains(password), "{all}");
     // Its server asks for the password that the journal has not: nothing of it is called restored.
     let set = auto_conf(&home);
     let said = home.run(&["restore"]);

@@ -73,7 +73,7 @@ fn list_that_the_server_could_not_load_is_refused_before_anything_is_changed() {
     let home = Home::new();
     home.run(&["sandbox", "create", "x"]).fine();
     let before = auto_conf(&home);
-    for (value, words) in [
+    for (value, message) in [
         ("auto_explain, no_such", "no_such is not in /"),
         (
             "\"auto_explain, pg_stat_statements\"",
@@ -86,7 +86,7 @@ fn list_that_the_server_could_not_load_is_refused_before_anything_is_changed() {
         for setting in [SHARED, SESSION].map(|name| set(name, value)) {
             for dry in [&["--dry-run"][..], &[]] {
                 let arguments = [&["apply", "sandbox:x", &setting], dry].concat();
-                home.run(&arguments).fails(2, &["nothing was changed", words]);
+                home.run(&arguments).fails(2, &["nothing was changed", message]);
             }
         }
         assert_eq!(auto_conf(&home), before, "{value}");

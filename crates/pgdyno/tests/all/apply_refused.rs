@@ -15,10 +15,10 @@ fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
     let home = Home::new();
     home.run(&["sandbox", "create", "x"]).fine();
     let (swappiness, conf) = (kernel(SWAPPINESS), auto_conf(&home));
-    let fails = |setting: &str, code: i32, words: &[&str]| {
+    let fails = |setting: &str, code: i32, texts: &[&str]| {
         // A good one before it, which must not be applied either.
         home.run(&["apply", "sandbox:x", "vm.swappiness=17", "work_mem=9MB", setting])
-            .fails(code, words);
+            .fails(code, texts);
         assert_eq!(kernel(SWAPPINESS), swappiness, "{setting}");
         assert_eq!(auto_conf(&home), conf, "{setting}");
         assert!(

@@ -121,7 +121,7 @@ fn packages() -> Vec<Package> {
         .collect()
 }
 
-/// Arrows that the design does not draw, in words.
+/// Arrows that the design does not draw, as text.
 fn wrong_arrows(packages: &[Package]) -> Vec<String> {
     let floors = floors();
     let mut wrong = Vec::new();

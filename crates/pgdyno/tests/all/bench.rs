@@ -445,7 +445,7 @@ fn errors_are_counted_by_sqlstate_and_the_books_still_add_up() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_do() {
+fn mistakes_are_reported_with_what_to_do() {
     let home = Home::new();
     home.run(&["bench", "nonsense"])
         .fails(2, &["neither a sandbox nor a connection string", "hint:"]);

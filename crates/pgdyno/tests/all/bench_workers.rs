@@ -41,7 +41,7 @@ fn assert_workers(check: &serde_json::Value, expected: u64) {
 
 /// Parallel workers commit for themselves, which pg_stat_database counts. A session that commits beside the load is no worker, and is
 /// noticed all the same.
-fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
+fn workers_are_distinguished_from_a_foreign_session(version: &str) -> Home {
     let home = Home::new();
     home.run(&["sandbox", "create", "x", "-V", version]).fine();
     home.ask("x", WIDE);
@@ -117,28 +117,28 @@ fn workers_are_told_from_a_foreign_session(version: &str) -> Home {
 }
 
 #[test]
-fn parallel_workers_commits_are_told_apart_on_14() {
-    workers_are_told_from_a_foreign_session("14");
+fn parallel_workers_commits_are_distinguished_on_14() {
+    workers_are_distinguished_from_a_foreign_session("14");
 }
 
 #[test]
-fn parallel_workers_commits_are_told_apart_on_15() {
-    workers_are_told_from_a_foreign_session("15");
+fn parallel_workers_commits_are_distinguished_on_15() {
+    workers_are_distinguished_from_a_foreign_session("15");
 }
 
 #[test]
-fn parallel_workers_commits_are_told_apart_on_16() {
-    workers_are_told_from_a_foreign_session("16");
+fn parallel_workers_commits_are_distinguished_on_16() {
+    workers_are_distinguished_from_a_foreign_session("16");
 }
 
 #[test]
-fn parallel_workers_commits_are_told_apart_on_17() {
-    workers_are_told_from_a_foreign_session("17");
+fn parallel_workers_commits_are_distinguished_on_17() {
+    workers_are_distinguished_from_a_foreign_session("17");
 }
 
 #[test]
-fn parallel_workers_few_transactions_and_a_held_horizon_are_told_on_18() {
-    let home = workers_are_told_from_a_foreign_session("18");
+fn parallel_workers_few_transactions_and_a_held_horizon_are_reported_on_18() {
+    let home = workers_are_distinguished_from_a_foreign_session("18");
     let warnings = |said: Said| said.fine().json()["warnings"].to_string();
     let write = "UPDATE counted SET n = n + 1;";
     let few = warnings(scripted(&home, write, "30"));

@@ -1,4 +1,4 @@
-//! `pgdyno check` against real servers: what it tells, that it leaves nothing behind, however it ends. Needs root.
+//! `pgdyno check` against real servers: what it prints, and that it leaves nothing behind, however it ends. Needs root.
 
 use common::{Home, Said, said, signal, until, until_is};
 use serde_json::Value;
@@ -180,7 +180,7 @@ fn what_does_not_wait_is_not_called_good() {
     home.run(&["sandbox", "create", "x", "--set", "synchronous_commit=off"])
         .fine();
     let only = ["sandbox:x", "--only", "commit", "--json", "--seconds", SHORT];
-    let unknown = |words: &str| {
+    let unknown = |reason: &str| {
         let arguments = [&["check"], &only[..]].concat();
         let done = home.run(&arguments);
         let report = done.json();
@@ -189,7 +189,10 @@ fn what_does_not_wait_is_not_called_good() {
         let code = i32::from(commit["figure"].is_null());
         assert_eq!(done.code, code, "{}", done.err);
         assert_eq!(commit["verdict"], "unknown", "{commit:#}");
-        assert!(commit["why"].as_str().expect("why").contains(words), "{commit:#}");
+        assert!(
+            commit["why"].as_str().expect("why").contains(reason),
+            "{commit:#}"
+        );
     };
     unknown("synchronous_commit is off");
     home.ask("x", "ALTER SYSTEM SET fsync = off");
@@ -231,7 +234,7 @@ fn a_commit_that_hangs_is_given_up() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_what_is_missing() {
+fn a_user_without_rights_is_shown_what_is_missing() {
     let home = Home::new();
     home.run(&["sandbox", "create", "x"]).fine();
     home.ask("x", "CREATE ROLE \"plain-one\" LOGIN PASSWORD 'p'");
@@ -451,12 +454,12 @@ fn check_that_could_measure_nothing_fails() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_do() {
+fn mistakes_are_reported_with_what_to_do() {
     let home = Home::new();
-    let fails = |arguments: &[&str], words: &[&str]| {
+    let fails = |arguments: &[&str], texts: &[&str]| {
         let mut all = vec!["check"];
         all.extend(arguments);
-        home.run(&all).fails(2, words);
+        home.run(&all).fails(2, texts);
     };
     fails(&[], &["<TARGET>"]);
     fails(&["x", "--only", "nothing"], &["round_trip", "wal_sync"]);

@@ -96,11 +96,11 @@ fn gates_pass_fail_and_stay_undecided() {
     let home = Home::new();
     filled(&home);
     let pair = ["compare", "1:reference", "last:work_mem, 16 MB"];
-    let check = |more: &[&str], code: i32, words: &[&str]| {
+    let check = |more: &[&str], code: i32, texts: &[&str]| {
         let said = home.run(&[&pair, more].concat());
         assert_eq!(said.code, code, "{more:?}\n{}\n{}", said.out, said.err);
-        for word in words {
-            assert!(said.out.contains(word), "\"{word}\" is not in:\n{}", said.out);
+        for text in texts {
+            assert!(said.out.contains(text), "\"{text}\" is not in:\n{}", said.out);
         }
     };
     check(&[], 0, &["worse", "drift of the machine cancels", "4, 4"]);
@@ -180,10 +180,10 @@ fn another_store_is_held_by_its_trials() {
 }
 
 #[test]
-fn wrong_references_and_gates_are_told() {
+fn wrong_references_and_gates_are_refused() {
     let home = Home::new();
-    let check = |arguments: &[&str], words: &[&str]| {
-        home.run(arguments).fails(2, words);
+    let check = |arguments: &[&str], texts: &[&str]| {
+        home.run(arguments).fails(2, texts);
     };
     check(&["compare", "1", "2"], &["there is no store of results"]);
     assert!(!home.file("data/results.sqlite").exists());
@@ -229,7 +229,7 @@ fn an_experiment_is_shown_with_the_numbers_of_its_trials() {
 }
 
 #[test]
-fn a_ladder_tells_cpus_connections_and_price() {
+fn a_ladder_gives_cpus_connections_and_price() {
     let home = Home::new();
     let mut record = experiment("sandbox a", Vec::new());
     record.file = CORES.to_owned();

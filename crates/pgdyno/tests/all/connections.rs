@@ -136,10 +136,10 @@ fn server(home: &Home, version: &str, certificates: &Certificates) {
     home.run(&["sandbox", "restart", "x"]).fine();
 }
 
-/// A short load over `words` added to the address; the password is in the environment.
-fn bench(home: &Home, words: &str, more: &[&str]) -> Said {
+/// A short load with `parameters` added to the address; the password is in the environment.
+fn bench(home: &Home, parameters: &str, more: &[&str]) -> Said {
     let target = format!(
-        "host=localhost port={} dbname=postgres {words}",
+        "host=localhost port={} dbname=postgres {parameters}",
         home.record("x")["port"]
     );
     let mut arguments = vec![
@@ -153,22 +153,25 @@ fn bench(home: &Home, words: &str, more: &[&str]) -> Said {
     said(command.output().expect("pgdyno runs"))
 }
 
-/// Series over `words` added to the address: a tick, and a sample of what sessions wait for.
-fn watch(home: &Home, words: &str) {
+/// Series with `parameters` added to the address: a tick, and a sample of what sessions wait for.
+fn watch(home: &Home, parameters: &str) {
     let target = format!(
-        "host=localhost port={} dbname=postgres {words}",
+        "host=localhost port={} dbname=postgres {parameters}",
         home.record("x")["port"]
     );
     let password = |name: &str| (name == "PGPASSWORD").then(|| "open sesame".to_owned());
-    let conninfo = Found::find(&target, &password).expect(words).conninfo;
-    let mut series = ServerSeries::connect(&conninfo).expect(words);
+    let conninfo = Found::find(&target, &password).expect(parameters).conninfo;
+    let mut series = ServerSeries::connect(&conninfo).expect(parameters);
     for _ in 0..2 {
         let reading = series.tick();
-        assert!(reading.value("db.connections").is_some(), "{words}: {reading:?}");
+        assert!(
+            reading.value("db.connections").is_some(),
+            "{parameters}: {reading:?}"
+        );
     }
     let commits = series.own_commits();
     series.sample_waits();
-    assert!(series.own_commits().sure > commits.sure, "{words}");
+    assert!(series.own_commits().sure > commits.sure, "{parameters}");
 }
 
 fn every_way(version: &str) {
@@ -182,18 +185,20 @@ fn every_way(version: &str) {
         certificates.path("client.crt"),
         certificates.path("client.key")
     );
-    let fine = |words: &str| {
+    let fine = |parameters: &str| {
         for engine in ["io-uring", "epoll", "blocking"] {
-            let result = bench(&home, words, &["--json", "--engine", engine]).fine().json();
-            assert_eq!(result["committed"], 600, "{words} {engine}: {result}");
+            let result = bench(&home, parameters, &["--json", "--engine", engine])
+                .fine()
+                .json();
+            assert_eq!(result["committed"], 600, "{parameters} {engine}: {result}");
             assert_eq!(
                 result["cross_check"]["agrees"], true,
-                "{words} {engine}: {result}"
+                "{parameters} {engine}: {result}"
             );
         }
     };
-    let fails = |words: &str, expected: &[&str]| {
-        let said = bench(&home, words, &[]).fails(1, expected);
+    let fails = |parameters: &str, expected: &[&str]| {
+        let said = bench(&home, parameters, &[]).fails(1, expected);
         assert!(
             said.err.lines().count() <= 2,
             "a line and a hint, not one per client:\n{}",
@@ -216,7 +221,7 @@ fn every_way(version: &str) {
         _ => fails(&direct, &["no TLS with the server"]),
     }
     // The series have a way of their own to read and write what goes through it.
-    for words in [
+    for parameters in [
         "user=plain sslmode=disable".to_owned(),
         "user=sealed sslmode=require channel_binding=require".to_owned(),
         format!("user=sealed sslmode=verify-full {root}"),
@@ -224,7 +229,7 @@ fn every_way(version: &str) {
         format!("user=certified sslmode=verify-full {root} {own}"),
         "user=old sslmode=require".to_owned(),
     ] {
-        watch(&home, &words);
+        watch(&home, &parameters);
     }
     // The address is where it goes, the name is what the certificate is compared with.
     fine(&format!(
@@ -325,7 +330,7 @@ fn signs_itself(home: &Home, certificates: &Certificates, days: u32) -> String {
     certificate
 }
 
-/// What the server's TLS may be, and what becomes of it in the modes.
+/// What the server's TLS may be, and the result in each mode.
 fn a_certificate_of_its_own(version: &str) {
     let home = Home::new();
     let certificates = Certificates::make(home.file("certificates"));
@@ -333,8 +338,8 @@ fn a_certificate_of_its_own(version: &str) {
     for days in [2, 0] {
         let root = signs_itself(&home, &certificates, days);
         for mode in ["verify-ca", "verify-full"] {
-            let words = format!("user=sealed sslmode={mode} sslrootcert={root}");
-            let said = bench(&home, &words, &[]);
+            let parameters = format!("user=sealed sslmode={mode} sslrootcert={root}");
+            let said = bench(&home, &parameters, &[]);
             match days {
                 1.. => said.fine(),
                 _ => said.fails(1, &["no TLS with the server", "expired"]),
@@ -342,7 +347,7 @@ fn a_certificate_of_its_own(version: &str) {
         }
         bench(&home, "user=sealed sslmode=require", &[]).fine();
     }
-    // TLS so old that nobody shakes hands with it: plain text is what "prefer" goes back to, and nothing else does.
+    // TLS so old that nobody shakes hands with it: "prefer" then takes plain text, and nothing else does.
     home.ask("x", "ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1'");
     home.ask("x", "ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.1'");
     home.run(&["sandbox", "restart", "x"]).fine();
@@ -362,7 +367,7 @@ fn certificates_of_ones_own_on_the_newest_version() {
     a_certificate_of_its_own("18");
 }
 
-/// Many clients are told no with one line.
+/// A refusal of many clients is reported in one line.
 #[test]
 fn a_no_to_many_clients_is_one_line() {
     let home = Home::new();
@@ -371,8 +376,8 @@ fn a_no_to_many_clients_is_one_line() {
     home.ask("x", "ALTER SYSTEM SET max_connections = 20");
     home.run(&["sandbox", "restart", "x"]).fine();
     let port = home.record("x")["port"].to_string();
-    let check = |words: &str, expected: &[&str]| {
-        let target = format!("host=localhost port={port} dbname=postgres {words}");
+    let check = |parameters: &str, expected: &[&str]| {
+        let target = format!("host=localhost port={port} dbname=postgres {parameters}");
         let mut command = home.command(&["bench", &target, "-w", "simple", "-c", "64", "-j", "4", "-t", "9"]);
         command
             .env("PGPASSWORD", "open sesame")
@@ -492,7 +497,7 @@ const MISTYPED: [&str; 30] = [
     "password=Q7hunter2 \u{1b}[31m\"x\" \\ y",
 ];
 
-/// Every command with the places where a target, a store or another text stands; `{}` is what was mistyped.
+/// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
 const COMMANDS: [&str; 59] = [
     "facts|{}",
     "check|{}",

@@ -31,7 +31,7 @@ fn holds(home: &Home, dataset: &str) -> usize {
     conditions.as_array().expect("conditions").len()
 }
 
-/// Exactly the named conditions do not hold, and the words tell why.
+/// Exactly the named conditions do not hold, and their texts say why.
 #[track_caller]
 fn broken(home: &Home, dataset: &str, expected: &[(&str, &str)]) {
     let output = data(home, &["check", dataset, "--json"]).fails(3, &[]);
@@ -47,17 +47,14 @@ fn broken(home: &Home, dataset: &str, expected: &[(&str, &str)]) {
         })
         .collect();
     assert_eq!(found.len(), expected.len(), "{found:?}");
-    for ((name, words), (in_name, in_words)) in found.iter().zip(expected) {
-        assert!(
-            name.contains(in_name) && words.contains(in_words),
-            "{name}: {words}"
-        );
+    for ((name, text), (in_name, in_text)) in found.iter().zip(expected) {
+        assert!(name.contains(in_name) && text.contains(in_text), "{name}: {text}");
     }
     let table = data(home, &["check", dataset]).fails(3, &[]).out;
     assert_eq!(table.matches("DOES NOT HOLD").count(), expected.len(), "{table}");
 }
 
-/// pg_stat_statements keeps each statement by itself, and what is pgdyno's is left out of a load's shares by its mark.
+/// pg_stat_statements keeps each statement by itself, and pgdyno's own are excluded from a load's shares by their mark.
 #[test]
 fn statements_about_data_have_pgdynos_mark() {
     let home = Home::new();
@@ -276,11 +273,11 @@ fn tpcc_is_created_used_checked_and_dropped() {
         ask(&format!("SELECT tpcc_payment(1, 3, 1, 5, {bad}, NULL, 100.5)")),
         bad
     );
-    let told = format!("SELECT left(c_data, 20) FROM customer WHERE c_d_id = 5 AND c_id = {bad}");
+    let query = format!("SELECT left(c_data, 20) FROM customer WHERE c_d_id = 5 AND c_id = {bad}");
     assert!(
-        ask(&told).starts_with(&format!("{bad} 5 1 3 1 100.5 ")),
+        ask(&query).starts_with(&format!("{bad} 5 1 3 1 100.5 ")),
         "{}",
-        ask(&told)
+        ask(&query)
     );
     assert_eq!(ask("SELECT tpcc_order_status(1, 2, 3, NULL)"), "3");
     let by_name: i32 = ask("SELECT tpcc_order_status(1, 4, 0, 'OUGHTBARBAR')")
@@ -416,7 +413,7 @@ const LARGE: [&[&str]; 3] = [
 
 /// SIGKILL in the middle: what is there is known to be half made, and the next creation needs no consent.
 #[test]
-fn a_killed_creation_is_begun_anew() {
+fn a_killed_creation_is_begun_again() {
     let home = empty_sandbox();
     for words in LARGE {
         let mut child = begun(&home, words);

@@ -91,14 +91,14 @@ fn an_experiment_runs_decides_reports_and_puts_everything_back() {
         memory["step"]["ratio_low"].as_f64() < memory["step"]["ratio_high"].as_f64(),
         "{memory}"
     );
-    // Whichever trial was the last one: what the experiment had set is told, not that it had gone back.
+    // Whichever trial was the last one: what the experiment had set is shown, not that it was restored.
     let restored = json["restored"].as_array().expect("lines");
-    let told: Vec<_> = restored
+    let shown: Vec<_> = restored
         .iter()
         .map(|line| (line["knob"].as_str(), line["set_to"].as_str()))
         .collect();
     assert_eq!(
-        told,
+        shown,
         [
             (Some("shared_buffers"), Some("64MB")),
             (Some("vm.swappiness"), Some("17"))
@@ -216,7 +216,7 @@ fn each_trial_has_a_server_of_its_own_start_where_the_file_wants_it() {
 }
 
 #[test]
-fn what_cannot_start_or_is_no_choice_here_is_told_and_the_rest_goes_on() {
+fn what_cannot_start_or_is_no_choice_here_is_reported_and_the_rest_goes_on() {
     let _machine = whole_machine();
     let home = Home::on_disk();
     home.sandbox("x", &[]);
@@ -273,7 +273,7 @@ fn durability_is_traded_with_consent_only_and_marked() {
 }
 
 #[test]
-fn mistakes_in_a_file_are_told_by_line() {
+fn mistakes_in_a_file_are_reported_by_line() {
     let home = Home::new();
     home.run(&["run", "/nowhere.toml"])
         .fails(2, &["/nowhere.toml could not be read"]);
@@ -329,7 +329,7 @@ fn a_foreign_change_is_left_alone_unless_forced() {
 }
 
 #[test]
-fn forced_it_is_put_back_all_the_same() {
+fn forced_it_is_restored_all_the_same() {
     let _machine = whole_machine();
     let home = Home::new();
     home.sandbox("x", &[]);
@@ -490,9 +490,9 @@ fn a_server_that_is_not_ours_is_neither_restarted_nor_left_changed() {
     assert!(kept.iter().all(|text| !text.contains(password)));
 }
 
-/// As nobody: the kernel's knobs are left out by name, the server's are tried, nothing fails.
+/// As nobody: the kernel's knobs are skipped by name, the server's are tried, nothing fails.
 #[test]
-fn without_root_the_kernels_knobs_are_left_out_by_name() {
+fn without_root_the_kernels_knobs_are_skipped_by_name() {
     let home = Home::new();
     home.run(&["sandbox", "create", "x"]).fine();
     let path = file(&home, 1, 1.0, TWO_STEPS);
@@ -540,7 +540,7 @@ impl Drop for Small {
 }
 
 #[test]
-fn a_full_disk_changes_nothing_or_is_told_and_everything_put_back() {
+fn a_full_disk_changes_nothing_or_is_reported_and_everything_restored() {
     let _machine = whole_machine();
     let home = Home::new();
     home.sandbox("x", &[]);
@@ -608,7 +608,7 @@ fn data_on_a_server_of_others_wants_consent_and_is_dropped_however_the_run_ends(
     assert_eq!(foreign.objects(), before);
 
     let path = for_any_server(&home, 60.0, SORT);
-    // Sessions that look at the data have the load's name too, and no such tables yet.
+    // Sessions that check the data have the load's name too, and no such tables yet.
     let loaded = "SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'pgdyno load' \
                   AND query ~ '^(UPDATE|INSERT)' AND to_regclass('pgbench_history') IS NOT NULL";
     let until_loaded = |child: &mut Child| {
@@ -641,7 +641,8 @@ fn data_on_a_server_of_others_wants_consent_and_is_dropped_however_the_run_ends(
     assert_eq!(foreign.ask("SELECT note FROM pgbench_history"), "mine");
 }
 
-/// As a user and a role without any right: everything that is wrong is told at once, what each line says mends it, and then the run works.
+/// As a user and a role without any right: everything that is wrong is reported at once, what each line says mends it,
+/// and then the run works.
 #[test]
 fn a_dry_run_finds_all_that_is_missing_and_its_grants_mend_it() {
     let (home, foreign) = (Home::new(), Foreign::start());
@@ -670,7 +671,7 @@ fn a_dry_run_finds_all_that_is_missing_and_its_grants_mend_it() {
     let run = ["run", &path, "--target", &target];
     let dry = nobody.run(&[&run[..], &["--dry-run", "--json"]].concat(), &[]);
     assert_eq!(dry.code, 4, "{}", dry.err);
-    let words = [
+    let messages = [
         "--allow-data",
         "--accept-durability-risk synchronous_commit",
         "checkpoint_timeout = \"2d\": expected",
@@ -679,8 +680,8 @@ fn a_dry_run_finds_all_that_is_missing_and_its_grants_mend_it() {
         "GRANT CREATE ON SCHEMA public TO plain",
         "GRANT pg_checkpoint TO plain",
     ];
-    for word in words {
-        assert!(dry.err.contains(word), "{word} is not in:\n{}", dry.err);
+    for message in messages {
+        assert!(dry.err.contains(message), "{message} is not in:\n{}", dry.err);
     }
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().expect("a list").iter();

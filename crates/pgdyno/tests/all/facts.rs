@@ -98,7 +98,7 @@ impl Drop for Loop {
 
 /// Needs root.
 #[test]
-fn data_and_wal_on_two_devices_or_one_are_told_apart() {
+fn data_and_wal_on_two_devices_or_one_are_distinguished() {
     let home = Home::on_disk();
     let (one, other) = (Loop::make(&home, "one"), Loop::make(&home, "other"));
     let make = |name: &str, data: &Loop, wal: &Loop| {
@@ -125,7 +125,7 @@ fn data_and_wal_on_two_devices_or_one_are_told_apart() {
     let (apart, wal) = make("apart", &one, &other);
     let both = apart.value("storage.wal_on_device_of_data");
     assert_eq!(both["same_device"], false, "{both}");
-    // Both files lie on one disk, where the files of this test do.
+    // Both files are on one disk, as all files of this test.
     assert_eq!(both["same_disk"], true, "{both}");
     assert_eq!(both["data_devices"], json!([one.name()]), "{both}");
     assert_eq!(both["wal_devices"], json!([other.name()]), "{both}");
@@ -182,7 +182,7 @@ fn limits_of_the_servers_control_groups_are_seen() {
     let mapping = facts.value("process.largest_mapping");
     assert!(mapping["bytes"].as_u64() > Some(100 << 20), "{mapping}");
     let page = home.run(&["facts", "sandbox:small"]).fine().out;
-    for words in [
+    for text in [
         "sandbox small",
         "Host: CPU",
         "Host: storage of data",
@@ -191,7 +191,7 @@ fn limits_of_the_servers_control_groups_are_seen() {
         "Server",
         "Not known",
     ] {
-        assert!(page.contains(words), "\"{words}\" is not in\n{page}");
+        assert!(page.contains(text), "\"{text}\" is not in\n{page}");
     }
     // A role that may not know the data directory, asked by root.
     home.ask("small", "CREATE ROLE low LOGIN");

@@ -37,18 +37,18 @@ fn lies_on_its_own(kind: &str, size: &str) {
     // All of it, less what the file system needs for itself.
     let space = pgdyno_host::LocalHost::new();
     let space = pgdyno_host::HostAccess::space_of(&space, &point.to_string_lossy());
-    let bytes = space.expect("a machine").expect("told").bytes;
+    let bytes = space.expect("a machine").expect("space").bytes;
     assert!(((200 << 20)..=(400 << 20)).contains(&bytes), "{bytes}");
     let facts = home.run(&["facts", "sandbox:x", "--json"]).fine().json();
     let facts = facts["facts"].as_array().expect("facts").clone();
-    let told = facts
+    let fact = facts
         .iter()
         .find(|fact| fact["name"] == "storage.data.file_system");
-    assert_eq!(told.expect("a fact")["value"], kind);
+    assert_eq!(fact.expect("a fact")["value"], kind);
     let list = home.run(&["sandbox", "list"]).fine();
     assert!(list.out.contains(&format!("{kind} ")), "{}", list.out);
     if kind == "xfs" {
-        // It tells the size of its log's buffers whether it was given or not.
+        // XFS shows the size of its log's buffers whether it was given or not.
         let option = format!("mount.logbsize@{}", point.display());
         for (value, code) in [("default", 0), ("32k", 0), ("256k", 3)] {
             let said = home.run(&["verify", "--host-only", &format!("{option}={value}")]);
@@ -129,7 +129,7 @@ fn data_and_wal_on_two_file_systems_under_limits() {
 }
 
 #[test]
-fn file_systems_that_cannot_be_are_told_with_what_to_do() {
+fn file_systems_that_cannot_be_are_refused_with_what_to_do() {
     let home = Home::new();
     let create = |more: &[&str]| {
         let mut arguments = vec!["sandbox", "create", "x"];
@@ -172,9 +172,9 @@ fn a_killed_creation_leaves_nothing_that_destroy_does_not_find() {
     }
 }
 
-/// A restart of the machine unmounts an image, and what is to be restored lies in it.
+/// A restart of the machine unmounts an image, and what is to be restored is in it.
 #[test]
-fn what_lies_in_an_unmounted_image_is_put_back() {
+fn what_is_in_an_unmounted_image_is_restored() {
     let home = Home::new();
     home.run(&["sandbox", "create", "x", "--filesystem", "ext4:256M"])
         .fine();

@@ -43,14 +43,14 @@ fn of<'a>(lines: &'a Value, knob: &str, field: &str) -> &'a str {
     line.unwrap_or_else(|| panic!("no {knob} in {lines}")).1
 }
 
-/// A line of a knob, which must have these words.
+/// A line of a knob, which must contain this text.
 #[track_caller]
-fn line_with(console: &Console, label: &str, knob: &str, words: &str) {
+fn line_with(console: &Console, label: &str, knob: &str, expected: &str) {
     let text = console.step(label).out;
     let mut lines = text.lines().filter(|line| line.trim_start().starts_with(knob));
     assert!(
-        lines.any(|line| line.contains(words)),
-        "no \"{words}\" for {knob}:\n{text}"
+        lines.any(|line| line.contains(expected)),
+        "no \"{expected}\" for {knob}:\n{text}"
     );
 }
 
@@ -94,7 +94,7 @@ fn four_nodes_are_found() {
 
 /// Traps 5 to 7: not mounted, not on this kernel, and kept by a kernel that is locked down are three cases.
 #[test]
-fn what_a_kernel_has_not_shows_not_or_keeps_to_itself_is_told_apart() {
+fn what_a_kernel_has_not_shows_not_or_keeps_to_itself_is_distinguished() {
     KNOBS.step("debugfs is not mounted").fails(
         2,
         &[
@@ -119,7 +119,7 @@ fn what_a_kernel_has_not_shows_not_or_keeps_to_itself_is_told_apart() {
     );
 }
 
-/// Traps 1, 4, 5, 8: what has companions and counterparts goes back with them.
+/// Traps 1, 4, 5, 8: what has companions and counterparts is restored with them.
 #[test]
 fn knobs_of_scheduler_and_memory_go_back_to_the_byte() {
     KNOBS.step("memory").fine();
@@ -183,7 +183,7 @@ fn a_pool_of_huge_pages_goes_back_node_by_node() {
 
 /// Trap 4: another process restores what keeps others from starting.
 #[test]
-fn memory_that_may_hardly_be_promised_is_put_back_by_another_process() {
+fn memory_that_may_hardly_be_promised_is_restored_by_another_process() {
     KNOBS.step("tight").fine();
     KNOBS.step("nothing large fits").fails(1, &["out of memory"]);
     line_with(&KNOBS, "tight goes back", "vm.overcommit_memory", "restored");
@@ -208,9 +208,9 @@ fn read_ahead_is_each_devices_own_and_goes_back_under_its_new_name() {
     assert_eq!(KNOBS.words("each its own"), ["128", "64"]);
 }
 
-/// What is only advised is looked at afterwards.
+/// What is only advised is checked afterwards.
 #[test]
-fn an_encrypted_volume_tells_its_flags() {
+fn an_encrypted_volume_shows_its_flags() {
     KNOBS.step("flags").fine();
     let found = KNOBS.step("a flag that is not there").fails(3, &[]).out;
     assert!(found.contains(" off "), "{found}");
@@ -239,7 +239,7 @@ fn a_device_that_is_gone_keeps_nothing_else_from_going_back() {
 
 /// Traps 17 and 23.
 #[test]
-fn a_scheduler_and_an_interrupt_go_back_and_one_that_is_refused_is_told() {
+fn a_scheduler_and_an_interrupt_are_restored_and_one_that_is_refused_is_reported() {
     KNOBS.step("scheduler").fine();
     let back = KNOBS.json("scheduler goes back");
     let expected = [
@@ -264,7 +264,7 @@ fn a_scheduler_and_an_interrupt_go_back_and_one_that_is_refused_is_told() {
 }
 
 #[test]
-fn a_change_below_another_one_is_not_put_back_alone() {
+fn a_change_below_another_one_is_not_restored_alone() {
     KNOBS.step("the lower one alone").fails(
         1,
         &[
@@ -391,7 +391,7 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
         assert!(lines.lines().any(|other| other == line), "{lines}");
     }
 
-    // What the files have set again is in force, and goes back; the others went with the reset, and what somebody has set beside it
+    // What the files have set again is in force, and is restored; the others went with the reset, and what somebody has set beside it
     // since stays.
     let again = second.json("set again at boot");
     let back = second.json("restore");

@@ -62,23 +62,26 @@ impl Servers {
     }
 
     /// A load over these servers in this order goes to `expected`, and to it alone.
-    fn taken(&self, names: &[&str], words: &str, expected: &str) -> Said {
+    fn taken(&self, names: &[&str], parameters: &str, expected: &str) -> Said {
         let hosts = vec!["127.0.0.1"; names.len()].join(",");
         let said = self
-            .bench(&format!("host={hosts} port={} {words}", self.ports(names)), &[])
+            .bench(
+                &format!("host={hosts} port={} {parameters}", self.ports(names)),
+                &[],
+            )
             .fine();
         let result = said.json();
         let place = format!("127.0.0.1:{}", self.port(expected));
         assert_eq!(
             result["server"],
             place.as_str(),
-            "{names:?} {words}: {}",
+            "{names:?} {parameters}: {}",
             said.err
         );
-        assert_eq!(result["committed"], 300, "{names:?} {words}: {result}");
+        assert_eq!(result["committed"], 300, "{names:?} {parameters}: {result}");
         assert_eq!(
             result["cross_check"]["agrees"], true,
-            "{names:?} {words}: {result}"
+            "{names:?} {parameters}: {result}"
         );
         said
     }
@@ -92,13 +95,17 @@ fn the_server_that_is_meant(version: &str) {
     servers.taken(&["x", "p", "s"], "", "p");
     servers.taken(&["s", "p"], "", "s");
     let said = wants(&["x", "s", "r", "p"], "read-write", "p");
-    for words in [
+    for message in [
         format!("of 4 hosts, 127.0.0.1:{} is taken", servers.port("p")),
         format!("not 127.0.0.1:{}: Connection refused", servers.port("x")),
         format!("not 127.0.0.1:{}: it is a standby", servers.port("s")),
         format!("not 127.0.0.1:{}: its sessions are read-only", servers.port("r")),
     ] {
-        assert!(said.err.contains(&words), "\"{words}\" is not in:\n{}", said.err);
+        assert!(
+            said.err.contains(&message),
+            "\"{message}\" is not in:\n{}",
+            said.err
+        );
     }
     wants(&["s", "r", "p"], "primary", "r");
     wants(&["p", "r", "s"], "read-only", "r");
@@ -136,12 +143,16 @@ fn the_server_that_is_meant(version: &str) {
     let said = servers
         .bench(&target, &[])
         .fails(1, &["no server for target_session_attrs=standby"]);
-    for words in [
+    for message in [
         format!("127.0.0.1:{}: it is no standby; ", servers.port("p")),
         format!("127.0.0.1:{}: Connection refused", servers.port("x")),
         format!("127.0.0.1:{}: it is no standby\n", servers.port("r")),
     ] {
-        assert!(said.err.contains(&words), "\"{words}\" is not in:\n{}", said.err);
+        assert!(
+            said.err.contains(&message),
+            "\"{message}\" is not in:\n{}",
+            said.err
+        );
     }
     assert_eq!(said.err.lines().count(), 2, "a line and a hint:\n{}", said.err);
 }
@@ -185,7 +196,7 @@ fn a_refused_password_ends_the_search() {
 
 /// A server that went away is waited for; another one that is named beside it is not taken.
 #[test]
-fn a_lost_connection_is_made_anew_to_the_same_server() {
+fn a_lost_connection_is_made_again_to_the_same_server() {
     let servers = Servers::start("18");
     let home = &servers.home;
     let target = format!(

@@ -1,4 +1,4 @@
-//! The catalogue as the program tells it, and the reference page that is made of it.
+//! The catalogue as the program prints it, and the reference page that is made of it.
 
 use common::Home;
 
@@ -26,8 +26,8 @@ fn reference_page_has_every_knob_with_what_it_costs() {
 fn one_knob_is_found_by_its_id_and_an_instance_behind_it() {
     let home = Home::new();
     let said = home.run(&["knobs", "block.scheduler@sda"]).fine();
-    for words in ["block.scheduler\n", "risk", "/sys/block/{disk}/queue/nr_requests"] {
-        assert!(said.out.contains(words), "{words}: {}", said.out);
+    for text in ["block.scheduler\n", "risk", "/sys/block/{disk}/queue/nr_requests"] {
+        assert!(said.out.contains(text), "{text}: {}", said.out);
     }
     let json = home.run(&["knobs", "block.scheduler", "--json"]).fine().json();
     assert_eq!(json["format"], "pgdyno-knobs/1");
@@ -50,7 +50,7 @@ fn a_layer_is_listed_alone_and_nothing_is_cut_in_a_pipe() {
 }
 
 #[test]
-fn an_unknown_id_is_told_with_the_nearest() {
+fn an_unknown_id_is_reported_with_the_nearest() {
     let home = Home::new();
     home.run(&["knobs", "shared_bufers"]).fails(
         2,

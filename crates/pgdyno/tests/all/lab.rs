@@ -1,5 +1,5 @@
-//! Experiments beyond settings: factors, other servers and places, data brought back, poolers, other programs as loads, guards,
-//! budgets, crashes, and ending when all is decided. On real servers and a real kernel. Needs root.
+//! Experiments beyond settings: factors, other servers and places, data that is reset, poolers, external programs as
+//! loads, guards, budgets, crashes, and ending when all is decided. On real servers and a real kernel. Needs root.
 
 use common::machine::whole_machine;
 use common::{Home, Said, ended, kernel, until};
@@ -85,7 +85,7 @@ fn factors_go_over_versions_and_places_and_leave_nothing_behind() {
 
 /// A new server has a new identifier, and the target's stays.
 #[test]
-fn servers_of_an_experiments_own_are_made_anew_for_each_block_where_it_says_so() {
+fn servers_of_an_experiments_own_are_made_again_for_each_block_where_it_says_so() {
     let home = Home::new();
     let rest = "[[factor]]\nname = \"data\"\nof = \"server.data_on\"\nvalues = [\"disk\", \"tmpfs:256M\"]\n\
         [[figure]]\nname = \"identifier\"\nsql = \"SELECT system_identifier % 1000000007 FROM pg_control_system()\"\n";
@@ -178,7 +178,7 @@ fn data_comes_back_before_each_trial() {
 }
 
 #[test]
-fn data_that_an_earlier_run_has_used_is_made_anew_before_the_first_trial() {
+fn data_that_an_earlier_run_has_used_is_made_again_before_the_first_trial() {
     let home = Home::new();
     let rows = "[[figure]]\nname = \"rows\"\nsql = \"SELECT count(*) FROM pgbench_history\"\n\
         [[figure]]\nname = \"inserted\"\nsql = \"SELECT sum(n_tup_ins) FROM pg_stat_user_tables WHERE relname = 'pgbench_history'\"\n";
@@ -267,7 +267,7 @@ fn poolers_stand_between_for_their_treatments_alone() {
 }
 
 #[test]
-fn a_crash_at_the_end_tells_the_time_of_recovery() {
+fn a_crash_at_the_end_gives_the_time_of_recovery() {
     let home = Home::new();
     let head = "design = \"a-b\"\nblocks = 1\nmetric = \"recovery_s\"";
     let load = "[data]\nscale = 1\nprewarm = \"cold\"\n[load]\nworkload = \"tpcb\"\nclients = 2\nmeasure_s = 1.0\ncrash = true\n";
@@ -355,7 +355,7 @@ fn it_ends_when_all_is_decided_or_the_budget_is_spent() {
 }
 
 #[test]
-fn what_cannot_be_here_is_told_before_anything_is_done() {
+fn what_cannot_be_here_is_reported_before_anything_is_done() {
     let home = Home::new();
     let load = "[load]\nworkload = \"tpcb\"\nclients = 2\nmeasure_s = 1.0\n";
     let ladder =
@@ -457,7 +457,7 @@ fn files_of_huge_pages_can_follow_one_another_in_any_order() {
 }
 
 #[test]
-fn outside_of_its_hours_it_waits_with_everything_put_back() {
+fn outside_of_its_hours_it_waits_with_everything_restored() {
     let home = Home::new();
     let now = jiff::ZonedDateTime::now();
     let clock = |hours: i64| {

@@ -184,24 +184,24 @@ fn sources_below(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// What a finding with these words prints below it.
+/// What a finding with this text prints below it.
 #[track_caller]
-fn mends(said: &Said, words: &str) -> Vec<String> {
-    let mut lines = said.err.lines().skip_while(|line| !line.contains(words));
-    assert!(lines.next().is_some(), "{words} is not in:\n{}", said.err);
+fn mends(said: &Said, text: &str) -> Vec<String> {
+    let mut lines = said.err.lines().skip_while(|line| !line.contains(text));
+    assert!(lines.next().is_some(), "{text} is not in:\n{}", said.err);
     let mends = lines.map_while(|line| line.trim().strip_prefix("mend: ").map(str::to_owned));
     mends.collect()
 }
 
 /// What a command says, what mends it is run by the superuser, and what the command says then.
 #[track_caller]
-fn mended(run: &dyn Fn() -> Said, words: &str, expected: &[&str], ask: &dyn Fn(&str)) {
-    let found = mends(&run(), words);
+fn mended(run: &dyn Fn() -> Said, text: &str, expected: &[&str], ask: &dyn Fn(&str)) {
+    let found = mends(&run(), text);
     assert_eq!(found, expected);
     found.iter().for_each(|sql| ask(sql));
     let then = run();
     assert!(
-        !then.err.contains(words) && !then.out.contains(words),
+        !then.err.contains(text) && !then.out.contains(text),
         "{}{}",
         then.out,
         then.err
@@ -293,8 +293,8 @@ fn limits_of_sessions_are_mended_by_what_is_printed() {
     // A limit of the server is mended by a flag.
     let path = file(&home, 500, "");
     let run = ["run", &path, "--target", &target, "--dry-run"];
-    let words = "500 clients are more than";
-    let found = mends(&home.run(&run), words);
+    let text = "500 clients are more than";
+    let found = mends(&home.run(&run), text);
     let [flag] = &found[..] else { panic!("{found:?}") };
     let flags: Vec<&str> = flag.split(' ').collect();
     let then = home.run(&[&run[..], &flags].concat());
@@ -330,8 +330,8 @@ fn hidden_parameter_is_mended_by_what_is_printed() {
         ])
     };
     let expected = ["GRANT pg_read_all_settings TO plain"];
-    let words = "has no parameter shared_preload_libraries";
-    mended(&run, words, &expected, &|sql| drop(foreign.ask(sql)));
+    let text = "has no parameter shared_preload_libraries";
+    mended(&run, text, &expected, &|sql| drop(foreign.ask(sql)));
 }
 
 #[test]
@@ -364,12 +364,12 @@ fn rights_on_14_are_mended_by_what_is_printed() {
     home.sandbox("x", &["-V", "14"]);
     let ask = |sql: &str| drop(home.ask("x", sql));
     for role in ["first", "second"] {
-        ask(&format!("CREATE ROLE {role} LOGIN PASSWORD 'not-to-be-told'"));
+        ask(&format!("CREATE ROLE {role} LOGIN PASSWORD 'not-to-be-shown'"));
         ask(&format!("GRANT pg_read_all_data, pg_write_all_data TO {role}"));
     }
     let port = home.record("x")["port"].as_u64().expect("a port");
     let target = |role: &str| {
-        format!("host=127.0.0.1 port={port} user={role} dbname=postgres password=not-to-be-told")
+        format!("host=127.0.0.1 port={port} user={role} dbname=postgres password=not-to-be-shown")
     };
     let path = file(&home, 1, "");
     let run = || {
@@ -382,8 +382,8 @@ fn rights_on_14_are_mended_by_what_is_printed() {
             "--allow-data",
         ])
     };
-    let words = "may not ask for the checkpoint before each load";
-    mended(&run, words, &["ALTER ROLE first SUPERUSER"], &ask);
+    let text = "may not ask for the checkpoint before each load";
+    mended(&run, text, &["ALTER ROLE first SUPERUSER"], &ask);
     let run = || home.run(&["apply", &target("second"), "work_mem=9MB", "--dry-run"]);
     mended(
         &run,

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What `ip` tells, in JSON; an error is nothing.
+/// What `ip` prints, in JSON; an error is nothing.
 fn ip(arguments: &[&str]) -> serde_json::Value {
     let output = Command::new("ip")
         .arg("-json")
@@ -145,7 +145,7 @@ fn a_network_comes_back_with_the_server() {
 }
 
 #[test]
-fn networks_that_cannot_be_are_told_with_what_to_do() {
+fn networks_that_cannot_be_are_refused_with_what_to_do() {
     let home = Home::new();
     for wrong in ["9000", "mtu:100", "mtu:70000"] {
         home.run(&["sandbox", "create", "x", "--network", wrong])

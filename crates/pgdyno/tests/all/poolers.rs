@@ -59,23 +59,23 @@ impl Pooler {
     }
 
     /// A load whose every commit the server confirms. Which of its sessions pgpool gives is its own choice, so that
-    /// some may not have told their counts: that is said then.
+    /// some may not have sent their counts: that is reported then.
     fn agrees(&self, home: &Home, clients: u32, protocol: &str) {
         for workload in ["simple", "tpcb"] {
-            let words = format!("{workload} {protocol}");
+            let case = format!("{workload} {protocol}");
             let result = self
                 .bench(home, &clients.to_string(), workload, protocol)
                 .fine()
                 .json();
-            assert_eq!(result["committed"], clients * 150, "{words}: {result}");
-            assert_eq!(result["failed"], 0, "{words}: {result}");
+            assert_eq!(result["committed"], clients * 150, "{case}: {result}");
+            assert_eq!(result["failed"], 0, "{case}: {result}");
             let unchecked = self.0.kind() == PoolerKind::Pgpool
                 && result["unchecked"]
                     .as_str()
                     .is_some_and(|why| why.contains("pooler"));
             assert!(
                 result["cross_check"]["agrees"] == true || unchecked,
-                "{words}: {result}"
+                "{case}: {result}"
             );
         }
     }
@@ -111,10 +111,10 @@ impl Pooler {
         assert_eq!(trials.len(), 2, "{report}");
         for trial in &trials {
             assert_eq!(trial["status"], "finished", "{trial}");
-            let untold = trial["disturbances"]
+            let is_open = trial["disturbances"]
                 .to_string()
                 .contains("sessions of a pooler are still open");
-            assert!(trial["cross_check"]["agrees"] == true || untold, "{trial}");
+            assert!(trial["cross_check"]["agrees"] == true || is_open, "{trial}");
         }
         trials
     }
@@ -248,7 +248,7 @@ fn pgbouncer_in_session_mode_before_the_newest_version() {
     through_pgbouncers_sessions("18");
 }
 
-/// No transaction may have two messages there: neither the load's, nor those by which sessions are told to send their counts.
+/// No transaction may have two messages there: neither the load's, nor those that make sessions send their counts.
 #[test]
 fn pgbouncer_in_statement_mode_before_the_newest_version() {
     let home = Home::new();
@@ -290,8 +290,8 @@ fn store_behind_a_pooler_in_transaction_mode_is_refused() {
 #[test]
 fn store_behind_a_pooler_in_session_mode_is_looked_for() {
     let (_home, said) = store_through(PoolMode::Session);
-    let words = said.fine().err;
-    assert!(words.contains("no experiments in postgres://"), "{words}");
+    let errors = said.fine().err;
+    assert!(errors.contains("no experiments in postgres://"), "{errors}");
 }
 
 #[test]

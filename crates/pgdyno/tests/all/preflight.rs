@@ -220,10 +220,10 @@ fn figure_that_the_server_refuses_is_found_before_the_run() {
     home.run(&["run", &path, "--target", &target]).fine();
     let report = home.run(&["report", "--format", "json"]).fine().json();
     assert_eq!(ended(&report, "finished"), 2, "{report}");
-    let words = report["trials"][0]["disturbances"].to_string();
+    let disturbances = report["trials"][0]["disturbances"].to_string();
     assert!(
-        words.contains("no figure word") && words.contains("none"),
-        "{words}"
+        disturbances.contains("no figure word") && disturbances.contains("none"),
+        "{disturbances}"
     );
 }
 
@@ -303,13 +303,13 @@ fn what_cannot_be_proven_is_named_and_a_stopped_sandbox_is_checked_by_the_catalo
     let steps = "[[step]]\nname = \"noisy\"\nserver.neighbour = \"no-such-neighbour\"\n\
         [[step]]\nname = \"gone\"\nsettings.old_snapshot_threshold = \"1min\"\n";
     let path = file(&home, TPCB, steps);
-    let words = [
+    let messages = [
         "the program no-such-neighbour is not there",
         "has no parameter old_snapshot_threshold",
     ];
-    dry_run(&home, &path, target, &[]).fails(1, &words);
+    dry_run(&home, &path, target, &[]).fails(1, &messages);
     home.run(&["sandbox", "stop", "x"]).fine();
-    dry_run(&home, &path, target, &[]).fails(1, &words);
+    dry_run(&home, &path, target, &[]).fails(1, &messages);
     let large = file(&home, TPCB, SORT);
     let large = [
         "run",
@@ -428,7 +428,7 @@ fn store_in_postgresql_that_the_role_may_not_write_is_found_with_the_grants() {
     };
     owner("CREATE SCHEMA empty");
     // Nothing is there; a store that the first role has made; an empty schema of somebody's.
-    for (user, schema, words, count) in [
+    for (user, schema, message, count) in [
         (
             "'first One'",
             "pgdyno",
@@ -446,9 +446,9 @@ fn store_in_postgresql_that_the_role_may_not_write_is_found_with_the_grants() {
         let store = format!("{} schema={schema}", in_lab(user));
         let run = ["run", &path, "--target", &target, "--store", &store];
         let dry = [&run[..], &["--dry-run"]].concat();
-        let found = home.run(&dry).fails(1, &["cannot be written", words]);
+        let found = home.run(&dry).fails(1, &["cannot be written", message]);
         assert_eq!(grants(&found).len(), count, "{}", found.err);
-        assert_eq!(grants(&home.run(&run).fails(1, &[words])), grants(&found));
+        assert_eq!(grants(&home.run(&run).fails(1, &[message])), grants(&found));
         grants(&found).iter().for_each(|grant| owner(grant));
         let dry = home.run(&dry).fine().out;
         assert!(!dry.contains("not proven: the store"), "{dry}");

@@ -57,9 +57,9 @@ fn a_server_of_every_version_runs_with_every_profile() {
                 continue;
             }
             applied_to += 1;
-            let words = format!("{profile} on {version}");
+            let case = format!("{profile} on {version}");
             let applied = home.run(&["apply", &target, profile]);
-            assert_eq!(applied.code, 0, "{words}\n{}\n{}", applied.out, applied.err);
+            assert_eq!(applied.code, 0, "{case}\n{}\n{}", applied.out, applied.err);
             let load = [
                 "bench",
                 &target,
@@ -74,16 +74,16 @@ fn a_server_of_every_version_runs_with_every_profile() {
             let result = home.run(&load).fine().json();
             assert!(
                 result["committed"].as_u64().is_some_and(|n| n > 0),
-                "{words}: {result}"
+                "{case}: {result}"
             );
             let verified = home.run(&["verify", &target, profile]);
-            assert_eq!(verified.code, 0, "{words}\n{}\n{}", verified.out, verified.err);
+            assert_eq!(verified.code, 0, "{case}\n{}\n{}", verified.out, verified.err);
             if applied.err.contains("nothing to do") {
                 continue;
             }
             let restored = home.run(&["restore"]).fine();
-            assert!(!restored.out.contains("FAILED"), "{words}\n{}", restored.out);
-            assert_eq!((FILES.map(kernel), auto_conf()), before, "{words}");
+            assert!(!restored.out.contains("FAILED"), "{case}\n{}", restored.out);
+            assert_eq!((FILES.map(kernel), auto_conf()), before, "{case}");
         }
         home.run(&["sandbox", "destroy", &name]).fine();
     }

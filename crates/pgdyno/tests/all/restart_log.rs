@@ -62,12 +62,12 @@ fn apply(home: &Home, foreign: &Foreign, restart: &str) -> String {
 }
 
 #[track_caller]
-fn is_shown(words: &str, file: &str) {
-    let at = words
+fn is_shown(errors: &str, file: &str) {
+    let at = errors
         .find("the server's log ")
-        .unwrap_or_else(|| panic!("no log in:\n{words}"));
-    let (path, reason) = words[at..].split_once(" ends with: ").expect("a reason");
-    assert!(path.contains(file) && reason.contains(NEWER), "{words}");
+        .unwrap_or_else(|| panic!("no log in:\n{errors}"));
+    let (path, reason) = errors[at..].split_once(" ends with: ").expect("a reason");
+    assert!(path.contains(file) && reason.contains(NEWER), "{errors}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn log_since_a_failed_restart_is_in_the_error() {
 #[test]
 fn log_that_the_failed_restart_began_is_in_the_error() {
     let (home, foreign) = (Home::new(), logging("first.log"));
-    // Words of another day are in the file that the start goes on with.
+    // Text of another day is in the file that the start appends to.
     fs::write(foreign.data("log/second.log"), format!("FATAL:  {OLDER}\n")).expect("written");
     assert!(sh(&format!(
         "chown postgres {}",
@@ -103,8 +103,8 @@ fn log_that_was_rotated_during_a_failed_restart_is_in_the_error() {
 }
 
 #[test]
-fn log_without_words_since_a_failed_restart_is_not_in_the_error() {
+fn log_without_text_since_a_failed_restart_is_not_in_the_error() {
     let (home, foreign) = (Home::new(), logging("server.log"));
-    let words = apply(&home, &foreign, "exit 3");
-    assert!(!words.contains("the server's log"), "{words}");
+    let errors = apply(&home, &foreign, "exit 3");
+    assert!(!errors.contains("the server's log"), "{errors}");
 }

@@ -29,10 +29,10 @@ fn every_version_is_made_listed_and_destroyed() {
             .json();
         let facts = facts["facts"].as_array().expect("facts");
         let fact = |name: &str| facts.iter().find(|f| f["name"] == name).expect("a fact");
-        let told = fact("server.version");
-        assert_eq!(told["value"].as_str(), Some(version.as_str()));
+        let reported = fact("server.version");
+        assert_eq!(reported["value"].as_str(), Some(version.as_str()));
         assert!(fact("storage.data.disks")["value"].is_array());
-        // "try" does not tell what came of it before 17.
+        // Before 17, "try" does not report its result.
         let status = fact("huge_pages.status");
         assert_eq!(status["value"].is_string(), major >= "17", "{status}");
         assert_eq!(status["missing"].is_string(), major < "17", "{status}");
@@ -132,7 +132,7 @@ fn a_half_made_one_is_said_to_be_that_and_can_be_destroyed() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_to_do() {
+fn mistakes_are_reported_with_what_to_do() {
     let home = Home::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port().to_string();
@@ -227,7 +227,7 @@ fn limits_hold_in_the_kernel() {
     assert!(!Path::new(&v1).exists() && !Path::new(&v2).exists());
 }
 
-/// What was fetched once needs no network again; without either, the way out is told.
+/// What was fetched once needs no network again; without either, the error says what to do.
 #[test]
 fn without_a_network_the_cache_serves() {
     let home = Home::new();

@@ -57,7 +57,7 @@ const DIFFERENT: &str = "SELECT string_agg(format('%s: %s, %s', place, a.value, 
      FROM (SELECT * FROM results WHERE who = 'pgbench') a FULL JOIN (SELECT * FROM results WHERE who = 'pgdyno') b \
      USING (place) WHERE a.value IS DISTINCT FROM b.value";
 
-/// Of PostgreSQL's documentation of pgbench, "Built-in Operators" and "Built-in Functions", and what lies beside.
+/// Of PostgreSQL's documentation of pgbench, "Built-in Operators" and "Built-in Functions", and what is beside them.
 const EXPRESSIONS: &[&str] = &[
     "5 or 1 = 1 or null is null",
     "not (3 < 5 and true)",
@@ -305,7 +305,7 @@ fn several_scripts_are_mixed_and_their_books_kept_apart() {
         "{result}"
     );
     // A table per transaction, and one of the statements where it is wanted.
-    let words = home
+    let output = home
         .run(&[
             "bench",
             "sandbox:x",
@@ -322,8 +322,8 @@ fn several_scripts_are_mixed_and_their_books_kept_apart() {
         .fine()
         .out;
     assert!(
-        words.contains("write.sql") && words.contains("UPDATE pgbench_accounts"),
-        "{words}"
+        output.contains("write.sql") && output.contains("UPDATE pgbench_accounts"),
+        "{output}"
     );
 }
 
@@ -339,9 +339,9 @@ fn a_wrong_script_is_one_clear_error() {
     bench("SELECT 1;\n\\set a random(1,\n", &[])
         .fails(2, &["bad.sql:2:17: unexpected the end", "expected a number", "^"]);
     bench("\\set a 1 / 0\nSELECT 1;\n", &[]).fails(1, &["bad.sql:1: division by zero"]);
-    let told = bench("\\set a 1\nSELECT :a;\nSELECT * FROM nowhere;\n", &[]);
-    let words = "bad.sql:3: relation \"nowhere\" does not exist";
-    assert!(told.out.contains(words), "{}\n{}", told.out, told.err);
+    let failed = bench("\\set a 1\nSELECT :a;\nSELECT * FROM nowhere;\n", &[]);
+    let message = "bad.sql:3: relation \"nowhere\" does not exist";
+    assert!(failed.out.contains(message), "{}\n{}", failed.out, failed.err);
     bench("BEGIN;\n", &[]).fails(1, &["bad.sql: the script ends within a transaction"]);
     bench("SELECT 1 WHERE false \\gset\n", &[]).fails(1, &["bad.sql:1: \\gset expects one row, not 0"]);
     bench("\\shell true\nSELECT 1;\n", &[])

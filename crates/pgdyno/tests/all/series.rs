@@ -32,7 +32,7 @@ impl Target {
         Target { home }
     }
 
-    fn words(&self, user: &str) -> String {
+    fn address(&self, user: &str) -> String {
         let socket = self.home.file("state/sandboxes/t/socket");
         let port = self.home.record("t")["port"].as_u64().expect("a port");
         format!(
@@ -42,11 +42,11 @@ impl Target {
     }
 
     fn client(&self) -> Client {
-        Client::connect(&self.words("postgres"), NoTls).expect("a connection")
+        Client::connect(&self.address("postgres"), NoTls).expect("a connection")
     }
 
     fn series(&self, user: &str) -> ServerSeries {
-        let conninfo = Found::find(&self.words(user), &|_| None)
+        let conninfo = Found::find(&self.address(user), &|_| None)
             .expect("a server")
             .conninfo;
         ServerSeries::connect(&conninfo).expect("a connection")
@@ -72,8 +72,8 @@ fn until(
     readings
 }
 
-fn says(reading: &Reading, words: &str) -> bool {
-    reading.gaps.iter().any(|gap| gap.reason.contains(words))
+fn says(reading: &Reading, text: &str) -> bool {
+    reading.gaps.iter().any(|gap| gap.reason.contains(text))
 }
 
 fn every_metric_is_a_value_or_a_gap(target: &Target) {
@@ -186,15 +186,15 @@ fn a_server_that_hangs_is_given_up(target: &Target) {
     assert_ne!(series.backend_pid(), pid.as_raw_nonzero().get());
 }
 
-fn a_role_without_rights_is_told_the_grant(target: &Target) {
+fn a_role_without_rights_is_shown_the_grant(target: &Target) {
     let mut series = target.series("plain");
     let tick = series.tick();
     let seldom = series.seldom();
-    for (reading, words) in [
+    for (reading, text) in [
         (&tick, "GRANT pg_read_all_stats TO \"plain\""),
         (&seldom, "GRANT pg_monitor TO \"plain\""),
     ] {
-        assert!(says(reading, words), "\"{words}\" is not in {:?}", reading.gaps);
+        assert!(says(reading, text), "\"{text}\" is not in {:?}", reading.gaps);
     }
     assert_eq!(
         tick.value("sessions.clients"),
@@ -385,11 +385,11 @@ fn a_group_that_fails_is_alone(target: &Target) {
         "rates",
         |reading| reading.value("wal.position_bytes_per_s").is_some(),
     );
-    let told = |reading: &Reading| {
+    let has_gap = |reading: &Reading| {
         let mut gaps = reading.gaps.iter();
         gaps.any(|gap| gap.source == "pg_stat_get_activity")
     };
-    assert!(!readings.iter().any(told), "told once: {readings:?}");
+    assert!(!readings.iter().any(has_gap), "reported once: {readings:?}");
     target.home.ask(
         "t",
         "GRANT EXECUTE ON FUNCTION pg_stat_get_activity(int) TO PUBLIC",
@@ -431,7 +431,7 @@ fn series_of(version: &str) {
     every_metric_is_a_value_or_a_gap(&target);
     statements_grow(&target);
     a_reset_is_a_gap(&target);
-    a_role_without_rights_is_told_the_grant(&target);
+    a_role_without_rights_is_shown_the_grant(&target);
     a_group_that_fails_is_alone(&target);
     a_wait_for_a_row_is_seen(&target);
     sessions_that_wait_alike_are_counted_together(&target);

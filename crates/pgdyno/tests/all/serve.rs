@@ -200,13 +200,13 @@ fn reports_trials_comparisons_and_targets_are_those_of_the_commands() {
     let home = Home::new();
     let id = fill(&home, "memory", "sandbox a");
     let web = Web::start(&home, &[]);
-    let mut told = web.json(&format!("/api/experiments/{id}/report"));
+    let mut served = web.json(&format!("/api/experiments/{id}/report"));
     let mut printed = home.run(&["report", "1", "--format", "json"]).fine().json();
-    for report in [&mut told, &mut printed] {
+    for report in [&mut served, &mut printed] {
         report["generated_unix_ms"] = Value::Null;
     }
-    assert_eq!(told, printed);
-    let told = web.json("/api/compare?a=1:reference&b=1:work_mem,+16+MB&metric=tps");
+    assert_eq!(served, printed);
+    let served = web.json("/api/compare?a=1:reference&b=1:work_mem,+16+MB&metric=tps");
     let printed = home
         .run(&[
             "compare",
@@ -218,7 +218,7 @@ fn reports_trials_comparisons_and_targets_are_those_of_the_commands() {
         ])
         .fine()
         .json();
-    assert_eq!(told, printed);
+    assert_eq!(served, printed);
     web.get("/api/compare?a=1").is_problem(400, &["b is missing"]);
     web.get("/api/compare?a=1&b=x")
         .is_problem(400, &["names no experiment"]);
@@ -396,7 +396,7 @@ fn the_description_is_true() {
 }
 
 #[test]
-fn metrics_tell_the_latest_results() {
+fn metrics_show_the_latest_results() {
     let home = Home::new();
     fill(&home, "memory", "sandbox a");
     fill(&home, "memory", "sandbox a");

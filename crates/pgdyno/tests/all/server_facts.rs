@@ -11,12 +11,12 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 
-/// What stands for everything that must not be shown.
+/// Used for everything that must not be shown.
 const SECRET: &str = "hunter2";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What each version cannot tell, on a server without a standby and without old sessions.
-const NOT_TOLD: &[(u32, &[&str])] = &[
+/// What each version does not report, on a server without a standby and without old sessions.
+const NOT_REPORTED: &[(u32, &[&str])] = &[
     (
         14,
         &[
@@ -74,7 +74,7 @@ const NONE_OF: &[&str] = &[
     "wal.archived_last",
 ];
 
-/// What needs a right, and is still told without it.
+/// Objects whose facts are checked.
 const SET_UP: &str = "CREATE EXTENSION pg_stat_statements;
     CREATE TABLE big (id int PRIMARY KEY, a int);
     INSERT INTO big SELECT g, g FROM generate_series(1, 100000) g;
@@ -128,7 +128,7 @@ impl Target {
         server_facts(&mut self.server(&self.string())).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Facts, once what other sessions did is counted: servers tell of it a moment later.
+    /// Facts, once what other sessions did is counted: servers report it a moment later.
     fn facts_once(&self, counted: impl Fn(&ServerFacts) -> bool) -> ServerFacts {
         common::until("it is counted", || {
             let facts = self.facts();
@@ -201,7 +201,7 @@ fn check(major: u32) {
         )
         .is_some()
             && value(facts, "settings.pending_restart") == &json!(["max_connections"])
-            // Of the database as a whole a server of 14 may tell later than of its tables.
+            // Of the database as a whole a server of 14 may report later than of its tables.
             && ["cache.hit_ratio", "cache.hit_ratio_of_database"].iter().all(|name| is_known(facts, name))
     });
     names_and_gaps(&facts, major);
@@ -226,8 +226,12 @@ fn names_and_gaps(facts: &ServerFacts, major: u32) {
             "{name} is not in docs/reference/facts-server.md"
         );
     }
-    let untold = NOT_TOLD.iter().find(|(of, _)| *of == major).expect("a version").1;
-    let expected: BTreeSet<&str> = untold.iter().chain(NONE_OF).copied().collect();
+    let not_reported = NOT_REPORTED
+        .iter()
+        .find(|(of, _)| *of == major)
+        .expect("a version")
+        .1;
+    let expected: BTreeSet<&str> = not_reported.iter().chain(NONE_OF).copied().collect();
     let gaps: BTreeSet<&str> = facts
         .facts
         .iter()
@@ -514,10 +518,10 @@ fn our_own_statements_are_not_among_the_load(target: &Target) {
         .query_one("SELECT count(*) FROM pg_stat_statements", &[])
         .expect("a count")
         .get(0);
-    let told = value(&facts, "statements.count").as_i64().expect("a number");
+    let reported = value(&facts, "statements.count").as_i64().expect("a number");
     assert!(
-        own > 20 && told <= all - own,
-        "{told} of {all} with {own} of ours"
+        own > 20 && reported <= all - own,
+        "{reported} of {all} with {own} of ours"
     );
 }
 

@@ -296,10 +296,10 @@ fn a_store_in_postgresql_is_used_like_a_file() {
     let initdb = common::system_program("initdb");
     let bin = initdb.parent().expect("a directory").to_string_lossy();
     home.run(&["sandbox", "create", "lab", "--pg-bin", &bin]).fine();
-    home.ask("lab", "CREATE ROLE ann LOGIN PASSWORD 'not-to-be-told'");
+    home.ask("lab", "CREATE ROLE ann LOGIN PASSWORD 'not-to-be-shown'");
     home.ask("lab", "CREATE DATABASE team OWNER ann");
     let port = home.record("lab")["port"].as_u64().expect("a port");
-    let url = format!("postgres://ann:not-to-be-told@127.0.0.1:{port}/team?sslmode=disable");
+    let url = format!("postgres://ann:not-to-be-shown@127.0.0.1:{port}/team?sslmode=disable");
     let name = format!("postgres://ann@127.0.0.1:{port}/team");
     filled(&home, &["memory", "wal"]);
     let file = home.file("data/results.sqlite");
@@ -320,7 +320,7 @@ fn a_store_in_postgresql_is_used_like_a_file() {
         let there = home.run(&[arguments, &["--store", &url]].concat()).fine();
         assert_eq!(here.out, there.out, "{arguments:?}");
         assert!(
-            !there.err.contains("not-to-be-told") && !there.out.contains("not-to-be-told"),
+            !there.err.contains("not-to-be-shown") && !there.out.contains("not-to-be-shown"),
             "{arguments:?}"
         );
     };
@@ -339,7 +339,7 @@ fn a_store_in_postgresql_is_used_like_a_file() {
     let pairs = format!("host=127.0.0.1 port={port} user=ann dbname=team sslmode=disable schema=other");
     let said = listed(
         home.command(&["list", "--store", &pairs])
-            .env("PGPASSWORD", "not-to-be-told"),
+            .env("PGPASSWORD", "not-to-be-shown"),
     );
     assert!(
         said.fine()
@@ -363,10 +363,10 @@ fn a_store_in_postgresql_is_used_like_a_file() {
     home.run(&["import", &url]).fine();
     assert!(home.run(&["list"]).fine().out.contains("nightly"));
 
-    // No trouble tells the password.
-    let refused = |url: &str, code: i32, words: &[&str]| {
-        let said = home.run(&["list", "--store", url]).fails(code, words);
-        assert!(!said.err.contains("not-to-be-told"), "{}", said.err);
+    // No error shows the password.
+    let refused = |url: &str, code: i32, texts: &[&str]| {
+        let said = home.run(&["list", "--store", url]).fails(code, texts);
+        assert!(!said.err.contains("not-to-be-shown"), "{}", said.err);
     };
     refused(
         &url.replace("/team", "/none"),
@@ -375,7 +375,7 @@ fn a_store_in_postgresql_is_used_like_a_file() {
     );
     refused(&url.replace("ann:", "bob:"), 1, &["refused the login", "hint:"]);
     refused(
-        &url.replace("ann:not-to-be-told@", "ann:x:not-to-be-told@y@"),
+        &url.replace("ann:not-to-be-shown@", "ann:x:not-to-be-shown@y@"),
         2,
         &["the connection string cannot be read"],
     );

@@ -49,10 +49,10 @@ fn change_of_one_user_is_refused_to_another_until_it_is_restored() {
 
     // Root's, seen by the server's user.
     root(&["apply", &target, "work_mem=9MB"]).fine();
-    let told = postgres(&["status"]).fine();
-    assert!(told.err.contains("changed by root's pgdyno"), "{}", told.err);
-    assert!(told.err.contains("work_mem"), "{}", told.err);
-    assert!(!told.err.contains("9MB"), "no value: {}", told.err);
+    let status = postgres(&["status"]).fine();
+    assert!(status.err.contains("changed by root's pgdyno"), "{}", status.err);
+    assert!(status.err.contains("work_mem"), "{}", status.err);
+    assert!(!status.err.contains("9MB"), "no value: {}", status.err);
     for arguments in [
         &["apply", &target, "work_mem=7MB"][..],
         &["apply", "--dry-run", &target, "work_mem=7MB"],
@@ -72,8 +72,8 @@ fn change_of_one_user_is_refused_to_another_until_it_is_restored() {
     assert_eq!(value(), "7MB");
     postgres(&["restore"]).fine();
     assert_eq!(value(), "");
-    let told = root(&["status"]).fine();
-    assert!(told.err.contains("nothing is changed"), "{}", told.err);
+    let status = root(&["status"]).fine();
+    assert!(status.err.contains("nothing is changed"), "{}", status.err);
     root(&["apply", &target, "work_mem=9MB"]).fine();
     root(&["restore"]).fine();
 }
@@ -98,9 +98,13 @@ fn users_word_keeps_root_from_nothing_but_that_users_server() {
         );
         said(command.output().expect("pgdyno runs"))
     };
-    let told = root(&["status"]).fine();
-    assert!(told.err.contains("changed by nobody's pgdyno"), "{}", told.err);
-    assert!(told.err.contains("1-2-a.json"), "{}", told.err);
+    let status = root(&["status"]).fine();
+    assert!(
+        status.err.contains("changed by nobody's pgdyno"),
+        "{}",
+        status.err
+    );
+    assert!(status.err.contains("1-2-a.json"), "{}", status.err);
     let other = if swappiness == "17" { "18" } else { "17" };
     let foreign = Foreign::start();
     root(&[

@@ -127,9 +127,9 @@ impl Watch {
         let (keys, terminal, mut child) = in_terminal(home, arguments, variables);
         let before = tcgetattr(&terminal).expect("its modes");
         let pid = Pid::from_child(&child);
-        let (told, ended) = channel();
+        let (end, ended) = channel();
         thread::spawn(move || {
-            let _ = told.send(child.wait().expect("an end"));
+            let _ = end.send(child.wait().expect("an end"));
         });
         let (sender, written) = channel();
         let reader = keys.try_clone().expect("a copy");
@@ -183,16 +183,18 @@ impl Watch {
     }
 
     #[track_caller]
-    fn sees(&mut self, words: &str) {
-        self.wait_until(words, |text| text.contains(words));
+    fn sees(&mut self, expected: &str) {
+        self.wait_until(expected, |text| text.contains(expected));
     }
 
     #[track_caller]
-    fn loses(&mut self, words: &str) {
-        self.wait_until(&format!("anything but {words}"), |text| !text.contains(words));
+    fn loses(&mut self, expected: &str) {
+        self.wait_until(&format!("anything but {expected}"), |text| {
+            !text.contains(expected)
+        });
     }
 
-    /// Waits for the end and tells the exit code.
+    /// Waits for the end and returns the exit code.
     #[track_caller]
     fn ends(&mut self) -> Option<i32> {
         let status = self.ended.recv_timeout(PATIENCE).expect("an end in time");
@@ -282,7 +284,7 @@ fn keys_choose_what_is_shown_and_q_gives_the_terminal_back() {
     watch.sees("TPS");
     watch.sees("rollbacks/s 0");
     assert!(watch.screen.alternate && !watch.screen.cursor);
-    for (key, words) in [
+    for (key, expected) in [
         ("2", "busy sessions by event"),
         ("3", "pg_stat_statements"),
         ("4", "statement"),
@@ -297,7 +299,7 @@ fn keys_choose_what_is_shown_and_q_gives_the_terminal_back() {
         ("-", "every 1 s"),
     ] {
         watch.press(key);
-        watch.sees(words);
+        watch.sees(expected);
     }
     watch.press(" ");
     watch.loses("PAUSED");
@@ -345,9 +347,9 @@ fn a_terminal_that_goes_away_ends_it() {
         seen.extend(&bytes[..n]);
     }
     drop((keys, terminal));
-    let (told, ended) = channel();
+    let (end, ended) = channel();
     let pid = Pid::from_child(&child);
-    thread::spawn(move || told.send(child.wait().expect("an end")));
+    thread::spawn(move || end.send(child.wait().expect("an end")));
     let status = ended.recv_timeout(PATIENCE).inspect_err(|_| {
         let _ = kill_process(pid, Signal::KILL);
     });
@@ -422,8 +424,8 @@ fn without_a_terminal_there_is_one_look() {
         .run(&["watch", "sandbox:w", "--once", "--interval", "500ms"])
         .fine()
         .out;
-    for words in ["pgdyno watch   sandbox:w   PostgreSQL 18", "TPS", "WAL"] {
-        assert!(text.contains(words), "{text}");
+    for expected in ["pgdyno watch   sandbox:w   PostgreSQL 18", "TPS", "WAL"] {
+        assert!(text.contains(expected), "{text}");
     }
     assert!(!text.contains('\x1b'), "{text:?}");
     let json = home

@@ -66,7 +66,7 @@ pub(super) fn settings(name: &str, changed: &BTreeMap<String, String>) -> Vec<Gu
         .collect()
 }
 
-/// What is compared: the advice with its reasons, what is set aside, and the names of what cannot be judged.
+/// What is compared: the advice with its reasons, what is skipped, and the names of what cannot be judged.
 fn text_of(advised: &Advised) -> String {
     let mut text = String::new();
     for advice in &advised.advice {

@@ -129,7 +129,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn titles_tell_classes() {
+    fn titles_have_classes() {
         let check = |title: &str, class: Class| assert_eq!(of_title(title), class, "{title}");
         check("postgres: checkpointer \0\0\0", Class::Checkpointer);
         check("postgres: background writer ", Class::BackgroundWriter);

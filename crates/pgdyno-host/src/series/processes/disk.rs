@@ -136,7 +136,7 @@ impl DiskUse {
         if let Some((since, before, _)) = before
             && at > since
         {
-            // The parent's own part cannot be told from that of the children it has waited for; it is next to nothing.
+            // The parent's own part is not distinct from that of the children it has waited for; it is next to nothing.
             let waited = minus(parent, before).unwrap_or_default();
             sums.insert(
                 Class::Ended,

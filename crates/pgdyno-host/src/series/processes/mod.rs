@@ -2,7 +2,7 @@
 //! memory rarely.
 //!
 //! A process that has ended since the last read takes its last growth with it; but its parent, which has waited for it,
-//! then holds all that it ever used. What that is more than was last read of those that ended is told as the class
+//! then holds all that it ever used. What that is more than was last read of those that ended is reported as the class
 //! "ended".
 
 mod class;
@@ -35,7 +35,7 @@ struct Process {
     stat: Kept,
     last: ProcessStat,
     io: Kept,
-    /// What it told last: bytes read and written, of it and of what it has waited for.
+    /// What was last read: bytes read and written, of it and of what it has waited for.
     disk: Option<[u64; 2]>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct ProcessClasses {
     seen_ticks: u64,
     /// What was last read of processes that have ended and that the postmaster had not yet waited for.
     owed: Used,
-    /// Classes that were ever seen: their count is told even when it is 0.
+    /// Classes that were ever seen: their count is reported even when it is 0.
     classes: BTreeSet<Class>,
     reported: ReportedGaps,
     disk: DiskUse,
@@ -121,7 +121,7 @@ impl ProcessClasses {
         }
     }
 
-    /// Whether there are so many that this tick is left out. The second one never is: it tells the first rates.
+    /// Whether there are so many that this tick is skipped. The second one never is: it has the first rates.
     fn is_too_soon(&self, at: Instant) -> bool {
         let is_near = |since: Instant| at.saturating_duration_since(since) < EVERY_OF_MANY;
         let last = self.last.as_ref().map(|(since, _)| *since);
@@ -200,7 +200,7 @@ impl ProcessClasses {
         Ok(stat)
     }
 
-    /// The children now. Without CONFIG_PROC_CHILDREN all processes are looked at.
+    /// The children now. Without CONFIG_PROC_CHILDREN all processes are read.
     fn list(&mut self, host: &dyn HostAccess, buffer: &mut Buffer) -> Result<Vec<u32>, Gap> {
         match self.children.read(host, buffer) {
             Ok(text) => Ok(text
@@ -213,7 +213,7 @@ impl ProcessClasses {
                     reason: error.to_string(),
                 })?;
                 let pids = names.iter().filter_map(|name| name.parse().ok());
-                // Whose child each is is looked at when it is read.
+                // Whose child each is is checked when it is read.
                 Ok(pids.filter(|pid| *pid != self.postmaster).collect())
             }
             Err(error) => Err(Gap {

@@ -90,7 +90,7 @@ impl Shares {
         let start = cpu_time();
         for (class, processes) in classes {
             match self.pass(host, buffer, class, processes, start) {
-                Ok(pass) => self.tell(class, &pass, &mut reading),
+                Ok(pass) => self.report(class, &pass, &mut reading),
                 Err(error) => {
                     reading.gap("/proc/PID/smaps_rollup", error);
                     break;
@@ -137,7 +137,7 @@ impl Shares {
                 Err(error) => return Err(error),
             };
             let took = cpu_time().saturating_sub(start).saturating_sub(spent);
-            // Small processes cost more by their mappings than by their pages, and tell nothing of that.
+            // Small processes cost more by their mappings than by their pages, and do not show what a page costs.
             if pages > 10_000 {
                 self.ns_per_page = took.as_nanos() as f64 / pages as f64;
             }
@@ -149,7 +149,7 @@ impl Shares {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "gauges")]
-    fn tell(&self, class: Class, pass: &Pass, reading: &mut Reading) {
+    fn report(&self, class: Class, pass: &Pass, reading: &mut Reading) {
         if pass.read > 0 {
             let mean = pass.bytes as f64 / f64::from(pass.read);
             reading.push(Key::of("process.pss_mean_bytes", class.name()), mean);
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_dear_pass_is_followed_by_a_longer_pause() {
+    fn an_expensive_pass_is_followed_by_a_longer_pause() {
         let start = Instant::now();
         for (spent_ms, seconds) in [(0, 60), (5, 60), (10, 60), (20, 120), (30, 180)] {
             let shares = Shares {

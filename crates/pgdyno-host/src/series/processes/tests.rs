@@ -1,4 +1,4 @@
-//! Servers made of files, and what becomes of their processes.
+//! Servers made of files, and what is read of their processes.
 
 use super::*;
 use crate::series::fixture::{Tree, gaps, has, has_no};
@@ -86,7 +86,7 @@ fn many_processes_are_read_at_every_other_tick() {
         assert_eq!(is_read, expected, "{children}");
     };
     check(64, [true; 5]);
-    // The second one tells the first rates.
+    // The second one has the first rates.
     check(65, [true, true, false, true, false]);
 }
 
@@ -232,7 +232,7 @@ fn a_number_that_is_used_again_is_another_process() {
 }
 
 #[test]
-fn a_title_that_is_not_yet_set_is_looked_at_again() {
+fn a_title_that_is_not_yet_set_is_read_again() {
     let mut tree = Tree::new(&[]);
     let mut classes = ProcessClasses::new(SERVER);
     put(
@@ -253,7 +253,7 @@ fn a_title_that_is_not_yet_set_is_looked_at_again() {
 }
 
 #[test]
-fn a_server_that_is_gone_or_restarted_is_a_gap_told_once() {
+fn a_server_that_is_gone_or_restarted_is_a_gap_reported_once() {
     let mut tree = Tree::new(&[]);
     let mut classes = ProcessClasses::new(SERVER);
     put(&tree, &server([0; 3]), &[(Line::new(12, 1), CLIENT)], 500);
@@ -272,7 +272,7 @@ fn a_server_that_is_gone_or_restarted_is_a_gap_told_once() {
 }
 
 #[test]
-fn without_a_list_of_children_all_processes_are_looked_at() {
+fn without_a_list_of_children_all_processes_are_read() {
     let mut tree = Tree::new(&[]);
     let mut classes = ProcessClasses::new(SERVER);
     let stranger = Line {

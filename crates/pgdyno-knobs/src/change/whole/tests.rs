@@ -83,7 +83,7 @@ enum Step {
 }
 use Step::{Has, Starts, Treat};
 
-/// Runs the steps, holds status and restore against what the knob was before, is then, and how it stands.
+/// Runs the steps, compares status and restore with what the knob was before, is then, and its state.
 fn check(
     steps: &[Step],
     (was, now, state): (&str, &str, ChangeState),
@@ -122,14 +122,14 @@ fn check(
     let content = changer.journal.content().unwrap();
     let lines = restorer.status(&content);
     let named = lines.iter().filter(|line| line.knob == KNOB);
-    let told = named.map(|line| (&*line.was, &*line.now, line.state));
-    assert_eq!(told.collect::<Vec<_>>(), [(was, now, state)]);
+    let found = named.map(|line| (&*line.was, &*line.now, line.state));
+    assert_eq!(found.collect::<Vec<_>>(), [(was, now, state)]);
     let path = changer.journal.path().to_owned();
     drop(changer);
     let (journal, _) = Journal::reopen(&journals, &path).unwrap().unwrap();
     let lines = restorer.restore(journal).unwrap();
-    let told = lines.iter().map(|line| (&*line.knob, line.outcome));
-    assert_eq!(told.collect::<Vec<_>>(), [(KNOB, outcome)]);
+    let found = lines.iter().map(|line| (&*line.knob, line.outcome));
+    assert_eq!(found.collect::<Vec<_>>(), [(KNOB, outcome)]);
     for (pid, cpus) in after {
         assert_eq!(machine.cpus(*pid), *cpus, "{pid} after restore");
     }
@@ -159,8 +159,8 @@ fn a_server_that_was_started_anew_and_bound_again_is_unbound() {
         Treat(Some("0")),
         Has(11, "0"),
     ];
-    let told = ("0-1", "0", ChangeState::InForce);
-    check(&steps, told, Outcome::Restored, &[(11, "0,1")]);
+    let status = ("0-1", "0", ChangeState::InForce);
+    check(&steps, status, Outcome::Restored, &[(11, "0,1")]);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_treatment_that_does_not_name_it_takes_a_later_server_off_the_cpus_of_a_step
 }
 
 #[test]
-fn a_server_that_was_started_anew_and_not_bound_is_left_alone() {
+fn a_server_that_was_started_again_and_not_bound_is_left_alone() {
     let steps = [
         Starts(10, 100, "0-3"),
         Treat(Some("0")),

@@ -84,9 +84,9 @@ fn blobs_with_a_list_of_times_are_read() {
         expected
     );
 
-    let check = |found: Result<Points, String>, words: &str| {
+    let check = |found: Result<Points, String>, reason: &str| {
         let error = found.unwrap_err();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(reason), "{error}");
     };
     check(unpack_points(&column), "list 200, which is not there");
     check(unpack_points(&list), "a list of times, and no column");

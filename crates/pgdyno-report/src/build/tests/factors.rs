@@ -112,7 +112,7 @@ fn study(tables: Vec<TableRecord>, claims: Vec<ClaimRecord>) -> Option<StudyReco
     })
 }
 
-/// Pages double it, the scheduler does nothing, and both together are worth a half more.
+/// Pages double it, the scheduler does nothing, and both together add a half more.
 fn pages_and_scheduler() -> StoredExperiment {
     factorial(
         "full-factorial",
@@ -265,13 +265,13 @@ fn a_finding_about_a_cumulative_step_is_about_the_step() {
     );
     repeat(&mut stored, 4);
     let report = report(&stored);
-    let told: Vec<(&str, ClaimOutcome)> = report
+    let found: Vec<(&str, ClaimOutcome)> = report
         .claims
         .iter()
         .map(|c| (c.against[0].as_str(), c.outcome))
         .collect();
     assert_eq!(
-        told,
+        found,
         [
             ("a", ClaimOutcome::Agrees),
             ("reference", ClaimOutcome::Agrees),
@@ -417,7 +417,7 @@ fn jobs_take_time() {
 }
 
 #[test]
-fn screening_tells_main_effects() {
+fn screening_reports_main_effects() {
     let mut stored = factorial(
         "screening",
         &[("a", false, &["off", "on"]), ("b", false, &["off", "on"])],
@@ -437,7 +437,7 @@ fn screening_tells_main_effects() {
 }
 
 #[test]
-fn looks_after_each_block_are_told() {
+fn looks_after_each_block_are_reported() {
     let mut stored = pages_and_scheduler();
     stored.record.stop = "when-decided".into();
     stored.record.blocks = 20;

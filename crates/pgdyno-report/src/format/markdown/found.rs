@@ -41,7 +41,7 @@ pub(super) fn claims(text: &mut String, report: &Report) {
                 )
             })
             .collect();
-        let told = match claim.study_ratio {
+        let found = match claim.study_ratio {
             Some(ratio) => format!("{} %", percent(ratio)),
             None => claim.found.clone(),
         };
@@ -53,7 +53,7 @@ pub(super) fn claims(text: &mut String, report: &Report) {
         };
         line!(
             text,
-            "| {} | {told} | {} | {outcome} | {} |",
+            "| {} | {found} | {} | {outcome} | {} |",
             cell(&claim.text),
             or_dash(claim.effect.as_ref().map(effect)),
             or_dash(match titles.len() {
@@ -197,13 +197,13 @@ fn zone(curve: &Curve) -> String {
 
 fn law(curve: &Curve) -> String {
     match (&curve.usl, &curve.why_no_usl) {
-        (Some(usl), _) => law_in_words(usl, &curve.x),
+        (Some(usl), _) => law_text(usl, &curve.x),
         (None, Some(why)) => format!("No scalability law: {}.", cell(why)),
         (None, None) => "No scalability law.".to_owned(),
     }
 }
 
-fn law_in_words(usl: &UslCurve, x: &str) -> String {
+fn law_text(usl: &UslCurve, x: &str) -> String {
     let peak = match usl.peak_x.value {
         Some(_) => format!(
             "its peak is at {} {}, {} TPS",

@@ -76,25 +76,25 @@ impl Place {
 }
 
 #[track_caller]
-fn refused<T: std::fmt::Debug>(outcome: Result<T, SandboxError>, words: &str) {
+fn refused<T: std::fmt::Debug>(outcome: Result<T, SandboxError>, message: &str) {
     let error = outcome.unwrap_err().to_string();
-    assert!(error.contains(words), "{error}");
+    assert!(error.contains(message), "{error}");
 }
 
 fn there_and_back(wal_elsewhere: bool) {
     let place = Place::new(wal_elsewhere);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let copied = place
         .sandbox
-        .save_copy(&place.to(), &mut |at| told.push(at))
+        .save_copy(&place.to(), &mut |at| reported.push(at))
         .unwrap();
     // PG_VERSION, postgresql.auto.conf, two relations, a segment.
     assert_eq!((copied.files, copied.bytes), (5, 3 + 8 + 20_000 + 9));
     assert_eq!(
-        told.last().map(|at| (at.bytes, at.bytes_all)),
+        reported.last().map(|at| (at.bytes, at.bytes_all)),
         Some((20_020, 20_020))
     );
-    assert!(told.is_sorted_by_key(|at| at.bytes));
+    assert!(reported.is_sorted_by_key(|at| at.bytes));
     let before = fs::metadata(place.data("base/1/1259")).unwrap();
 
     fs::write(place.data("base/1/1259"), "changed").unwrap();

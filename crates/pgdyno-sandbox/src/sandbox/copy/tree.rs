@@ -12,12 +12,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Instant;
 
-/// Bytes between two words about the progress.
+/// Bytes between two reports of the progress.
 const STEP_BYTES: usize = 32 << 20;
 /// Directories below one another; a data directory has four.
 const DEPTH_MAX: usize = 64;
 
-/// Copies, counts and tells.
+/// Copies, counts and reports.
 pub(super) struct Copier<'a> {
     pub(super) bytes: u64,
     pub(super) files: u64,
@@ -43,7 +43,7 @@ impl<'a> Copier<'a> {
         }
     }
 
-    pub(super) fn told(&self, begun: Instant) -> Copied {
+    pub(super) fn copied(&self, begun: Instant) -> Copied {
         Copied {
             bytes: self.bytes,
             files: self.files,
@@ -168,11 +168,11 @@ impl<'a> Copier<'a> {
             .and_then(|owner| give(&to, self.owner(owner)))
             .and_then(|()| Ok(rustix::fs::futimens(&to, &times)?))
             .map_err(SandboxError::io(&target, "given owner, mode and times"))?;
-        self.tell();
+        self.report();
         Ok(())
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         (self.on_progress)(CopyProgress {
             bytes: self.bytes,
             bytes_all: self.bytes_all,
@@ -194,10 +194,10 @@ impl<'a> Copier<'a> {
                 Ok(0) => return Ok(()),
                 Ok(bytes) => {
                     self.bytes += u64::try_from(bytes).unwrap_or(0);
-                    self.tell();
+                    self.report();
                 }
                 Err(Errno::INTR) => {}
-                // Two kinds of file system, or one that has no such call: from where both stand.
+                // Two kinds of file system, or one that has no such call: from where both are.
                 Err(Errno::XDEV | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
                     let (mut from, mut to) = (from, to);
                     self.bytes += io::copy(&mut from, &mut to)?;

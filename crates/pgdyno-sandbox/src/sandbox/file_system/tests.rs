@@ -80,11 +80,11 @@ fn what_does_not_fit_is_refused_before_anything_is_made() {
         assert!(matches!(error, SandboxError::NeedsRoot), "{error}");
         return;
     }
-    let refused = |kind, bytes, words: &str| {
+    let refused = |kind, bytes, message: &str| {
         let error = check(&[plan(kind, bytes)], Path::new("/tmp/none/yet"))
             .unwrap_err()
             .to_string();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(message), "{error}");
     };
     refused(FileSystemKind::Tmpfs, 1 << 50, "memory available");
     refused(FileSystemKind::Tmpfs, 1 << 20, "at least");

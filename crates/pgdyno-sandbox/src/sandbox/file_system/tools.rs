@@ -13,8 +13,8 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 /// Mounts upon one another at one point that are unmounted.
 const MOUNTS_MAX: usize = 16;
 
-/// The program that makes a kind, the package that brings it, and its options: no work is left for later, which would go on while
-/// something is measured, and nothing is discarded, which would give back what the image has reserved.
+/// The program that makes a kind, the package that brings it, and its options: no work is left for later, which would
+/// go on while something is measured, and nothing is discarded, which would release what the image has reserved.
 pub(super) fn maker(kind: FileSystemKind) -> Option<(&'static str, &'static str, &'static [&'static str])> {
     match kind {
         FileSystemKind::Tmpfs => None,
@@ -48,7 +48,7 @@ pub(super) fn check_program(kind: FileSystemKind) -> Result<(), SandboxError> {
 /// Runs a program, whose package is named if it is not there.
 fn tool(program: &'static str, package: &'static str, arguments: &[&Path]) -> Result<(), SandboxError> {
     let path = programs::find(program);
-    // Told from a failure of the program: what is to be done is to install it.
+    // Distinguished from a failure of the program: what is to be done is to install it.
     if path.is_relative() && !programs::is_there(program, "-V") {
         return Err(SandboxError::NoProgram { program, package });
     }
@@ -112,7 +112,7 @@ pub(super) fn unmount(point: &Path) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// Who works below a directory, as words for an error.
+/// Who works below a directory, as text for an error.
 fn users_of(point: &Path) -> String {
     let those: Vec<String> = processes()
         .filter(|process| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(point)))

@@ -1,4 +1,4 @@
-//! `ip` of iproute2: what of it a sandbox's network needs, and what it tells.
+//! `ip` of iproute2: what of it a sandbox's network needs, and what it prints.
 
 use super::Block;
 use crate::programs;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 pub(in crate::sandbox) const PROGRAM: &str = "ip";
 pub(super) const PACKAGE: &str = "iproute2";
 
-/// A link, as `ip -json link` tells it; other things that it tells are left out.
+/// A link, as `ip -json link` prints it; its other fields are skipped.
 #[derive(Debug, Deserialize)]
 pub(super) struct Link {
     #[serde(rename = "ifname")]
@@ -27,7 +27,7 @@ impl Link {
     }
 }
 
-/// A route, as `ip -json route` tells it.
+/// A route, as `ip -json route` prints it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Route {
     #[serde(rename = "dst")]
@@ -56,12 +56,12 @@ pub(super) fn routes() -> Result<Vec<Route>, SandboxError> {
 fn listed<T: for<'de> Deserialize<'de>>(arguments: &[&str]) -> Result<Vec<T>, SandboxError> {
     let text = ip(arguments)?;
     parsed(&text).map_err(|reason| SandboxError::Network {
-        what: words(arguments),
+        what: command_line(arguments),
         reason,
     })
 }
 
-/// No list is none: so tells it where there are no routes.
+/// Empty output is an empty list, as where there are no routes.
 pub(super) fn parsed<T: for<'de> Deserialize<'de>>(text: &str) -> Result<Vec<T>, String> {
     match text.trim() {
         "" => Ok(Vec::new()),
@@ -91,13 +91,13 @@ pub(super) fn ip(arguments: &[&str]) -> Result<String, SandboxError> {
     match process::run(PROGRAM, command) {
         Ok(output) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(SandboxError::Program { reason, .. }) => Err(SandboxError::NetworkCommand {
-            command: words(arguments),
+            command: command_line(arguments),
             reason,
         }),
         Err(error) => Err(error),
     }
 }
 
-fn words(arguments: &[&str]) -> String {
+fn command_line(arguments: &[&str]) -> String {
     format!("{PROGRAM} {}", arguments.join(" "))
 }

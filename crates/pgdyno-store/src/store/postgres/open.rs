@@ -140,7 +140,8 @@ fn look(client: &mut Client, schema: &str, place: &Place) -> Result<There, Store
     }
 }
 
-/// Brings the store to this version's schema, and tells the schema's number. Whoever comes second waits, and finds it done.
+/// Brings the store to this version's schema, and returns the schema's number. Whoever comes second waits, and finds it
+/// done.
 fn migrate(client: &mut Client, schema: &str, place: &Place) -> Result<u32, StoreError> {
     let failed = |e: SessionError| failed(place, "made or brought up to date", &e);
     // Where it fails, the session is dropped and the transaction with it.

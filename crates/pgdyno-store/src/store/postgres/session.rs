@@ -7,7 +7,7 @@ use pgdyno_server::{Session as Client, SessionError};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How to reach the server; an error is the reason in the words of whoever knows how, with no password in it.
+/// How to reach the server; an error is the reason as text, with no password in it.
 type Connect = Box<dyn Fn() -> Result<Client, Unreached> + Send>;
 
 /// So long a server that was lost is waited for: a restart, or another machine that takes over, is done by then.
@@ -239,7 +239,7 @@ impl Drop for Session {
     }
 }
 
-/// A server that starts or ends a session tells nobody.
+/// A server does not report that it starts or ends a session.
 #[expect(
     clippy::disallowed_methods,
     reason = "there is no condition to wait for but the server's word"
@@ -295,7 +295,7 @@ pub(super) fn taken<'a, T: postgres::types::FromSql<'a>>(
         .map_err(|error| failed(place, "opened", &SessionError::from(error)))
 }
 
-/// A name as SQL wants it.
+/// A name as SQL needs it.
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

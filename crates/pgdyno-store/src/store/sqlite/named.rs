@@ -1,5 +1,5 @@
-//! The files of a store by their names: found and looked at before SQLite opens them, and closed to others once it is proven that they
-//! are a store's.
+//! The files of a store by their names: found and checked before SQLite opens them, and closed to others once it is
+//! proven that they are a store's.
 
 use crate::store::StoreError;
 use crate::store::place::Place;

@@ -227,7 +227,7 @@ impl Clock {
     }
 
     /// Reason in the error of a statement that took longer than the limit.
-    pub(super) fn words() -> String {
+    pub(super) fn reason() -> String {
         format!("SQLite found no row within {} s", Clock::LIMIT.as_secs())
     }
 }
@@ -337,7 +337,7 @@ fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<Lo
     })
 }
 
-/// Refuses a file that is shorter than its own head says: SQLite would tell only once it misses a page.
+/// Refuses a file that is shorter than its own head says: SQLite would report it only once it misses a page.
 fn whole(path: &Path, place: &Place) -> Result<(), StoreError> {
     // What a log holds need not be in the file yet.
     match cut_off(path, place).filter(|_| !log_is_there(path)) {
@@ -346,7 +346,8 @@ fn whole(path: &Path, place: &Place) -> Result<(), StoreError> {
     }
 }
 
-/// A file that another process is just making is shorter than its head says for a moment: it is looked at so often, with a pause.
+/// A file that another process is just making is shorter than its head says for a moment: it is checked so often, with
+/// a pause.
 const LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -381,7 +382,7 @@ fn shorter(path: &Path, place: &Place) -> Option<StoreError> {
     })
 }
 
-/// How long a database that begins like this is, where that can be told.
+/// How long a database that begins like this is, where that is known.
 fn expected_bytes(head: &[u8]) -> Option<u64> {
     if !head.starts_with(b"SQLite format 3\0") {
         return None;
@@ -413,7 +414,7 @@ mod tests {
             let error = failed(&Place::Server("memory".to_owned()), "read", count().unwrap_err());
             assert!(matches!(error, StoreError::Endless { .. }), "{error}");
         }
-        // What grows with the file alone has no limit: a count of more steps than lie between two looks.
+        // What grows with the file alone has no limit: a count of more steps than there are between two looks.
         clock.stop();
         let long = endless.replace("FROM n)", "FROM n WHERE i < 100000)");
         let counted: i64 = connection.query_row(&long, [], |row| row.get(0)).unwrap();

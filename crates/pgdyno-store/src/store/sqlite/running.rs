@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Who only looks on has the lock for an instant, who runs an experiment for much longer.
-const LOOKED_AT: Duration = Duration::from_secs(1);
+/// A process that only checks has the lock for an instant, one that runs an experiment for much longer.
+const CHECKED_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Kept by the process that runs an experiment.
@@ -26,7 +26,7 @@ impl RunningLock {
     /// Locks the file of an experiment, and removes what a dead process has said of it; `None` where another process has it.
     pub(super) fn take(store: &Path, id: i64) -> io::Result<Option<RunningLock>> {
         let path = lock_of(store, id);
-        let deadline = Instant::now() + LOOKED_AT;
+        let deadline = Instant::now() + CHECKED_WITHIN;
         loop {
             let file = beside::open(&path, OFlags::WRONLY | OFlags::CREATE)?;
             match file.try_lock() {
@@ -38,7 +38,7 @@ impl RunningLock {
                         file,
                     }));
                 }
-                // Removed by one that has ended since it was opened: locked, it would tell nobody.
+                // Removed by one that has ended since it was opened: its lock would be seen by nobody.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     thread::park_timeout(LOOK_AGAIN)
@@ -62,7 +62,7 @@ impl Drop for RunningLock {
     }
 }
 
-/// Whether a process runs this experiment; `None` where its file cannot be looked at.
+/// Whether a process runs this experiment; `None` where its file cannot be read.
 pub(in crate::store) fn look(store: &Path, id: i64) -> Option<bool> {
     let file = match beside::open(&lock_of(store, id), OFlags::RDONLY) {
         Ok(file) => file,
@@ -83,7 +83,7 @@ pub(in crate::store) fn look(store: &Path, id: i64) -> Option<bool> {
 /// Removes what the process that ran an experiment has left.
 pub(super) fn clear(store: &Path, id: i64) {
     beside::clear_progress(store, id);
-    // One that stays is unlocked, and tells nothing.
+    // One that stays is unlocked, and means nothing.
     let _ = std::fs::remove_file(lock_of(store, id));
 }
 

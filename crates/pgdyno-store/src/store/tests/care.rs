@@ -159,11 +159,11 @@ fn found_by_what_is_asked(rig: &Rig) {
 }
 
 #[test]
-fn what_runs_is_told_from_what_was_killed() {
-    each(told_from_killed);
+fn what_runs_is_distinguished_from_what_was_killed() {
+    each(distinguished_from_killed);
 }
 
-fn told_from_killed(rig: &Rig) {
+fn distinguished_from_killed(rig: &Rig) {
     let mut store = rig.open();
     let id = store.begin(&experiment()).unwrap();
     let mut other = rig.open();
@@ -389,7 +389,7 @@ fn a_text_with_a_zero_is_refused() {
 }
 
 #[test]
-fn what_is_taken_after_it_was_looked_at_is_not_removed() {
+fn what_is_taken_after_it_was_checked_is_not_removed() {
     each(taken_after_the_look);
 }
 
@@ -454,7 +454,7 @@ fn imported_once(from: &Rig, into: &Rig) {
         let names = std::fs::read_dir(path.parent().unwrap()).unwrap();
         assert_eq!(names.count(), 1, "nothing is left beside it");
     }
-    // What runs there is left there, and what went on is told.
+    // What runs there is left there, and what went on is reported.
     let mut other = from.open();
     let id = other.begin(&experiment()).unwrap();
     assert_eq!(outcomes(&mut store)[2], ImportOutcome::Running);
@@ -475,7 +475,7 @@ fn named_by_check(rig: &Rig) {
     let mut store = rig.open();
     add(&mut store, "demo");
     drop(store);
-    let check = |sql: &str, back: &str, words: &str| {
+    let check = |sql: &str, back: &str, message: &str| {
         rig.sql(sql);
         let before = rig.bytes();
         let found = rig.check();
@@ -486,7 +486,7 @@ fn named_by_check(rig: &Rig) {
         );
         let faults = found.faults.join("\n");
         assert!(
-            faults.contains(words) && faults.is_empty() == words.is_empty(),
+            faults.contains(message) && faults.is_empty() == message.is_empty(),
             "{sql}: {faults}"
         );
         assert_eq!(rig.bytes(), before);
@@ -564,19 +564,19 @@ fn named_by_check(rig: &Rig) {
 }
 
 #[test]
-fn a_broken_record_is_listed_without_its_words() {
+fn a_broken_record_is_listed_without_its_texts() {
     each(|rig| {
         let mut store = rig.open();
         add(&mut store, "whole");
         let id = add(&mut store, "broken");
         rig.sql(&format!("UPDATE experiment SET record = '{{' WHERE id = {id}"));
         let found = store.find(&Filter::default()).unwrap();
-        let told = found.iter().map(|e| {
-            let words = (e.name.as_str(), e.question.as_str(), e.target.as_str());
-            (words, e.trials_finished)
+        let listed = found.iter().map(|e| {
+            let texts = (e.name.as_str(), e.question.as_str(), e.target.as_str());
+            (texts, e.trials_finished)
         });
         let expected = [(("broken", "", ""), 1), (("whole", "what?", "sandbox demo"), 1)];
-        assert!(told.eq(expected), "{found:?}");
+        assert!(listed.eq(expected), "{found:?}");
     });
 }
 

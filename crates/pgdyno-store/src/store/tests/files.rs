@@ -211,7 +211,7 @@ fn older_schemas_are_imported_once_as_they_are_and_brought_up() {
 }
 
 #[test]
-fn files_that_are_no_whole_store_are_told_apart() {
+fn files_that_are_no_whole_store_are_distinguished() {
     let (dir, path) = here();
     let mut store = Store::open(&path).unwrap();
     for _ in 0..40 {
@@ -219,13 +219,13 @@ fn files_that_are_no_whole_store_are_told_apart() {
     }
     drop(store);
     let bytes = std::fs::read(&path).unwrap();
-    let check = |name: &str, contents: Option<&[u8]>, words: &str| {
+    let check = |name: &str, contents: Option<&[u8]>, message: &str| {
         let path = dir.path().join(name);
         if let Some(contents) = contents {
             std::fs::write(&path, contents).unwrap();
         }
         let error = check_file(&path, Duration::ZERO).unwrap_err().to_string();
-        assert!(error.contains(words), "{name}: {error}");
+        assert!(error.contains(message), "{name}: {error}");
         assert_eq!(std::fs::read(&path).ok().as_deref(), contents, "{name}");
     };
     check("none", None, "there is no store");
@@ -324,9 +324,9 @@ fn store_that_is_removed_while_it_is_open_is_saved_and_named() {
         for _ in 0..2 {
             let next = trial(2, "reference", TrialStatus::Finished);
             let stored = store.add_trial(id, &next, &SeriesRecord::default());
-            let words = stored.unwrap_err().to_string();
+            let message = stored.unwrap_err().to_string();
             let expected = format!("saved as {}", saved.display());
-            assert!(words.contains(&expected), "{words}");
+            assert!(message.contains(&expected), "{message}");
             assert!(matches!(store.keep(), Err(StoreError::Removed { .. })));
         }
         assert_eq!(mode(&saved), 0o600);
@@ -355,8 +355,8 @@ fn save_of_a_removed_store_that_fails_leaves_no_file() {
     for name in ["results.sqlite", "results.sqlite-wal", "results.sqlite-shm"] {
         std::fs::remove_file(path.with_file_name(name)).unwrap();
     }
-    let words = store.keep().unwrap_err().to_string();
-    assert!(words.contains("could not be saved"), "{words}");
+    let message = store.keep().unwrap_err().to_string();
+    assert!(message.contains("could not be saved"), "{message}");
     let names = std::fs::read_dir(dir.path()).unwrap().flatten();
     let mut names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     assert_eq!(names.find(|name| name.contains("saved")), None);
@@ -423,9 +423,9 @@ fn what_is_no_regular_file_is_refused_by_name_and_not_waited_for() {
     };
     let refused = |path: &Path, file: &Path, what: &str| {
         for error in open_in_all_ways(path) {
-            let words = error.unwrap().to_string();
+            let message = error.unwrap().to_string();
             let expected = format!("{} is {what}", file.display());
-            assert!(words.contains(&expected), "{words}");
+            assert!(message.contains(&expected), "{message}");
         }
     };
     let alone = dir.path().join("fifo");

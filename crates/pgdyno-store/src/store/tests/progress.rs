@@ -89,7 +89,7 @@ fn looks_are_in_nobodys_way() {
 
 /// Between the look at its row and at its lock an experiment may end.
 #[test]
-fn what_has_ended_is_not_told_as_killed() {
+fn what_has_ended_is_not_shown_as_killed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let mut store = Store::open(&path).unwrap();

@@ -81,7 +81,7 @@ impl Rig {
                 let mut client = connect();
                 let path = format!("SET search_path = \"{}\"", schema.replace('"', "\"\""));
                 client.batch_execute(&path).unwrap();
-                // Keys that refer to others are kept by triggers, which a replica's session leaves out.
+                // Keys that refer to others are kept by triggers, which a replica's session skips.
                 client
                     .batch_execute("SET session_replication_role = replica")
                     .unwrap();
@@ -155,7 +155,7 @@ fn server() -> Config {
     config
         .connect(NoTls)
         .unwrap()
-        .batch_execute("CREATE ROLE far SUPERUSER LOGIN PASSWORD 'not-to-be-told'")
+        .batch_execute("CREATE ROLE far SUPERUSER LOGIN PASSWORD 'not-to-be-shown'")
         .unwrap();
     *MADE.lock().unwrap() = Some((sandbox, root, lane));
     // SAFETY: the function takes and gives nothing, and does not unwind.

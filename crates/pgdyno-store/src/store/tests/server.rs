@@ -36,7 +36,7 @@ fn contents(schema: &str) -> Vec<String> {
 
 #[test]
 fn newer_ones_and_other_programs_are_refused_and_left_as_they_are() {
-    let check = |schema: &str, sql: &str, is_meant: fn(&StoreError) -> bool, words: &str| {
+    let check = |schema: &str, sql: &str, is_meant: fn(&StoreError) -> bool, message: &str| {
         run(sql);
         let before = contents(schema);
         for error in [
@@ -45,7 +45,7 @@ fn newer_ones_and_other_programs_are_refused_and_left_as_they_are() {
             Reader::over(link(schema)).map(drop).unwrap_err(),
         ] {
             assert!(is_meant(&error), "{error:?}");
-            assert!(error.to_string().contains(words), "{error}");
+            assert!(error.to_string().contains(message), "{error}");
         }
         assert_eq!(contents(schema), before);
     };
@@ -147,7 +147,7 @@ fn named(schema: &str) -> Config {
 }
 
 #[test]
-fn a_lost_connection_is_made_anew_with_what_it_held() {
+fn a_lost_connection_is_made_again_with_what_it_held() {
     let schema = "lost";
     let mut store = Store::over(over(schema, named(schema))).unwrap();
     let id = store.begin(&experiment()).unwrap();
@@ -210,7 +210,7 @@ fn an_older_one_is_left_as_it_is_where_that_is_asked_for() {
 }
 
 #[test]
-fn one_that_was_kept_open_tells_whether_it_is_current() {
+fn one_that_was_kept_open_reports_whether_it_is_current() {
     let schema = "kept_open";
     let store = Store::over(over(schema, named(schema))).unwrap();
     assert!(store.is_current());
@@ -362,7 +362,7 @@ impl Way {
         let mut config = Config::new();
         config.host("127.0.0.1").port(self.port).user("far");
         config
-            .password("not-to-be-told")
+            .password("not-to-be-shown")
             .dbname(rig::config().get_dbname().unwrap());
         config.application_name(schema);
         config
@@ -395,16 +395,20 @@ fn a_server_that_stays_away_is_said_to_be_gone() {
     end_sessions(schema);
     let record = trial(1, "reference", TrialStatus::Finished);
     let error = store.add_trial(id, &record, &column()).unwrap_err();
-    let words = error.to_string();
+    let message = error.to_string();
     assert!(
-        matches!(error, StoreError::Gone { .. }) && words.contains("What was being written may be missing"),
-        "{words}"
+        matches!(error, StoreError::Gone { .. }) && message.contains("What was being written may be missing"),
+        "{message}"
     );
     assert!(
-        !format!("{error:?} {words}").contains("not-to-be-told"),
-        "{words}"
+        !format!("{error:?} {message}").contains("not-to-be-shown"),
+        "{message}"
     );
-    assert_eq!(words.matches("the connection to the store").count(), 1, "{words}");
+    assert_eq!(
+        message.matches("the connection to the store").count(),
+        1,
+        "{message}"
+    );
     // It is back, and goes on as if nothing had been.
     way.is_cut.store(false, Ordering::SeqCst);
     store.add_trial(id, &record, &column()).unwrap();

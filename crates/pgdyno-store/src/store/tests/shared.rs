@@ -134,17 +134,17 @@ fn shared_times_are_imported() {
 
 #[test]
 fn lists_of_times_that_are_damaged_are_named() {
-    let check = |rig: &Rig, sql: &str, series_words: &str, check_words: &str| {
+    let check = |rig: &Rig, sql: &str, series_message: &str, check_message: &str| {
         let mut store = rig.open();
         let (number, series) = add(&mut store).remove(0);
         rig.sql(sql);
         let error = store.series(number).unwrap_err().to_string();
-        assert!(error.contains(series_words), "{sql}: {error}");
+        assert!(error.contains(series_message), "{sql}: {error}");
         // What has no part in it is read as before.
         let rest = store.series_of(number, |metric| metric == "load.tps").unwrap();
         assert_eq!(rest.columns, series.columns[4..]);
         let faults = rig.check().faults.join("\n");
-        assert!(faults.contains(check_words), "{sql}: {faults}");
+        assert!(faults.contains(check_message), "{sql}: {faults}");
         let imported = Rig::file().open().import(&rig.reader());
         assert!(matches!(imported, Err(StoreError::Record { .. })), "{imported:?}");
     };
@@ -166,7 +166,7 @@ fn lists_of_times_that_are_damaged_are_named() {
             "list 0, which is not there",
             "\"cpu0\" of trial 1 cannot be read",
         );
-        // A list that no column refers to any more is looked at too.
+        // A list that no column refers to any more is checked too.
         let rig = make();
         add(&mut rig.open());
         rig.sql(&format!("{broken}; DELETE FROM series WHERE metric LIKE 'cpu%'"));

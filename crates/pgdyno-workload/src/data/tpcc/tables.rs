@@ -181,7 +181,7 @@ impl Table {
         }
     }
 
-    /// Statements that make it, with a comment that tells whose it is.
+    /// Statements that make it, with a comment that shows whose it is.
     pub(super) fn create(&self, owned: &str) -> String {
         let name = self.name;
         format!(

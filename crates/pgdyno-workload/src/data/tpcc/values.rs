@@ -12,7 +12,7 @@ pub(crate) const ITEMS: i32 = 100_000;
 
 /// The constant C of NURand for last names when the data is made. Any in 0..=255.
 pub(crate) const C_LAST_LOAD: i32 = 157;
-/// The same for transactions: clause 2.1.6.1 wants 65 to 119 between the two, and neither 96 nor 112.
+/// The same for transactions: clause 2.1.6.1 needs 65 to 119 between the two, and neither 96 nor 112.
 pub(crate) const C_LAST_RUN: i32 = 244;
 /// The constant C for customers' numbers. Any in 0..=1023.
 pub(crate) const C_ID: i32 = 517;
@@ -86,7 +86,7 @@ pub(crate) fn digits(stream: &mut Stream, length: usize, text: &mut Vec<u8>) {
     }
 }
 
-/// Appends a string of 26 to 50 characters; in one of ten the word ORIGINAL stands somewhere (clause 4.3.3.1).
+/// Appends a string of 26 to 50 characters; one in ten contains the word ORIGINAL (clause 4.3.3.1).
 pub(crate) fn original_or_not(stream: &mut Stream, text: &mut Vec<u8>) {
     const WORD: &[u8] = b"ORIGINAL";
     let start = text.len();

@@ -23,7 +23,7 @@ per_w AS (
   SELECT w_ytd, coalesce(sum(d_ytd), 0) AS d_ytd, coalesce(sum(paid), 0) AS paid,
     format('warehouse %s: ', w_id) AS place
   FROM warehouse LEFT JOIN per_d ON d_w_id = w_id GROUP BY w_id, w_ytd),
-told AS (
+reported AS (
   SELECT 1 AS number, w_ytd = d_ytd AS holds, place || format('w_ytd %s, sum(d_ytd) %s', w_ytd, d_ytd) AS words
     FROM per_w
   UNION ALL SELECT 2, latest IS NOT DISTINCT FROM o_last AND (n_last IS NULL OR latest = n_last),
@@ -35,7 +35,7 @@ told AS (
   UNION ALL SELECT 11, o_n - n_n = 2100 + delivered,
     place || format('rows of orders %s, of new_order %s, deliveries %s', o_n, n_n, delivered) FROM per_d)
 SELECT number, count(*), count(*) FILTER (WHERE holds IS NOT TRUE), min(words) FILTER (WHERE holds IS NOT TRUE)
-FROM told GROUP BY number ORDER BY number";
+FROM reported GROUP BY number ORDER BY number";
 
 /// Conditions 4 to 7: about orders and their lines. Lines are joined to their orders both ways: neither may be without
 /// the other.
@@ -56,7 +56,7 @@ judged AS (
     delivered = CASE WHEN o_carrier_id IS NULL THEN 0 ELSE n END AS seven
   FROM per_o),
 per_d AS (
-  SELECT w, d, sum(o_ol_cnt) AS told, sum(n) AS counted, count(*) AS orders,
+  SELECT w, d, sum(o_ol_cnt) AS stored, sum(n) AS counted, count(*) AS orders,
     count(*) FILTER (WHERE NOT five) AS five, count(*) FILTER (WHERE NOT six) AS six,
     count(*) FILTER (WHERE NOT seven) AS seven,
     min(format('warehouse %s district %s order %s: o_carrier_id %s, row of new_order %s', w, d, o,
@@ -67,9 +67,9 @@ per_d AS (
     min(format('warehouse %s district %s order %s: o_carrier_id %s, %s of %s lines delivered', w, d, o,
       coalesce(o_carrier_id::text, 'null'), delivered, n)) FILTER (WHERE NOT seven) AS seven_words
   FROM judged GROUP BY w, d)
-SELECT 4, count(*), count(*) FILTER (WHERE told IS DISTINCT FROM counted),
-  min(format('warehouse %s district %s: sum(o_ol_cnt) %s, rows of order_line %s', w, d, told, counted))
-    FILTER (WHERE told IS DISTINCT FROM counted) FROM per_d
+SELECT 4, count(*), count(*) FILTER (WHERE stored IS DISTINCT FROM counted),
+  min(format('warehouse %s district %s: sum(o_ol_cnt) %s, rows of order_line %s', w, d, stored, counted))
+    FILTER (WHERE stored IS DISTINCT FROM counted) FROM per_d
 UNION ALL SELECT 5, coalesce(sum(orders), 0)::bigint, coalesce(sum(five), 0)::bigint, min(five_words) FROM per_d
 UNION ALL SELECT 6, coalesce(sum(orders), 0)::bigint, coalesce(sum(six), 0)::bigint, min(six_words) FROM per_d
 UNION ALL SELECT 7, coalesce(sum(orders), 0)::bigint, coalesce(sum(seven), 0)::bigint, min(seven_words) FROM per_d
@@ -95,7 +95,7 @@ UNION ALL SELECT 12, count(*), count(*) FILTER (WHERE (c_balance + c_ytd_payment
     c_id, c_balance, c_ytd_payment, amount)) FILTER (WHERE (c_balance + c_ytd_payment = amount) IS NOT TRUE) FROM per_c
 ORDER BY 1";
 
-/// What each condition says, in the words of columns.
+/// Each condition, written with the names of columns.
 fn name(number: i32) -> &'static str {
     match number {
         1 => "1: w_ytd = sum(d_ytd)",

@@ -5,11 +5,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn check_words(text: &str, wanted: Result<&[&str], &str>) {
-    let told = command_words(text).map_err(|error| error.to_string());
-    match (told, wanted) {
+    let result = command_words(text).map_err(|error| error.to_string());
+    match (result, wanted) {
         (Ok(words), Ok(wanted)) => assert_eq!(words, wanted, "{text}"),
         (Err(error), Err(wanted)) => assert!(error.contains(wanted), "{text}: {error}"),
-        (told, _) => panic!("{text}: {told:?}"),
+        (result, _) => panic!("{text}: {result:?}"),
     }
 }
 
@@ -34,11 +34,11 @@ fn check_filled(word: &str, wanted: Result<&str, &str>) {
         ("user", None),
         ("host", Some("a b {clients}".to_owned())),
     ];
-    let told = fill(&[word.to_owned()], &values).map_err(|error| error.to_string());
-    match (told, wanted) {
+    let result = fill(&[word.to_owned()], &values).map_err(|error| error.to_string());
+    match (result, wanted) {
         (Ok(words), Ok(wanted)) => assert_eq!(words, [wanted], "{word}"),
         (Err(error), Err(wanted)) => assert!(error.contains(wanted), "{word}: {error}"),
-        (told, _) => panic!("{word}: {told:?}"),
+        (result, _) => panic!("{word}: {result:?}"),
     }
 }
 

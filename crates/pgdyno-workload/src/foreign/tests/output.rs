@@ -23,29 +23,29 @@ struct Expected {
     broken: &'static str,
 }
 
-fn check(told: &Expected) {
-    let program = told.name.split('-').next().unwrap();
-    let figures = read(&format(program), &fixture(told.name), told.warmup_s);
-    let name = told.name;
+fn check(expected: &Expected) {
+    let program = expected.name.split('-').next().unwrap();
+    let figures = read(&format(program), &fixture(expected.name), expected.warmup_s);
+    let name = expected.name;
     let tps = figures
         .tps
         .filter(|_| !figures.seconds.is_empty() || figures.transactions.is_some());
-    match (tps, told.tps) {
+    match (tps, expected.tps) {
         (Some(tps), Some(wanted)) => assert!((tps / wanted - 1.0).abs() < 1e-3, "{name}: {tps}"),
         (tps, wanted) => assert_eq!(tps, wanted, "{name}"),
     }
-    assert_eq!(figures.seconds.len(), told.seconds, "{name}");
-    assert_eq!(figures.transactions, told.transactions, "{name}");
-    assert_eq!(figures.failed, told.failed, "{name}");
+    assert_eq!(figures.seconds.len(), expected.seconds, "{name}");
+    assert_eq!(figures.transactions, expected.transactions, "{name}");
+    assert_eq!(figures.failed, expected.failed, "{name}");
     let latency = figures.latency;
     let ms = [latency.mean_ms, latency.p95_ms, latency.p99_ms, latency.max_ms];
-    assert_eq!(ms, told.ms, "{name}");
+    assert_eq!(ms, expected.ms, "{name}");
     let broken = figures.broken.unwrap_or_default();
     assert!(
-        broken.contains(told.broken) && broken.is_empty() == told.broken.is_empty(),
+        broken.contains(expected.broken) && broken.is_empty() == expected.broken.is_empty(),
         "{name}: {broken}"
     );
-    assert_eq!(figures.latency_includes_warmup, told.warmup_s > 0.0, "{name}");
+    assert_eq!(figures.latency_includes_warmup, expected.warmup_s > 0.0, "{name}");
 }
 
 const NOTHING: Expected = Expected {
@@ -61,7 +61,7 @@ const NOTHING: Expected = Expected {
 
 #[test]
 fn real_output_gives_its_figures() {
-    let told = [
+    let expected = [
         Expected {
             name: "pgbench",
             warmup_s: 2.0,
@@ -72,7 +72,7 @@ fn real_output_gives_its_figures() {
             ms: [Some(3.877), None, None, None],
             ..NOTHING
         },
-        // Without a second behind the warm-up, what is told at the end counts, and says so.
+        // Without a second behind the warm-up, the figures at the end count, and are marked so.
         Expected {
             name: "pgbench",
             warmup_s: 9.0,
@@ -192,7 +192,7 @@ fn real_output_gives_its_figures() {
             ..NOTHING
         },
     ];
-    told.iter().for_each(check);
+    expected.iter().for_each(check);
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn older_and_odd_lines_are_read_too() {
         (figures.tps, figures.transactions, figures.tps_includes_warmup),
         (Some(85.2), Some(123), true)
     );
-    // A date is no time since the start, and a time that stands still ends no second.
+    // A date is no time since the start, and a time that does not advance ends no second.
     let mut output = ForeignOutput::new(&pgbench, 0.0, false, None);
     let dates = b"progress: 1790000000.123 s, 7.0 tps, lat 1.0 ms\nprogress: 2.0 s, 9.0 tps\n";
     output.read(ForeignStream::Err, dates, 2.0, &mut |_| {});

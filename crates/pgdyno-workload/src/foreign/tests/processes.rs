@@ -16,7 +16,7 @@ fn endpoint() -> Endpoint {
         .user("me")
         .dbname("mine")
         .password("sekret")
-        .application_name("told");
+        .application_name("named");
     config.into()
 }
 
@@ -51,16 +51,16 @@ fn run(plan: &ForeignPlan) -> Result<ForeignResult, String> {
 
 #[test]
 fn a_program_is_followed_to_its_end() {
-    let mut told = Vec::new();
+    let mut seconds = Vec::new();
     let plan = shell(
         "echo 0.5 10; echo 1.0 20 >&2; sh -c 'i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done'; printf 'all 15'",
     );
     let result = run_foreign(&endpoint(), &plan, &AtomicBool::new(false), &mut |second| {
-        told.push(*second)
+        seconds.push(*second)
     })
     .unwrap();
     // Its two streams may come in any order.
-    assert!(!told.is_empty() && told == result.figures.seconds);
+    assert!(!seconds.is_empty() && seconds == result.figures.seconds);
     assert_eq!(
         (result.exit, result.figures.transactions, result.broken.as_ref()),
         (Exit::Code(0), Some(15), None)
@@ -80,12 +80,12 @@ fn check_run(script: &str, wanted: Result<Option<&str>, &[&str]>) {
             assert!(!error.contains("sekret"), "{error}");
             assert!(parts.iter().all(|part| error.contains(part)), "{script}: {error}");
         }
-        (told, _) => panic!("{script}: {told:?}"),
+        (result, _) => panic!("{script}: {result:?}"),
     }
 }
 
 #[test]
-fn a_bad_end_is_told_with_the_last_words_and_without_the_password() {
+fn a_bad_end_is_reported_with_the_last_lines_and_without_the_password() {
     check_run("echo 1 5; exit 3", Ok(Some("sh ended with exit code 3")));
     check_run("echo 1 5; kill -9 $$", Ok(Some("sh ended with signal 9")));
     check_run(
@@ -99,7 +99,7 @@ fn a_bad_end_is_told_with_the_last_words_and_without_the_password() {
     );
     check_run(
         "echo $PGPASSWORD,$PGHOST,$PGPORT,$PGUSER,$PGDATABASE,$PGAPPNAME,$PGSSLMODE,$PGSERVICE-; exit 3",
-        Err(&["***,/no where,6000,me,mine,told,disable,-"]),
+        Err(&["***,/no where,6000,me,mine,named,disable,-"]),
     );
     check_run(
         "echo {clients} {threads} {seconds} {seed} {scale} {warmup_s} {host}; exit 3",
@@ -214,9 +214,9 @@ fn a_job_has_a_time_and_perhaps_a_figure() {
         figure: Some(figure),
         ..job("echo COPY at 1 MB/s; printf 'COPY at 2.5 MB/s'")
     };
-    let told = run(&plan).unwrap().figure.unwrap();
+    let figure = run(&plan).unwrap().figure.unwrap();
     assert_eq!(
-        (told.name.as_str(), told.value, told.larger_is_better),
+        (figure.name.as_str(), figure.value, figure.larger_is_better),
         ("rate", 2.5, true)
     );
     let silent = JobPlan {

@@ -12,7 +12,7 @@ fn evaluate(text: &str) -> Result<Value, String> {
         let at = NAMES.iter().position(|known| *known == name);
         u16::try_from(at.unwrap_or(NAMES.len() - 1)).unwrap()
     };
-    let expr = parse(text, &mut number).map_err(|wrong| format!("{}: {}", wrong.at, wrong.words))?;
+    let expr = parse(text, &mut number).map_err(|wrong| format!("{}: {}", wrong.at, wrong.message))?;
     let mut slots = vec![Slot::EMPTY; NAMES.len()];
     slots[0].set(Value::Int(5432));
     slots[1].set(Value::Int(7));
@@ -82,7 +82,7 @@ fn expressions_have_the_values_that_pgbench_gives_them() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn what_is_wrong_is_reported_with_its_place() {
     for (text, expected) in [
         (
             "1 +",

@@ -74,8 +74,8 @@ fn one(out: &mut Styled, page: &Page<'_>, advice: &Advice, width: usize) {
     };
     let means = advice.recommended_means.as_ref();
     let means = means.map_or_else(String::new, |means| format!(", {means}"));
-    let words = format!("{}: {}{means}{now}", advice.severity.name(), title(advice));
-    let heading = wrapped_at("", &words, 2, width);
+    let summary = format!("{}: {}{means}{now}", advice.severity.name(), title(advice));
+    let heading = wrapped_at("", &summary, 2, width);
     let word = advice.severity.name();
     out.push_styled(colour(advice.severity), word);
     *out += heading.strip_prefix(word).unwrap_or(&heading);

@@ -72,7 +72,7 @@ fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
         let _ = writeln!(
             text,
             "\n[[step]]\nname = {}\ntitle = {}\nreason = {}\n[step.settings]\n{} = {}",
-            // Several advice of one rule are told apart.
+            // Several pieces of advice of one rule are distinguished.
             quoted(&format!("{}-{steps}", advice.rule)),
             quoted(&title(advice)),
             quoted(&advice.why),

@@ -85,7 +85,7 @@ fn table(out: &mut String, advice: &[&Advice]) {
     out.push('\n');
 }
 
-/// A setting as code, a finding as words.
+/// A setting as code, a finding as text.
 fn heading(advice: &Advice) -> String {
     match &advice.setting {
         Some(_) => markdown_code(&title(advice)),

@@ -39,8 +39,8 @@ pub(super) fn facts(context: &Context, args: &AdviseArgs) -> Result<Vec<Fact>> {
     };
     let stop = stop_flag()?;
     let report = check(&asked, &stop, &mut |event| {
-        if let Event::Remark(words) = event {
-            err!("{words}");
+        if let Event::Remark(text) = event {
+            err!("{text}");
         }
     })?;
     if report.is_stopped {

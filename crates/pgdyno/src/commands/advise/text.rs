@@ -16,8 +16,8 @@ const NAME_MAX: usize = 38;
 const VALUE_MAX: usize = 22;
 /// Fewer columns than this show nothing of what is expected.
 const EXPECTED_MIN: usize = 8;
-/// Words are cut where so many columns are left for them, and left out where there are fewer.
-const ROOM_FOR_WORDS: usize = 14;
+/// Text is cut where so many columns are left for it, and omitted where there are fewer.
+const ROOM_FOR_TEXT: usize = 14;
 /// Terminals narrower than this have smaller columns of values.
 const NARROW: usize = 100;
 const VALUE_MAX_NARROW: usize = 14;
@@ -146,7 +146,7 @@ fn brief(advice: &Advice, columns: usize) -> String {
             (advice.effect.of.clone(), note.unwrap_or_default())
         }
     };
-    let has_room = columns >= short.chars().count() + rest.chars().count().min(ROOM_FOR_WORDS);
+    let has_room = columns >= short.chars().count() + rest.chars().count().min(ROOM_FOR_TEXT);
     cut(&if has_room { short + &rest } else { short }, columns)
 }
 
@@ -180,8 +180,8 @@ fn sizing(out: &mut Styled, lines: &[SizingLine], width: usize) {
         let note = line.note.as_ref().map(|note| format!(" ({note})"));
         out.push_str("\n");
         let total = amount(line.total, line.is_bytes);
-        let words = format!("{}: {total}{}", line.title, note.unwrap_or_default());
-        *out += &wrapped_at("  ", &words, 4, width);
+        let text = format!("{}: {total}{}", line.title, note.unwrap_or_default());
+        *out += &wrapped_at("  ", &text, 4, width);
         let amounts: Vec<String> = line
             .terms
             .iter()

@@ -92,7 +92,7 @@ pub(crate) fn confirm(context: &Context, args: &ConfirmArgs) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// A journal, and how its changes stand.
+/// A journal, and the state of its changes.
 struct Shown {
     number: usize,
     path: PathBuf,
@@ -103,7 +103,7 @@ struct Shown {
     lines: Vec<StatusLine>,
 }
 
-/// Why a server's own setting is not looked at.
+/// Why a server's own setting is not checked.
 const NOT_ASKED: &str = "servers are not asked while an experiment runs";
 
 /// What is changed on this machine now, and on its servers. Where those may not be asked, their own settings are there too, each
@@ -149,7 +149,7 @@ fn journals(context: &Context, servers_too: bool) -> Result<(Vec<Shown>, Vec<Jou
     Ok((all, unreadable))
 }
 
-/// How the changes are as far as the host alone tells: nothing is asked of a journal without a server.
+/// The state of the changes as far as the host alone shows it: without a server in a journal nothing is asked.
 fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
     let mut alone = content.clone();
     alone.purpose.server = None;

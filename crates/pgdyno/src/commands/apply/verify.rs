@@ -14,7 +14,7 @@ pub(crate) fn verify(context: &Context, args: &VerifyArgs) -> Result<u8> {
         return verify_kept(context, args.json);
     }
     let held = match &args.target {
-        Some(target) if !args.host_only => Some(target::looked_at(context, target)?),
+        Some(target) if !args.host_only => Some(target::read_only(context, target)?),
         _ => None,
     };
     let server = args.target.as_deref().filter(|_| !args.host_only);

@@ -10,7 +10,7 @@ use pgdyno_sandbox::ControlError;
 /// A setting that is asked for.
 pub(super) struct Wanted {
     pub(super) setting: Setting,
-    /// Of a profile, what cannot be applied here is left out, by name.
+    /// Of a profile, what cannot be applied here is skipped, by name.
     pub(super) of_profile: bool,
     pub(super) is_now: bool,
 }
@@ -34,8 +34,8 @@ pub(super) fn wanted(context: &Context, words: &[String], server: Option<&str>) 
                 }]
             }
             None if context.catalogue.get(word).is_ok() => {
-                let words = format!("\"{word}\" is a knob: expected KNOB=VALUE, or the name of a profile");
-                return Err(Usage(words).into());
+                let message = format!("\"{word}\" is a knob: expected KNOB=VALUE, or the name of a profile");
+                return Err(Usage(message).into());
             }
             None => {
                 if looked.is_none() {
@@ -57,11 +57,11 @@ pub(super) fn wanted(context: &Context, words: &[String], server: Option<&str>) 
     }
     let settings: Vec<Setting> = all.iter().map(|wanted| wanted.setting.clone()).collect();
     if let Some((one, other)) = context.catalogue.conflict(&settings) {
-        let words = format!(
+        let message = format!(
             "{} and {} exclude each other: name one of them",
             one.knob, other.knob
         );
-        return Err(Usage(words).into());
+        return Err(Usage(message).into());
     }
     Ok(all)
 }
@@ -81,7 +81,8 @@ fn of_profile(context: &Context, looked: &Looked, name: &str) -> Result<Vec<Want
         .collect())
 }
 
-/// What can be applied here, and all that keeps settings that were named from it. Of a profile, what cannot be applied is left out.
+/// What can be applied here, and all that keeps settings that were named from it. What cannot be applied of a profile
+/// is skipped.
 pub(super) fn possible<'w>(
     reader: &Reader<'_>,
     wanted: impl Iterator<Item = &'w Wanted>,
@@ -147,7 +148,7 @@ impl Trouble {
         }
     }
 
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         let mut text = self.error.to_string();
         let hint = self.error.hint().filter(|_| self.mends.is_empty());
         for mend in self.mends.iter().map(String::as_str).chain(hint) {
@@ -167,10 +168,10 @@ pub(super) fn refused(mut troubles: Vec<Trouble>) -> Result<()> {
     {
         return Err(error.context(NOTHING));
     }
-    // What every setting wants of the role is said once.
+    // What every setting needs of the role is said once.
     let mut lines: Vec<String> = Vec::new();
     for trouble in &troubles {
-        let line = format!("\n  - {}", trouble.words());
+        let line = format!("\n  - {}", trouble.text());
         let end = line.split_once(": ").map_or("", |(_, end)| end);
         if !lines
             .iter()

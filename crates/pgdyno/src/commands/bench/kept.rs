@@ -38,9 +38,9 @@ impl Kept {
         let twice = |at: &usize| args.clients[..*at].contains(&args.clients[*at]);
         if let Some(at) = (0..args.clients.len()).find(twice) {
             let clients = args.clients[at];
-            let words =
+            let message =
                 format!("--clients names {clients} twice, and --store keeps each number once; name it once");
-            return Err(Usage(words).into());
+            return Err(Usage(message).into());
         }
         let mut store = context.store(place.as_deref())?;
         let host = conninfo.is_here().then_some(&context.host as &dyn HostAccess);

@@ -1,4 +1,4 @@
-//! What a load did, in words and as JSON.
+//! What a load did, as text and as JSON.
 
 use crate::placement::Placement;
 use crate::show;
@@ -53,7 +53,8 @@ fn percentiles(value: impl Fn(f64) -> Option<f64>) -> Value {
         .into()
 }
 
-/// The interval of each percentile that has one: [lower bound, upper bound], null for one that the transactions do not tell.
+/// The interval of each percentile that has one: [lower bound, upper bound], null for a bound that the transactions
+/// do not give.
 fn intervals_json(measurement: &Measurement) -> Value {
     let points = PERCENTILES.iter().filter_map(|&p| {
         Some((
@@ -195,11 +196,11 @@ fn times(values: u64, value: impl Fn(f64) -> Option<f64>, is_lower_bound: impl F
     if values == 0 {
         return "unknown: no transaction was committed".to_owned();
     }
-    let words = PERCENTILES.iter().filter_map(|&p| {
+    let points = PERCENTILES.iter().filter_map(|&p| {
         let bound = if is_lower_bound(p) { ">" } else { "" };
         Some(format!("{} {bound}{:.3}", name_of(p), value(p)?))
     });
-    let known = words.collect::<Vec<_>>().join("  ");
+    let known = points.collect::<Vec<_>>().join("  ");
     match PERCENTILES.iter().find(|&&p| value(p).is_none()) {
         Some(&p) => format!(
             "{known}  ({} needs {:.0} transactions)",
@@ -219,13 +220,13 @@ fn name_of(percentile: f64) -> String {
 
 /// The intervals of the percentiles that have one, in a row; empty where none has.
 fn intervals(measurement: &Measurement) -> String {
-    let words = PERCENTILES.iter().filter_map(|&p| {
+    let points = PERCENTILES.iter().filter_map(|&p| {
         let point = DistributionPoint::find(&measurement.distribution, p)?;
         let (low, high) = (point.low_ms?, point.high_ms);
         let high = high.map_or_else(|| "?".to_owned(), |high| format!("{high:.3}"));
         Some(format!("{} {low:.3} \u{2026} {high}", name_of(p)))
     });
-    words.collect::<Vec<_>>().join("  ")
+    points.collect::<Vec<_>>().join("  ")
 }
 
 /// What was driven, and how; `clients` where there is one number of them.
@@ -293,7 +294,7 @@ pub(super) fn print(
     let books = &load.measured;
     put_page!("{}", heading(plan, measurement, server, Some(plan.drive.clients)));
     if !plan.drive.cpus.is_empty() {
-        put!("placement {}", server.placement.words());
+        put!("placement {}", server.placement.text());
     }
     put!(
         "measured {:.1} s after {:.1} s of warm-up{}",

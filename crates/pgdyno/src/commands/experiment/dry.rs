@@ -30,12 +30,12 @@ const VARIANT_S: f64 = 8.0;
 
 /// Noise between trials of one treatment: a quiet host, a usual one, a shaky one. `aa` measures that of this host.
 const NOISE: [f64; 3] = [0.01, 0.03, 0.10];
-/// The usual probability at which the smallest effect is told.
+/// The usual probability at which the smallest effect is found.
 const POWER: f64 = 0.8;
 
 /// What these blocks could find.
 fn detectable(plan: &Plan) -> String {
-    let told = NOISE.iter().filter_map(|noise| {
+    let effects = NOISE.iter().filter_map(|noise| {
         let effect = plan.minimum_detectable_effect(*noise, POWER)?;
         Some(format!(
             "{:.1} % where trials differ by {:.0} %",
@@ -43,19 +43,19 @@ fn detectable(plan: &Plan) -> String {
             noise * 100.0
         ))
     });
-    let told: Vec<String> = told.collect();
-    match told.is_empty() {
+    let effects: Vec<String> = effects.collect();
+    match effects.is_empty() {
         true => "it compares nothing".to_owned(),
         false => format!(
             "an effect is found in four of five such experiments from {}",
-            told.join(", from ")
+            effects.join(", from ")
         ),
     }
 }
 
 /// What a trial costs beside its load.
 struct Price {
-    words: Vec<&'static str>,
+    costs: Vec<&'static str>,
     seconds: f64,
 }
 
@@ -197,7 +197,7 @@ fn as_json(looked: &Looked, lines: &[Line<'_>], all_s: f64) -> serde_json::Value
         .iter()
         .map(|line| {
             json!({
-                "block": line.block, "treatment": line.treatment.name, "costs": line.price.words,
+                "block": line.block, "treatment": line.treatment.name, "costs": line.price.costs,
                 "seconds": line.seconds(),
             })
         })
@@ -262,7 +262,7 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
             line.block,
             line.treatment.name,
             line.seconds(),
-            line.price.words.join(", ")
+            line.price.costs.join(", ")
         );
         put!("{}", text.trim_end());
     }
@@ -316,31 +316,31 @@ fn ends_before(plan: &Plan, trials: usize, all_s: f64) -> Vec<String> {
 
 fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Restarts<'_>) -> Price {
     let mut price = Price {
-        words: Vec::new(),
+        costs: Vec::new(),
         seconds: BESIDE_S,
     };
     let moves = before.is_some_and(|before| before.variant() != treatment.variant());
     if (moves || before.is_none()) && !treatment.variant().is_target() {
-        price.words.push("another server");
+        price.costs.push("another server");
         price.seconds += VARIANT_S;
     }
     let changes = restarts.between(before.filter(|_| !moves), treatment);
     if changes.restart {
-        price.words.push("restart");
+        price.costs.push("restart");
         price.seconds += RESTART_S;
     } else if changes.any {
-        price.words.push("reload");
+        price.costs.push("reload");
     }
     #[expect(clippy::cast_precision_loss, reason = "bytes of data")]
     let bytes = treatment.data_bytes().unwrap_or(0) as f64;
     match treatment.data.reset.unwrap_or_default() {
         Reset::None => {}
         Reset::Recreate => {
-            price.words.push("data made again");
+            price.costs.push("data made again");
             price.seconds += bytes / MAKE_BYTES_PER_S;
         }
         Reset::Template | Reset::Copy | Reset::Vacuum => {
-            price.words.push("data reset");
+            price.costs.push("data reset");
             price.seconds += bytes / COPY_BYTES_PER_S;
         }
     }

@@ -25,7 +25,7 @@ const HEADINGS: [(&str, &str); 10] = [
     ("xid", "transaction ids"),
 ];
 
-/// What tells the members of a list apart, or says the most, is first.
+/// What distinguishes the members of a list, or says the most, is first.
 const FIRST: [&str; 18] = [
     "name",
     "value",
@@ -83,7 +83,7 @@ pub(super) fn page(facts: &[FactRecord]) -> String {
     page.trim_end().to_owned()
 }
 
-/// "Host: CPU" and the rest of the name, for "cpu.model"; storage is told apart by what it holds.
+/// "Host: CPU" and the rest of the name, for "cpu.model"; storage is distinguished by what it holds.
 fn headed(fact: &FactRecord) -> (String, &str) {
     let group = capital(&fact.group);
     let Some((subject, rest)) = fact.name.split_once('.') else {
@@ -152,13 +152,13 @@ fn list(page: &mut String, members: &[&Map<String, Value>]) {
     }
     names.sort_by_key(|name| rank(name));
     if names.len() <= 2 && members.len() > TABLE_ROWS_MAX {
-        let words = |member: &&Map<String, Value>| {
+        let text = |member: &&Map<String, Value>| {
             let values = names
                 .iter()
                 .filter_map(|name| Some(part(name, member.get(*name)?)));
             values.collect::<Vec<_>>().join(" ")
         };
-        let all: Vec<String> = members.iter().map(words).collect();
+        let all: Vec<String> = members.iter().map(text).collect();
         return *page += &wrapped_at("    ", &all.join(", "), 4, WIDTH);
     }
     let cell = |member: &Map<String, Value>, name: &str| {
@@ -247,7 +247,7 @@ fn joined(name: &str, values: &[Value], between: &str) -> String {
         .join(between)
 }
 
-/// Transfer units of a network are told in bytes as they are.
+/// Transfer units of a network are shown in bytes as they are.
 fn is_size(name: &str) -> bool {
     (name.ends_with("_bytes") || name == "bytes" || name == "bytes_estimated")
         && name != "mtu_bytes"

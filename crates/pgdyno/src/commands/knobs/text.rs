@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// Widest column of ids; a longer id pushes the rest of its line to the right.
 const ID_COLUMNS: usize = 36;
-/// Terminals narrower than this do without the layer, which the heading nearly tells, and have marks for risks.
+/// Below this width the layer, which the heading nearly gives, is omitted, and risks are shown as marks.
 const WIDE_FROM_COLUMNS: usize = 100;
 /// What is cut ends so.
 const CUT: char = '\u{2026}';
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_told_with_its_lines() {
+    fn what_cannot_be_set_is_shown_with_its_lines() {
         let catalogue = Catalogue::shipped().unwrap();
         let page = one(catalogue.get("mount.noatime").unwrap(), 100);
         let expected = "\

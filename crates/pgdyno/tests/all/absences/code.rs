@@ -31,7 +31,7 @@ pub(crate) enum Mentioned {
     Literal(String),
 }
 
-/// A file, or a text that stands for one.
+/// A file, or a text in place of one.
 #[derive(Debug)]
 pub(crate) struct Source {
     /// Below `crates/`.

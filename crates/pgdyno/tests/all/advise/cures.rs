@@ -172,7 +172,7 @@ fn connections_near_their_limit_are_severe() {
 
 /// As far as the table of releases is ahead of Debian's server.
 #[test]
-fn a_server_behind_its_newest_release_is_told_of_it() {
+fn a_server_behind_its_newest_release_is_reported() {
     let home = Home::on_disk();
     let bin = common::system_program("postgres");
     let bin = bin.parent().expect("a directory").to_str().expect("a path");

@@ -180,11 +180,11 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
             false => Err((rules_of(&said, "advice"), why)),
         }
     });
-    for (rule, severity, words) in PLANTED {
+    for (rule, severity, expected) in PLANTED {
         let found = advice(&said, rule).unwrap_or_else(|| panic!("{rule} is not found: {said:#}"));
         let text = format!("{} {:?}", found["recommended"], statements(found));
         assert_eq!(
-            (&found["severity"], text.contains(words)),
+            (&found["severity"], text.contains(expected)),
             (&severity.into(), true),
             "{found:#}"
         );

@@ -1,4 +1,4 @@
-//! What is told of changes that nobody has restored, of whichever server they say they are.
+//! What is reported of changes that nobody has restored, whichever server they name.
 
 use super::{experiment, fill, open};
 use common::web::Web;
@@ -28,7 +28,7 @@ fn leave_changes(home: &Home, sandbox: &str) {
     fs::write(journals.join("1760000000000-1.journal"), lines).expect("written");
 }
 
-/// The knobs of the journals in a list, and how each stands.
+/// The knobs of the journals in a list, and the state of each.
 fn state(journals: &Value) -> Vec<(String, String)> {
     let journals = journals.as_array().expect("journals").iter();
     let lines = journals.flat_map(|journal| journal["changes"].as_array().expect("changes"));
@@ -43,26 +43,26 @@ fn line(knob: &str, state: &str) -> (String, String) {
 }
 
 #[test]
-fn changes_of_the_machine_are_told_whichever_server_they_are_for() {
+fn changes_of_the_machine_are_reported_whichever_server_they_are_for() {
     for sandbox in ["a", "nobody-knows"] {
         let home = Home::new();
         fill(&home, "memory", "sandbox a");
         leave_changes(&home, sandbox);
         let web = Web::start(&home, &[]);
-        let told = web.json("/api/targets");
+        let answer = web.json("/api/targets");
         // That sandbox is not there, so nobody can be asked for its parameter.
         let all = [
             line("vm.zone_reclaim_mode", "in-force"),
             line("work_mem", "unknown"),
         ];
-        assert_eq!(state(&told["changed_on_host"]), all, "{told}");
+        assert_eq!(state(&answer["changed_on_host"]), all, "{answer}");
         assert_eq!(
-            (&told["servers_asked"], &told["why_not_known"]),
+            (&answer["servers_asked"], &answer["why_not_known"]),
             (&json!(true), &Value::Null)
         );
-        let target = &told["targets"][0];
+        let target = &answer["targets"][0];
         let expected: &[_] = if sandbox == "a" { &all } else { &[] };
-        assert_eq!(state(&target["changed"]), expected, "{told}");
+        assert_eq!(state(&target["changed"]), expected, "{answer}");
         assert_eq!(
             (&target["why_not_known"], &target["is_advice_due"]),
             (&Value::Null, &json!(false))
@@ -71,52 +71,52 @@ fn changes_of_the_machine_are_told_whichever_server_they_are_for() {
 }
 
 #[test]
-fn changes_of_the_machine_are_told_while_an_experiment_runs() {
+fn changes_of_the_machine_are_reported_while_an_experiment_runs() {
     let home = Home::new();
     let mut store = open(&home);
     store.begin(&experiment("memory", "sandbox a")).expect("begun");
     leave_changes(&home, "a");
     let web = Web::start(&home, &[]);
-    let told = web.json("/api/targets");
+    let answer = web.json("/api/targets");
     let all = [
         line("vm.zone_reclaim_mode", "in-force"),
         line("work_mem", "unknown"),
     ];
-    assert_eq!(state(&told["changed_on_host"]), all, "{told}");
-    assert_eq!(told["servers_asked"], false);
-    let why = &told["changed_on_host"][0]["changes"][1]["why"];
+    assert_eq!(state(&answer["changed_on_host"]), all, "{answer}");
+    assert_eq!(answer["servers_asked"], false);
+    let why = &answer["changed_on_host"][0]["changes"][1]["why"];
     assert!(
         why.as_str().is_some_and(|why| why.contains("not asked")),
-        "{told}"
+        "{answer}"
     );
-    let target = &told["targets"][0];
+    let target = &answer["targets"][0];
     assert_eq!(target["changed"], Value::Null);
     let why = target["why_not_known"].as_str();
     assert!(
         why.is_some_and(|why| why.contains("servers are not asked")),
-        "{told}"
+        "{answer}"
     );
 }
 
 /// What cannot be read is said to be that, and why.
 #[test]
-fn a_journal_that_cannot_be_read_is_told() {
+fn a_journal_that_cannot_be_read_is_reported() {
     let home = Home::new();
     fill(&home, "memory", "sandbox a");
     let journals = home.file("state/journal");
     fs::create_dir_all(&journals).expect("a directory");
     fs::write(journals.join("1760000000000-1.journal"), "no JSON\nat all\n").expect("written");
     let web = Web::start(&home, &[]);
-    let told = web.json("/api/targets");
-    for place in [&told["targets"][0], &told] {
+    let answer = web.json("/api/targets");
+    for place in [&answer["targets"][0], &answer] {
         let why = place["why_not_known"].as_str();
         assert!(
             why.is_some_and(|why| why.contains("1760000000000-1.journal")),
-            "{told}"
+            "{answer}"
         );
     }
     assert_eq!(
-        (&told["changed_on_host"], &told["targets"][0]["changed"]),
+        (&answer["changed_on_host"], &answer["targets"][0]["changed"]),
         (&Value::Null, &Value::Null)
     );
 }

@@ -3,7 +3,7 @@
 use super::*;
 use std::net::TcpListener;
 
-/// Those of pgdyno alone: autovacuum looks at each database too.
+/// Those of pgdyno alone: autovacuum has sessions in each database too.
 const SESSIONS: &str =
     "FROM pg_stat_activity WHERE datname = 'team' AND usename = 'ann' AND backend_type = 'client backend'";
 
@@ -14,10 +14,10 @@ fn a_store_in_postgresql_answers_like_the_file_it_came_from() {
     let bin = common::system_program("initdb");
     let bin = bin.parent().expect("a directory").to_string_lossy().into_owned();
     home.run(&["sandbox", "create", "lab", "--pg-bin", &bin]).fine();
-    home.ask("lab", "CREATE ROLE ann LOGIN PASSWORD 'not-to-be-told'");
+    home.ask("lab", "CREATE ROLE ann LOGIN PASSWORD 'not-to-be-shown'");
     home.ask("lab", "CREATE DATABASE team OWNER ann");
     let port = home.record("lab")["port"].as_u64().expect("a port");
-    let url = format!("postgres://ann:not-to-be-told@127.0.0.1:{port}/team?sslmode=disable");
+    let url = format!("postgres://ann:not-to-be-shown@127.0.0.1:{port}/team?sslmode=disable");
     let file = store_of(&home);
     home.run(&["import", &file.to_string_lossy(), "--store", &url])
         .fine();
@@ -59,13 +59,13 @@ fn a_store_in_postgresql_answers_like_the_file_it_came_from() {
     home.run(&["sandbox", "stop", "lab"]).fine();
     let refused = of_server.get("/api/experiments");
     refused.is_problem(503, &[&format!("postgres://ann@127.0.0.1:{port}/team")]);
-    assert!(!refused.text().contains("not-to-be-told"), "{}", refused.text());
+    assert!(!refused.text().contains("not-to-be-shown"), "{}", refused.text());
     home.run(&["sandbox", "start", "lab"]).fine();
     same();
 
     stop(&of_server);
     let (status, said) = of_server.ended();
-    assert!(status.success() && !said.contains("not-to-be-told"), "{said}");
+    assert!(status.success() && !said.contains("not-to-be-shown"), "{said}");
 }
 
 /// While the store's server is waited for, before there is a page, it ends as it does later.

@@ -1,4 +1,4 @@
-//! What goes wrong, and values that nobody expects: told, and survived.
+//! What goes wrong, and values that nobody expects: reported, and survived.
 
 use super::{SECOND, experiment, fill, open, store_of, trial};
 use common::openmetrics::parsed;
@@ -55,7 +55,7 @@ fn markup_in_names_stays_text() {
 }
 
 #[test]
-fn a_store_that_cannot_be_read_is_told() {
+fn a_store_that_cannot_be_read_is_reported() {
     let home = Home::on_disk();
     let web = Web::start(&home, &[]);
     let ask = || web.get("/api/experiments");
@@ -64,11 +64,11 @@ fn a_store_that_cannot_be_read_is_told() {
     fill(&home, "memory", "sandbox a");
     assert_eq!(ask().status, 200);
     let whole = fs::read(store_of(&home)).expect("a file");
-    let check = |bytes: &[u8], status: u16, words: &[&str]| {
+    let check = |bytes: &[u8], status: u16, texts: &[&str]| {
         fs::write(store_of(&home), bytes).expect("written");
-        ask().is_problem(status, words);
-        web.get("/metrics").is_problem(status, words);
-        web.get("/api/experiments/1/live").is_problem(status, words);
+        ask().is_problem(status, texts);
+        web.get("/metrics").is_problem(status, texts);
+        web.get("/api/experiments/1/live").is_problem(status, texts);
         assert_eq!(fs::read(store_of(&home)).expect("a file"), bytes);
     };
     check(&whole[..whole.len() / 2], 500, &["is truncated", "check-store"]);

@@ -32,17 +32,17 @@ fn an_experiment_streams_in_while_it_is_run() {
     let web = Web::start(&home, &[]);
     let path = format!("/api/experiments/{id}/live");
     let mut events = web.events(&path, &[]);
-    let (name, told) = events.next().expect("an event");
+    let (name, data) = events.next().expect("an event");
     assert_eq!(name, "progress");
     assert_eq!(
-        (&told["trials_finished"], &told["trials_planned"]),
+        (&data["trials_finished"], &data["trials_planned"]),
         (&json!(1), &json!(8))
     );
     let current = json!({"treatment": SECOND, "block": 1, "phase": "measuring"});
-    assert_eq!((&told["current"], &told["decided"]), (&current, &json!([])));
+    assert_eq!((&data["current"], &data["decided"]), (&current, &json!([])));
     assert!(
-        told["left_s"].is_number() && told["elapsed_s"].is_number(),
-        "{told}"
+        data["left_s"].is_number() && data["elapsed_s"].is_number(),
+        "{data}"
     );
     let running = web.get("/metrics").text();
     let now = format!("treatment=\"{SECOND}\",block=\"1\",phase=\"measuring\"}} 1");
@@ -69,10 +69,10 @@ fn an_experiment_streams_in_while_it_is_run() {
     for number in numbers {
         assert_eq!(events.until("trial"), json!({"id": number}));
     }
-    let told = events.until("progress");
-    assert_eq!(told["trials_finished"], 4);
+    let data = events.until("progress");
+    assert_eq!(data["trials_finished"], 4);
     assert_eq!(
-        told["decided"],
+        data["decided"],
         json!([{"treatment": SECOND, "verdict": "better"}])
     );
     assert_eq!(
@@ -177,10 +177,10 @@ fn who_is_cut_off_misses_no_trial() {
         assert_eq!(back.next(), Some(("trial".to_owned(), json!({"id": number}))));
     }
     // Nothing is said of how far it is; the plan is known all the same, in the stream as in the metrics.
-    let told = back.until("progress");
+    let data = back.until("progress");
     assert_eq!(back.id, second.to_string());
     assert_eq!(
-        (&told["trials_planned"], &told["left_s"]),
+        (&data["trials_planned"], &data["left_s"]),
         (&json!(8), &Value::Null)
     );
     let metrics = web.get("/metrics").text();
@@ -217,7 +217,7 @@ fn so_many_views_and_their_places_come_back() {
 }
 
 #[test]
-fn a_store_that_goes_away_is_told_to_who_looks_on() {
+fn a_store_that_goes_away_is_reported_to_the_reader() {
     let home = Home::new();
     let mut store = open(&home);
     let id = store.begin(&experiment("memory", "sandbox a")).expect("begun");
@@ -226,20 +226,20 @@ fn a_store_that_goes_away_is_told_to_who_looks_on() {
     assert_eq!(events.next().expect("an event").0, "progress");
     let away = home.file("away");
     fs::rename(store_of(&home), &away).expect("moved");
-    let told = events.until("trouble");
+    let data = events.until("trouble");
     assert!(
-        told["error"]
+        data["error"]
             .as_str()
             .is_some_and(|text| text.contains("there is no store")),
-        "{told}"
+        "{data}"
     );
     fs::rename(&away, store_of(&home)).expect("moved back");
     events.until("progress");
 }
 
-/// One whose process cannot be looked for may still be run: nobody is told that it has ended.
+/// One whose process cannot be looked for may still be run: no event says that it has ended.
 #[test]
-fn what_cannot_be_told_has_no_end() {
+fn a_run_of_unknown_state_has_no_end() {
     let home = Home::new();
     let mut store = open(&home);
     let id = store.begin(&experiment("memory", "sandbox a")).expect("begun");
@@ -253,8 +253,8 @@ fn what_cannot_be_told_has_no_end() {
     assert_eq!(row["status"], "running or killed");
     let mut events = web.events(&format!("/api/experiments/{id}/live"), &[]);
     for _ in 0..3 {
-        let (name, told) = events.next().expect("an event");
-        assert_eq!((name.as_str(), &told["elapsed_s"]), ("progress", &Value::Null));
+        let (name, data) = events.next().expect("an event");
+        assert_eq!((name.as_str(), &data["elapsed_s"]), ("progress", &Value::Null));
     }
     open(&home)
         .set_status(id, ExperimentStatus::Interrupted)

@@ -5,7 +5,7 @@ use pgdyno_knobs::{Catalogue, Cost, Kind, Reader, Setting, Target};
 use pgdyno_lab::{Plan, Prewarm, RestartPolicy, Treatment};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What lies between two trials.
+/// What changes between two trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) any: bool,
