@@ -63,7 +63,7 @@ pub enum Shown {
 
 impl Evidence {
     /// "+7.1 % (+5.0 ... +9.2), experiment 12"
-    pub fn words(&self) -> String {
+    pub fn summary(&self) -> String {
         format!(
             "{:+.1} % ({:+.1} ... {:+.1}), experiment {}, {}",
             self.percent, self.low, self.high, self.experiment, self.load

@@ -56,7 +56,7 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Term {
     /// Description of how the term is worked out.
-    pub words: String,
+    pub text: String,
     /// Value in bytes, or a plain number.
     pub value: f64,
 }
@@ -553,7 +553,7 @@ impl Sizing {
 
 fn term(text: &str, value: f64) -> Term {
     Term {
-        words: text.to_owned(),
+        text: text.to_owned(),
         value,
     }
 }

@@ -76,7 +76,7 @@ pub struct Effect {
 
 impl Effect {
     /// "0 ... +12 % throughput: ..."
-    pub fn words(&self) -> String {
+    pub fn summary(&self) -> String {
         let signed = |n: f64| {
             if n == 0.0 {
                 "0".to_owned()
@@ -341,16 +341,16 @@ mod tests {
             note: note.map(str::to_owned),
         };
         assert_eq!(
-            effect(Some(0.0), Some(12.5), None).words(),
+            effect(Some(0.0), Some(12.5), None).summary(),
             "0 ... +12.5 % throughput"
         );
         assert_eq!(
-            effect(Some(-2.0), Some(9.0), Some("so")).words(),
+            effect(Some(-2.0), Some(9.0), Some("so")).summary(),
             "-2 ... +9 % throughput: so"
         );
-        assert_eq!(effect(None, None, None).words(), "throughput");
+        assert_eq!(effect(None, None, None).summary(), "throughput");
         assert_eq!(
-            effect(Some(0.0), Some(0.0), None).words(),
+            effect(Some(0.0), Some(0.0), None).summary(),
             "no change of throughput"
         );
     }

@@ -527,7 +527,7 @@ fn what_was_measured_here_counts_for_more_than_what_was_read() {
     asked.evidence = vec![evidence("false", Shown::Better)];
     let advised = asked.advised();
     assert_eq!(advised.advice[0].confidence, Confidence::Measured);
-    let measured = advised.advice[0].measured.as_ref().unwrap().words();
+    let measured = advised.advice[0].measured.as_ref().unwrap().summary();
     assert_eq!(
         measured,
         "+7.1 % (+5.0 ... +9.2), experiment 12, tpcb, 32 clients"

@@ -100,10 +100,10 @@ fn measured(advice: &mut Advice, evidence: &[Evidence]) -> Option<String> {
             advice.measured = Some(shown.clone());
             None
         }
-        Shown::Worse => Some(format!("measured here as worse: {}", shown.words())),
+        Shown::Worse => Some(format!("measured here as worse: {}", shown.summary())),
         Shown::Same => Some(format!(
             "measured here as making no difference: {}",
-            shown.words()
+            shown.summary()
         )),
     }
 }

@@ -118,7 +118,7 @@ pub struct Condition {
     /// Whether the data fulfils it.
     pub holds: bool,
     /// Figures that were compared, as text.
-    pub words: String,
+    pub figures: String,
 }
 
 /// Progress of the creation of data.

@@ -25,7 +25,7 @@ impl Tally {
         Condition {
             name: name.to_owned(),
             holds: self.broken == 0,
-            words: match &self.first {
+            figures: match &self.first {
                 Some(first) => format!("{} of {} not, as {first}", self.broken, self.compared),
                 None => format!("{} compared", self.compared),
             },
@@ -66,7 +66,7 @@ impl<'a> Question<'a> {
         Ok(Condition {
             name: format!("rows of {table}"),
             holds: counted == expected,
-            words: format!("{counted} of {expected}"),
+            figures: format!("{counted} of {expected}"),
         })
     }
 
@@ -76,7 +76,7 @@ impl<'a> Question<'a> {
         Ok(Condition {
             name: name.to_owned(),
             holds: session::text(&row, 0) == "t",
-            words: session::text(&row, 1).to_owned(),
+            figures: session::text(&row, 1).to_owned(),
         })
     }
 }
@@ -93,7 +93,7 @@ pub(super) fn has_indexes(client: &mut Session, names: &[String]) -> Result<Cond
     Ok(Condition {
         name: "keys and indexes".to_owned(),
         holds: missing.is_empty(),
-        words: if missing.is_empty() {
+        figures: if missing.is_empty() {
             format!("{} there", names.len())
         } else {
             format!("not there: {}", missing.join(", "))

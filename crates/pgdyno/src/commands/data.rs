@@ -100,7 +100,11 @@ fn print(conditions: &[Condition], json: bool) -> Result<()> {
         .iter()
         .map(|condition| {
             let holds = if condition.holds { "holds" } else { "DOES NOT HOLD" };
-            vec![condition.name.clone(), holds.to_owned(), condition.words.clone()]
+            vec![
+                condition.name.clone(),
+                holds.to_owned(),
+                condition.figures.clone(),
+            ]
         })
         .collect();
     put_page!("{}", show::table(&["condition", "", "figures"], &[], rows));

@@ -511,7 +511,7 @@ fn the_table_of_rules_is_current() {
             "| {} | {about} | {}{allow} | {} | {} | {} |",
             rule.id,
             rule.severity.name(),
-            rule.effect.words(),
+            rule.effect.summary(),
             rule.confidence.name(),
             rule.source
         );

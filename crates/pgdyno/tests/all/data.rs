@@ -43,7 +43,7 @@ fn broken(home: &Home, dataset: &str, expected: &[(&str, &str)]) {
         .filter(|condition| condition["holds"] == false)
         .map(|condition| {
             let text = |key: &str| condition[key].as_str().expect("text");
-            (text("name"), text("words"))
+            (text("name"), text("figures"))
         })
         .collect();
     assert_eq!(found.len(), expected.len(), "{found:?}");

@@ -81,7 +81,7 @@ fn text_of(advised: &Advised) -> String {
             advice.severity.name(),
             advice.rule
         );
-        let _ = writeln!(text, "    {}\n    {}", advice.why, advice.effect.words());
+        let _ = writeln!(text, "    {}\n    {}", advice.why, advice.effect.summary());
     }
     for aside in &advised.skipped {
         let _ = writeln!(
@@ -94,7 +94,7 @@ fn text_of(advised: &Advised) -> String {
         let note = line.note.as_deref().unwrap_or_default();
         let _ = writeln!(text, "sizing: {}: {} {note}", line.title, line.total);
         for term in &line.terms {
-            let _ = writeln!(text, "    {}: {}", term.words, term.value);
+            let _ = writeln!(text, "    {}: {}", term.text, term.value);
         }
     }
     for rule in &advised.not_judged {

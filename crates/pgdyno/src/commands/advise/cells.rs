@@ -24,9 +24,13 @@ pub(super) fn now_cell(advice: &Advice) -> String {
 pub(super) fn expected(advice: &Advice) -> String {
     match &advice.measured {
         Some(measured) if measured.verdict == Shown::Better => {
-            format!("measured here: {}", measured.words())
+            format!("measured here: {}", measured.summary())
         }
-        Some(measured) => format!("{} (measured here: {})", advice.effect.words(), measured.words()),
-        None => advice.effect.words(),
+        Some(measured) => format!(
+            "{} (measured here: {})",
+            advice.effect.summary(),
+            measured.summary()
+        ),
+        None => advice.effect.summary(),
     }
 }

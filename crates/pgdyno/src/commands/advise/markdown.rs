@@ -28,7 +28,7 @@ pub(super) fn page(page: &Page<'_>) -> String {
             let terms: Vec<String> = line
                 .terms
                 .iter()
-                .map(|term| format!("{}: {}", escaped(&term.words), amount(term.value, line.is_bytes)))
+                .map(|term| format!("{}: {}", escaped(&term.text), amount(term.value, line.is_bytes)))
                 .collect();
             let note = line.note.as_ref().map(|note| format!(" ({})", escaped(note)));
             let _ = writeln!(

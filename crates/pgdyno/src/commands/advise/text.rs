@@ -190,7 +190,7 @@ fn sizing(out: &mut Styled, lines: &[SizingLine], width: usize) {
         let column = amounts.iter().map(String::len).max().unwrap_or(0);
         for (term, amount) in line.terms.iter().zip(&amounts) {
             let head = format!("    {amount:>column$}  ");
-            *out += &wrapped_at(&head, &term.words, head.len(), width);
+            *out += &wrapped_at(&head, &term.text, head.len(), width);
         }
     }
 }
