@@ -229,7 +229,7 @@ impl Books {
     }
 
     /// Adds other books of the same kind.
-    pub(crate) fn add(&mut self, other: &Books) {
+    pub fn add(&mut self, other: &Books) {
         self.all += other.all;
         self.committed += other.committed;
         self.rolled_back += other.rolled_back;

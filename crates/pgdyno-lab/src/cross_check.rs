@@ -16,6 +16,8 @@ const BACKGROUND_LEAST: u64 = 10;
 const PER_SESSION: u64 = 2;
 /// So are the questions of the look at the data before the load.
 const DATA_CHECK: u64 = 8;
+/// A change of settings while the load runs asks the server in sessions of its own, once for each setting and a few times for all.
+const PER_CHANGE: u64 = 32;
 
 /// Both sides count whole transactions from the first to the last. The server's side may be larger by what was in
 /// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
@@ -25,7 +27,7 @@ pub(crate) fn cross_check(
     after: &Counters,
     load: &LoadResult,
     elapsed_s: f64,
-    by_pooler: u64,
+    (by_pooler, changes): (u64, u32),
     recorder: OwnCommits,
 ) -> CrossCheck {
     // Where each transaction has a session, the sessions' own transactions are as many, and known.
@@ -62,7 +64,8 @@ pub(crate) fn cross_check(
         false => sessions * PER_SESSION + DATA_CHECK,
     };
     let unfinished = load.in_flight_at_end * load.commits_per_transaction_max;
-    let allowed_difference = unfinished + sessions + own + background + by_pooler + perhaps;
+    let by_changes = u64::from(changes) * PER_CHANGE;
+    let allowed_difference = unfinished + sessions + own + background + by_pooler + perhaps + by_changes;
     CrossCheck {
         client,
         server,
@@ -96,7 +99,7 @@ mod tests {
                 committed,
                 ..before.clone()
             };
-            cross_check(&before, &after, &load, 10.0, 0, OwnCommits::default())
+            cross_check(&before, &after, &load, 10.0, (0, 0), OwnCommits::default())
         };
         let allowed = check(1_050).allowed_difference;
         assert!(allowed < 100, "{allowed}");

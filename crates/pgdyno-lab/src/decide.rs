@@ -5,6 +5,7 @@ use pgdyno_judge::{Judge, Observations, Progress};
 use pgdyno_record::{ExperimentRecord, TrialRecord};
 
 /// What is known of the trials so far.
+#[derive(Clone)]
 pub(crate) struct Looks {
     judge: Judge,
     observed: Observations,

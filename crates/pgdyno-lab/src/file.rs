@@ -8,6 +8,7 @@ mod parts;
 mod place;
 mod size;
 mod study;
+mod switch;
 
 pub(crate) use check::{SEED_MAX, clock};
 pub use choices::{
@@ -16,12 +17,14 @@ pub use choices::{
 pub use levels::LevelsError;
 pub use parts::{
     BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,
-    TargetPart, WindowPart,
+    SwitchPart, TargetPart, WindowPart,
 };
 pub(crate) use place::LOOPBACK;
 pub use place::Place;
 pub use size::sized;
 pub use study::{ClaimPart, FigurePart, StudyPart, TablePart};
+pub(crate) use switch::Slices;
+pub use switch::why_not_in_turns;
 
 use lines::{line_at, with_nearest};
 use pgdyno_knobs::{Catalogue, Setting};
@@ -86,6 +89,10 @@ impl ExperimentFile {
             catalogue,
         }
         .all()?;
+        if file.design == Design::Switchback {
+            let wash_out_s = switch::wash_out_s(&file, catalogue);
+            file.switch.wash_out_s.get_or_insert(wash_out_s);
+        }
         Ok(file)
     }
 

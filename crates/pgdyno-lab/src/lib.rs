@@ -29,6 +29,7 @@ mod runner;
 mod sim;
 mod statements;
 mod trial;
+mod turns;
 
 pub use bench::Loads;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
@@ -36,7 +37,8 @@ pub use error::{LabError, ProviderError};
 pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
     Found, GuardPart, Instances, LevelsError, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset,
-    RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, TablePart, Take, TargetPart, WindowPart, sized,
+    RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, SwitchPart, TablePart, Take, TargetPart,
+    WindowPart, sized, why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{MeasureError, endpoint, measure};

@@ -155,7 +155,14 @@ pub(crate) fn watch(
     let (statements, gap) = statements.end(&mut server);
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
     series.gaps.extend(gap);
-    let settled = settle(server, &before, &load, elapsed_s, clients, own_commits);
+    let settled = settle(
+        server,
+        &before,
+        &load,
+        elapsed_s,
+        (clients, probe.changes),
+        own_commits,
+    );
     let before = before.counters;
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
@@ -325,7 +332,7 @@ fn settled_part(tps: &[f64], heat: &Heat, load: &LoadResult) -> Option<Rest> {
     heat.without(u32::try_from(seconds).ok()?, &load.measured, load.measured_s)
 }
 
-fn heat_record(heat: &Heat) -> Option<HeatRecord> {
+pub(crate) fn heat_record(heat: &Heat) -> Option<HeatRecord> {
     let span = (heat.begins_s(), heat.ends_s());
     let (edges_ns, counts) = heat.classes();
     (!heat.is_empty())
@@ -409,7 +416,7 @@ fn settle(
     before: &Before,
     load: &LoadResult,
     elapsed_s: f64,
-    clients: u32,
+    (clients, changes): (u32, u32),
     recorder: OwnCommits,
 ) -> Result<Settled, ServerError> {
     if load.lost.is_some() {
@@ -439,7 +446,7 @@ fn settle(
     let mut counted_before = None;
     loop {
         let after = counters(&mut server)?;
-        let check = cross_check(before, &after, load, elapsed_s, by_pooler, recorder);
+        let check = cross_check(before, &after, load, elapsed_s, (by_pooler, changes), recorder);
         let by_others = after.committed.saturating_sub(after.own_statements);
         let rests = counted_before.is_some_and(|earlier| by_others <= earlier + OWN_IN_A_PAUSE);
         // Commits that are too many do not become fewer, unless the starts of the workers that made them are reported a
@@ -469,7 +476,7 @@ fn settle(
 const TRANSACTIONS_MIN: u64 = 100;
 
 /// Of loads that end after a job there is one, and a throughput of none says enough.
-fn few_transactions(committed: u64) -> Option<String> {
+pub(crate) fn few_transactions(committed: u64) -> Option<String> {
     (1..TRANSACTIONS_MIN).contains(&committed).then(|| {
         format!(
             "only {committed} transactions were measured: of fewer than {TRANSACTIONS_MIN}, throughput and percentiles are rough; a \
@@ -561,6 +568,7 @@ mod tests {
             disk: None,
             postmaster: Some(10),
             depth: Depth::Host,
+            changes: 0,
         };
         let check = |asking, expected_us| {
             assert_eq!(probe.server_cpu_us(asking), Some(expected_us), "{asking:?}");

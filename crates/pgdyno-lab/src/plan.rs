@@ -10,7 +10,7 @@ pub use load::load_plan;
 pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
 
 use crate::file::{
-    DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadPart, Place, PoolerWord, ServerPart,
+    DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadPart, Place, PoolerWord, ServerPart, Slices,
     StepPart, settings_of,
 };
 use pgdyno_knobs::{AGREE_TO_RISK, Catalogue, CatalogueError, ConsentError, Setting};
@@ -262,8 +262,11 @@ impl Plan {
         design.minimum_detectable_effect(self.file.blocks as usize, power)
     }
 
-    /// Seconds of a trial's load, the mean over the tested treatments.
+    /// Seconds of a trial's load, the mean over the tested treatments; of a switchback those of its turns.
     pub fn trial_s(&self) -> f64 {
+        if let Some(slices) = Slices::of(&self.file) {
+            return slices.trial_s();
+        }
         let tested = self.tested();
         let all: f64 = tested.iter().map(|&i| self.treatments[i].load_s()).sum();
         #[expect(clippy::cast_precision_loss, reason = "a number of treatments")]

@@ -91,10 +91,14 @@ pub(crate) trait Server {
     fn figure(&mut self, database: Option<&str>, sql: &str) -> Result<f64, LabError>;
 }
 
-/// Changes of settings, with their journal.
-pub(crate) trait Changes {
+/// Settings that are applied, also while a load runs.
+pub(crate) trait Apply {
     /// Brings the server to exactly `settings`; what was changed before and is not named is restored.
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError>;
+}
+
+/// Changes of settings, with their journal.
+pub(crate) trait Changes: Apply {
     /// Restores everything and closes the journal.
     fn restore(self: Box<Self>) -> Result<Vec<Restored>, LabError>;
 }
@@ -147,6 +151,8 @@ pub(crate) struct Drive<'t> {
     pub(crate) seed: u64,
     /// Number of the experiment in the store.
     pub(crate) id: i64,
+    /// Changes of settings while it runs, at most.
+    pub(crate) changes: u32,
 }
 
 /// A load that was driven.
@@ -158,13 +164,16 @@ pub(crate) struct Driven {
     pub(crate) is_enough: bool,
 }
 
+/// What is asked after each second of a load.
+pub(crate) type GoOn<'t> = dyn FnMut(&Second, &mut dyn Apply) -> bool + 't;
+
 /// The load, with the pooler and the neighbour that the treatment needs.
 pub(crate) trait Load {
-    /// Drives it until its end, until `stop` is set, or until `go_on` says no after a second.
+    /// Drives it until its end, until `stop` is set, or until `go_on` says no after a second, in which it may change settings.
     fn drive(
         &mut self,
         drive: &Drive<'_>,
         stop: &AtomicBool,
-        go_on: &mut dyn FnMut(&Second) -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Result<Driven, LabError>;
 }

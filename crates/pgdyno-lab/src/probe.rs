@@ -13,6 +13,8 @@ pub struct Probe {
     pub postmaster: Option<u32>,
     /// How much is recorded beside the load.
     pub depth: Depth,
+    /// Changes of settings that pgdyno makes while the load runs, at most: they ask the server too.
+    pub changes: u32,
 }
 
 /// How much is recorded beside a load.

@@ -7,6 +7,7 @@ mod guard;
 mod pace;
 mod prepare;
 mod steps;
+mod switched;
 
 use data::Untouched;
 pub use event::Event;
@@ -15,7 +16,7 @@ pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
 use crate::error::LabError;
-use crate::file::{ExperimentFile, Instances, SEED_MAX, StopRule};
+use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices, StopRule};
 use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
@@ -70,6 +71,9 @@ pub(crate) struct Runner<'r, 's> {
     /// Receives what happens.
     pub(crate) on_event: &'r mut dyn FnMut(Event<'_>),
 }
+
+/// Trials that are stored: block, and name of the treatment.
+type Done = BTreeSet<(u32, String)>;
 
 /// The server whose settings are being changed.
 struct At<'s> {
@@ -234,11 +238,11 @@ impl Running<'_, '_, '_> {
     /// Runs what is not stored yet. Returns whether all is done, or somebody asked to stop.
     fn trials(&mut self) -> Result<bool, LabError> {
         let plan = self.plan;
-        let done = self.recall()?;
-        let is_done = |block: u32, name: &str| done.contains(&(block, name.to_owned()));
+        let mut done = self.recall()?;
+        let is_done = |done: &Done, block: u32, name: &str| done.contains(&(block, name.to_owned()));
         let lost = self.ended.iter().flat_map(|number| {
             let name = &plan.treatments[*number].name;
-            (1..=plan.file.blocks).filter(move |block| !is_done(*block, name))
+            (1..=plan.file.blocks).filter(|block| !is_done(&done, *block, name))
         });
         let lost = u32::try_from(lost.count()).unwrap_or(u32::MAX);
         (self.runner.on_event)(Event::Begun {
@@ -247,6 +251,9 @@ impl Running<'_, '_, '_> {
             done: u32::try_from(done.len()).unwrap_or(u32::MAX),
             trial_s: plan.trial_s(),
         });
+        if let Some(slices) = Slices::of(&plan.file) {
+            return self.switched(slices, &mut done);
+        }
         for block in 1..=plan.file.blocks {
             let is_new = block > 1 && !done.iter().any(|(of, _)| *of == block);
             if is_new && plan.file.target.instances == Instances::PerBlock {
@@ -254,7 +261,7 @@ impl Running<'_, '_, '_> {
             }
             for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
                 let treatment = &plan.treatments[number];
-                if self.ended.contains(&number) || is_done(block, &treatment.name) {
+                if self.ended.contains(&number) || is_done(&done, block, &treatment.name) {
                     continue;
                 }
                 if !self.wait_for_window()? {
@@ -313,9 +320,9 @@ impl Running<'_, '_, '_> {
     }
 
     /// Takes in the stored trials, and which treatments a guard has ended; returns block and treatment of each.
-    fn recall(&mut self) -> Result<BTreeSet<(u32, String)>, LabError> {
+    fn recall(&mut self) -> Result<Done, LabError> {
         let plan = self.plan;
-        let mut done = BTreeSet::new();
+        let mut done = Done::new();
         for (_, record) in self.runner.results.experiment(self.id)?.trials {
             let Some(number) = plan.treatments.iter().position(|t| t.name == record.treatment) else {
                 continue;

@@ -6,7 +6,10 @@ mod simulator;
 
 use pgdyno_stats::{FixedDesign, Rules, Sequential, StoppingRule, Verdict, looks_for};
 use simulator::ladders::{ASKED, covered, ladders, winners};
-use simulator::{Drift, QUIET, Random, Scene, experiment, rough_scenes, tally, to_first, unequal_scenes};
+use simulator::slices::{BLOCKED, Slices, switched, switched_scenes};
+use simulator::{
+    Drift, QUIET, Random, Scene, experiment, rough_scenes, tally, tally_of, to_first, unequal_scenes,
+};
 
 const RULES: Rules = Rules {
     confidence: 0.95,
@@ -29,7 +32,51 @@ fn main() {
     unequal();
     first_looks(&scenes);
     power();
+    switchback();
     capacity();
+}
+
+/// Treatments that take turns within a load, beside trials of their own: false alarms, and how soon an effect of 3 % is found.
+fn switchback() {
+    println!("\n| host and design | treatments | looks | false alarms | 3 % found | after, s |");
+    println!("|---|---:|---:|---:|---:|---:|");
+    let mut scenes: Vec<(String, Slices)> = Vec::new();
+    for (name, slices) in switched_scenes() {
+        let blocked = Slices {
+            rho: slices.rho,
+            walk: slices.walk,
+            checkpoint: slices.checkpoint,
+            ..BLOCKED
+        };
+        scenes.push((format!("{name}: switchback"), slices));
+        if slices.wash_out_s == 1 {
+            scenes.push((format!("{name}: trials of their own"), blocked));
+        }
+    }
+    for (name, slices) in scenes {
+        for (treatments, looks) in [(2, (7, 18)), (4, (5, 14))] {
+            let plan = plan(treatments, looks);
+            let run = |effects: &[f64]| {
+                tally_of(&plan, looks.1, EXPERIMENTS_OF_SIX, |random| {
+                    switched(random, &slices, effects, looks.1)
+                })
+            };
+            let same = run(&vec![0.0; treatments]);
+            let mut effects = vec![0.0; treatments];
+            effects[1] = 0.03_f64.ln_1p();
+            let better = run(&effects);
+            #[expect(clippy::cast_precision_loss, reason = "seconds of a block")]
+            let block_s = slices.block_s(treatments) as f64;
+            println!(
+                "| {name} | {treatments} | {} to {} | {:.2} % | {:.1} % | {:.0} |",
+                looks.0,
+                looks.1,
+                same.percent(same.better_or_worse),
+                better.percent(better.better),
+                block_s * better.mean_first()
+            );
+        }
+    }
 }
 
 /// Ladders of CPUs: how often the CPUs needed are in their interval, and how often that has an upper bound.

@@ -4,7 +4,8 @@ mod simulator;
 
 use pgdyno_stats::{Comparison, FixedDesign, Rules, Sequential, StoppingRule, Verdict, decide, looks_for};
 use simulator::ladders::{ASKED, covered, ladders, winners};
-use simulator::{QUIET, Random, Scene, experiment, rough_scenes, tally, to_first, unequal_scenes};
+use simulator::slices::{switched, switched_scenes};
+use simulator::{QUIET, Random, Scene, experiment, rough_scenes, tally, tally_of, to_first, unequal_scenes};
 
 const RULES: Rules = Rules {
     confidence: 0.95,
@@ -55,6 +56,30 @@ fn false_alarms_of_unequal_noise_stay_within_the_promise() {
     for (name, scene) in unequal_scenes() {
         for (treatments, looks) in [(6, (3, 18)), (7, (3, 3)), (3, (5, 18))] {
             let alarms = alarms(scene, treatments, looks);
+            assert!(
+                alarms <= FIVE_PERCENT,
+                "{name}, {treatments} treatments: {alarms} %"
+            );
+        }
+    }
+}
+
+/// Treatments that take turns within one load, whose noise remembers, drifts and has checkpoints.
+#[test]
+fn false_alarms_of_a_switchback_stay_within_the_promise() {
+    // The other half of the table is the example's.
+    let [usual, remembering, .., lasting] = switched_scenes();
+    for ((name, slices), designs) in [
+        (usual, &[(2, (7, 18)), (4, (5, 14))][..]),
+        (remembering, &[(2, (7, 18))]),
+        (lasting, &[(2, (7, 18))]),
+    ] {
+        for &(treatments, looks) in designs {
+            let plan = plan(&to_first(treatments), looks);
+            let found = tally_of(&plan, looks.1, EXPERIMENTS, |random| {
+                switched(random, &slices, &vec![0.0; treatments], looks.1)
+            });
+            let alarms = found.percent(found.better_or_worse);
             assert!(
                 alarms <= FIVE_PERCENT,
                 "{name}, {treatments} treatments: {alarms} %"

@@ -69,7 +69,10 @@ impl Noted {
                 progress.restored();
                 true
             }
-            Event::Begun { .. } | Event::NotTested { .. } | Event::TrialWarns { .. } => false,
+            // A file that is written every few seconds is a disturbance.
+            Event::Turn { .. } | Event::Begun { .. } | Event::NotTested { .. } | Event::TrialWarns { .. } => {
+                false
+            }
         };
         if has_changed {
             self.write();

@@ -5,6 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use pgdyno_lab::Event;
 use pgdyno_stats::three_digits;
 use pgdyno_workload::DataProgress;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 use tracing_indicatif::IndicatifLayer;
@@ -66,6 +67,8 @@ pub(crate) struct Experiment {
     trial_s: f64,
     begun: Instant,
     now: String,
+    /// Titles of treatments, by name.
+    titles: BTreeMap<String, String>,
     pub(crate) id: Option<i64>,
 }
 
@@ -88,6 +91,7 @@ impl Experiment {
             trial_s: 0.0,
             begun: Instant::now(),
             now: String::new(),
+            titles: BTreeMap::new(),
             id: None,
         }
     }
@@ -142,7 +146,15 @@ impl Experiment {
             }
             Event::TrialBegins { treatment, block } => {
                 self.now = format!("block {block}, {}", treatment.title);
+                self.titles
+                    .insert(treatment.name.clone(), treatment.title.clone());
                 self.draw("applying settings");
+            }
+            Event::Turn { treatment, block } => {
+                self.now = format!("block {block}, {}", treatment.title);
+                self.titles
+                    .insert(treatment.name.clone(), treatment.title.clone());
+                self.draw("its turn");
             }
             Event::Second(second) => {
                 let second = second.figures();
@@ -160,10 +172,9 @@ impl Experiment {
                     (None, None) => "no result".to_owned(),
                 };
                 if !self.terminal || trial.reason.is_some() {
-                    self.line(&format!(
-                        "trial {}/{}: {}: {result}",
-                        self.done, self.trials, self.now
-                    ));
+                    let title = self.titles.get(&trial.treatment).unwrap_or(&trial.treatment);
+                    let (done, all, block) = (self.done, self.trials, trial.block);
+                    self.line(&format!("trial {done}/{all}: block {block}, {title}: {result}"));
                 }
                 self.draw(&result);
             }

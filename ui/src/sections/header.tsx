@@ -14,6 +14,7 @@ const DESIGN = {
   "full-factorial": "all combinations of the factors",
   fractional: "a fraction of all combinations",
   screening: "screening of many factors",
+  switchback: "treatments that take turns within one load",
   ladder: "levels along a curve",
   load: "a load without treatments",
 } as const;

@@ -48,6 +48,7 @@ impl Bench<'_> {
             disk: None,
             postmaster: None,
             depth: Depth::Host,
+            changes: 0,
         };
         let (mut tps, mut disturbances) = (Vec::new(), Vec::new());
         for run in 1..=RUNS {

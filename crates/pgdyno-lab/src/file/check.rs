@@ -1,10 +1,13 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
+mod switchback;
+
 use super::choices::{Design, Instances, Reset, StopRule};
 use super::lines::line_of;
 use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
 use super::study::ClaimPart;
+use super::switch::is_of_turns;
 use super::{FileError, settings_of};
 use crate::foreign::{gives, programs, reports};
 use crate::plan::{REFERENCE, STEP};
@@ -71,6 +74,7 @@ impl Check<'_> {
         self.steps()?;
         self.factors()?;
         self.design()?;
+        self.switchback()?;
         self.instances()?;
         self.exclude()?;
         self.loads_whole()?;
@@ -353,7 +357,7 @@ impl Check<'_> {
         })?;
         let (holds, expected) = match file.design {
             Design::Cumulative => (steps > 0, "1 to 100 [[step]] parts"),
-            Design::OneAtATime => (steps + factors > 0, "[[step]] or [[factor]] parts"),
+            Design::OneAtATime | Design::Switchback => (steps + factors > 0, "[[step]] or [[factor]] parts"),
             Design::AB => (steps == 1, "one [[step]] part"),
             Design::AA => (
                 steps + factors == 0,
@@ -524,7 +528,9 @@ impl Check<'_> {
         let file = self.file;
         let parts = file.parts();
         let any = |is: fn(&LoadPart) -> bool| is(&file.load) || parts.iter().any(|p| is(&p.load));
+        let of_turns = file.design == Design::Switchback;
         let is_given = |metric: &&Metric| match metric.given {
+            _ if of_turns && !is_of_turns(metric) => false,
             Given::Always => true,
             // A counter has no value without the hardware that counts, and decides nothing.
             Given::WhereMeasured => metric.source != Source::Perf,

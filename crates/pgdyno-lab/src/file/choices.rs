@@ -23,6 +23,8 @@ pub enum Design {
     Fractional,
     /// Plackett-Burman: main effects of many two-level factors from few treatments.
     Screening,
+    /// Each step, or each level of a factor, is compared with the reference, in turns of a few seconds within one load.
+    Switchback,
     /// Levels of one or more factors along a curve; nothing is better or worse than another.
     Ladder,
 }
@@ -38,6 +40,7 @@ impl Design {
             Design::FullFactorial => "full-factorial",
             Design::Fractional => "fractional",
             Design::Screening => "screening",
+            Design::Switchback => "switchback",
             Design::Ladder => "ladder",
         }
     }

@@ -63,6 +63,9 @@ pub struct ExperimentFile {
     /// Combinations of levels that are not tried: factor = level, all of which must hold.
     #[serde(default)]
     pub exclude: Vec<BTreeMap<String, String>>,
+    /// How the load of a switchback is cut.
+    #[serde(default)]
+    pub switch: SwitchPart,
     /// Bounds that end a treatment.
     #[serde(default)]
     pub guard: GuardPart,
@@ -265,6 +268,16 @@ pub struct FactorPart {
     /// Levels, the reference first.
     #[serde(default)]
     pub level: Vec<StepPart>,
+}
+
+/// How the load of a switchback is cut into the turns of its treatments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchPart {
+    /// Measured seconds of a turn; 3 when not given.
+    pub slice_s: Option<u32>,
+    /// Seconds after each change that are not measured; when not given, what the knobs need: 0.5 or 5.
+    pub wash_out_s: Option<f64>,
 }
 
 /// Bounds that end a trial and keep its treatment from being tried again.

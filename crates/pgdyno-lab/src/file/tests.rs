@@ -415,6 +415,99 @@ fn claims_and_tables_name_what_there_is() {
     );
 }
 
+/// A switchback of these keys of its first lines, of its load and of its one step.
+fn switchback(file: &str, load: &str, step: &str) -> Result<ExperimentFile, FileError> {
+    parse(&format!(
+        "name = 'x'\nquestion = '?'\ndesign = 'switchback'\nblocks = 3\n{file}[data]\nscale = 1\n[load]\nworkload = 'tpcb'\nclients = 4\n\
+         measure_s = 12\n{load}[[step]]\nname = 's'\n{step}"
+    ))
+}
+
+#[test]
+fn switchback_refuses_what_cannot_take_turns() {
+    let check = |file: &str, load: &str, step: &str, expected: &str| {
+        let error = switchback(file, load, step).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let delay = "settings.commit_delay = 10\n";
+    check(
+        "",
+        "",
+        "settings.shared_buffers = '1GB'\n",
+        "shared_buffers cannot take turns within a load: it takes effect after a restart alone",
+    );
+    check(
+        "",
+        "",
+        "settings.work_mem = '8MB'\n",
+        "plans of prepared statements keep the old value",
+    );
+    check("", "", "settings.'vm.swappiness' = 1\n", "stays for minutes");
+    check(
+        "",
+        "",
+        "settings.commit_delay = 10\nload.clients = 2\n",
+        "\"s\" of a switchback has [settings] alone",
+    );
+    check(
+        "",
+        "",
+        "settings.commit_delay = 10\nprofile = 'oltp'\n",
+        "has [settings] alone",
+    );
+    check(
+        "",
+        "checkpoint_cycles = 1\n",
+        delay,
+        "neither program nor checkpoint_cycles nor crash",
+    );
+    check(
+        "metric = 'wal_bytes_per_tx'\n",
+        "",
+        delay,
+        "\"wal_bytes_per_tx\" is no figure of this experiment's trials",
+    );
+    check(
+        "switch.slice_s = 61\n",
+        "",
+        delay,
+        "slice_s = 61: expected 1 to 60",
+    );
+    check("switch.slice_s = 20\n", "", delay, "measure_s = 12");
+    check(
+        "switch.wash_out_s = 0.1\n",
+        "",
+        delay,
+        "wash_out_s = 0.1: expected 0.5 to 600",
+    );
+    check(
+        "[[figure]]\nname = 'f'\nsql = 'SELECT 1'\n",
+        "",
+        delay,
+        "the figure \"f\" is of the end of a load",
+    );
+    let text = "name='x'\nquestion='?'\ndesign='a-b'\nblocks=3\nswitch.slice_s=2\n[data]\nscale=1\n[load]\nworkload='tpcb'\nclients=4\nmeasure_s=12\n\
+                [[step]]\nname='s'\nsettings.jit=false\n";
+    assert!(
+        parse(text)
+            .unwrap_err()
+            .to_string()
+            .contains("[switch] is of design = \"switchback\"")
+    );
+}
+
+/// What knobs carry over decides what is not measured; plans are no matter where none is kept.
+#[test]
+fn wash_out_of_a_switchback_is_that_of_its_knobs() {
+    let check = |load: &str, step: &str, expected_s: f64| {
+        let file = switchback("", load, step).unwrap();
+        assert_eq!(file.switch.wash_out_s, Some(expected_s), "{step}");
+    };
+    check("", "settings.commit_delay = 10\n", 0.5);
+    check("protocol = 'extended'\n", "settings.work_mem = '8MB'\n", 0.5);
+    check("", "settings.'cpu.governor' = 'performance'\n", 5.0);
+}
+
 /// Every experiment that is shipped is whole, in each of its sizes, and can be planned.
 #[test]
 fn what_is_shipped_holds() {

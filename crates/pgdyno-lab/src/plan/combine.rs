@@ -38,7 +38,10 @@ pub(super) fn treatments(
         .iter()
         .map(|row| of_row(file, base, profiles, &levels, row))
         .collect();
-    if matches!(file.design, Design::OneAtATime | Design::FullFactorial) {
+    if matches!(
+        file.design,
+        Design::OneAtATime | Design::FullFactorial | Design::Switchback
+    ) {
         for (i, row) in kept.iter().enumerate() {
             let reference: Vec<usize> = row
                 .iter()
@@ -84,7 +87,7 @@ fn of_steps(file: &ExperimentFile, base: &[Setting], profiles: &ProfileSettings)
 fn rows(design: Design, levels: &[Vec<StepPart>]) -> Result<Vec<Vec<usize>>, PlanError> {
     let counts: Vec<usize> = levels.iter().map(Vec::len).collect();
     let rows = match design {
-        Design::OneAtATime => one_at_a_time(&counts),
+        Design::OneAtATime | Design::Switchback => one_at_a_time(&counts),
         // Mirrored, so that main effects are free of interactions of two.
         Design::Screening => plackett_burman(counts.len(), true),
         Design::Fractional => return Ok(smallest_fraction(counts.len())?),

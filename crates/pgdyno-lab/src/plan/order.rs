@@ -11,7 +11,13 @@ impl Plan {
     /// and such groups follow one another in random order: moving between them costs more than a trial, and they are
     /// not compared with one another as finely as what shares them.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (u64::from(block) << 32));
+        self.order_of_round(block, 0)
+    }
+
+    /// The order in which the treatments of a switchback take their turns of this number (from 0) in a block.
+    pub(crate) fn order_of_round(&self, block: u32, round: u32) -> Vec<usize> {
+        let of_block = self.seed ^ (u64::from(block) << 32);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(of_block ^ (u64::from(round) << 54));
         let mut groups: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for i in self.tested() {
             groups.entry(group_of(&self.treatments[i])).or_default().push(i);

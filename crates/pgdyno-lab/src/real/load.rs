@@ -8,7 +8,7 @@ use crate::foreign::{ProgramRun, measure_program};
 use crate::measure::measure;
 use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
-use crate::ports::{Drive, Driven, Load};
+use crate::ports::{Drive, Driven, GoOn, Load};
 use crate::probe::{Depth, Probe};
 use pgdyno_engine::Second;
 use pgdyno_sandbox::{Control, PoolMode, Pooler, PoolerKind, PoolerPlan};
@@ -28,7 +28,7 @@ impl Load for RealTarget<'_> {
         &mut self,
         drive: &Drive<'_>,
         stop: &AtomicBool,
-        go_on: &mut dyn FnMut(&Second) -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Result<Driven, LabError> {
         let treatment = drive.treatment;
         let direct = self.conninfo(drive.database)?;
@@ -49,38 +49,41 @@ impl Load for RealTarget<'_> {
 impl RealTarget<'_> {
     /// `through` is the way of the load, `direct` that of the questions about the server.
     fn measure(
-        &self,
+        &mut self,
         drive: &Drive<'_>,
         plan: Option<LoadPlan>,
         (through, direct): (&Conninfo, &Conninfo),
         stop: &AtomicBool,
-        go_on: &mut dyn FnMut(&Second) -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Result<Driven, LabError> {
         let target = self.changer.target()?;
         let host = self.resources.host;
+        let data = target.data.clone();
         let probe = Probe {
             host: target.data.is_some().then(|| Arc::clone(host)),
             disk: target.disk.clone(),
             postmaster: target.postmaster(&**host),
             depth: Depth::Whole,
+            changes: drive.changes,
         };
         let room = Room {
             part: drive.guard,
             host: &**host,
-            data: target.data.as_deref(),
+            data: data.as_deref(),
         };
         let scratch = self.resources.scratch.join(drive.id.to_string());
         let mut cycles = match Cycles::of(&drive.treatment.load) {
             Some(cycles) => Some((cycles, Server::connect(&direct.with_database(ASIDE))?)),
             None => None,
         };
+        let changer = &mut self.changer;
         let (halt, mut is_enough) = (Arc::new(AtomicBool::new(false)), false);
         let mut on_second = |second: &Second| {
             is_enough |= cycles.as_mut().is_some_and(|(cycles, server)| {
                 let ended = second.measured.then(|| counters(server).ok()).flatten();
                 cycles.are_over(second, ended.map(|counters| counters.checkpoints))
             });
-            if !go_on(second) || is_enough {
+            if !go_on(second, changer) || is_enough {
                 halt.store(true, Ordering::Relaxed);
             }
         };

@@ -4,7 +4,7 @@ use super::Resources;
 use crate::collect::collect_facts;
 use crate::error::LabError;
 use crate::plan::Plan;
-use crate::ports::{Changes, Server};
+use crate::ports::{Apply, Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
 use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
@@ -89,11 +89,19 @@ impl Server for RealTarget<'_> {
     }
 }
 
-impl Changes for RealTarget<'_> {
+impl Apply for Changer<'_> {
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
-        Ok(self.changer.apply(settings, restart)?)
+        Ok(Changer::apply(self, settings, restart)?)
     }
+}
 
+impl Apply for RealTarget<'_> {
+    fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
+        Apply::apply(&mut self.changer, settings, restart)
+    }
+}
+
+impl Changes for RealTarget<'_> {
     fn restore(self: Box<Self>) -> Result<Vec<Restored>, LabError> {
         let restorer = self.resources.restorer();
         Ok(self.changer.restore(&restorer)?)

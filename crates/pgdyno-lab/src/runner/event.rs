@@ -42,6 +42,13 @@ pub enum Event<'a> {
         /// Block of the trial, from 1.
         block: u32,
     },
+    /// Within the load of a switchback, the turn of another trial begins.
+    Turn {
+        /// Treatment whose turn it is.
+        treatment: &'a Treatment,
+        /// Block of its trial, from 1.
+        block: u32,
+    },
     /// A second of the load.
     Second(&'a Second),
     /// A trial was stored.

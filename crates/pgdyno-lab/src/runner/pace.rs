@@ -45,14 +45,36 @@ impl Running<'_, '_, '_> {
 
     /// Why no further trial is begun, if so: the next one would go beyond the budget.
     pub(super) fn budget_is_spent(&self) -> Option<&'static str> {
+        self.blocks_in_budget(1).err()
+    }
+
+    /// Blocks of so many trials that the budget has room for, or why it has room for none.
+    pub(super) fn blocks_in_budget(&self, trials_of_block: u32) -> Result<u32, &'static str> {
         let budget = &self.plan.file.budget;
-        if budget.trials.is_some_and(|most| self.looks.trials() >= most) {
-            return Some("the budget of trials is spent");
+        let mut blocks = u32::MAX;
+        if let Some(most) = budget.trials {
+            blocks = most.saturating_sub(self.looks.trials()) / trials_of_block.max(1);
+            if blocks == 0 {
+                return Err("the budget of trials is spent");
+            }
         }
-        let limit = budget.time.as_deref().and_then(|time| duration(time).ok())?;
-        let trials = self.looks.trials().max(1);
-        let next = (self.spent / trials).max(Duration::from_secs_f64(self.plan.trial_s()));
-        (self.spent + next > limit).then_some("the budget of time is spent")
+        if let Some(limit) = budget.time.as_deref().and_then(|time| duration(time).ok()) {
+            let trials = self.looks.trials().max(1);
+            let trial = (self.spent / trials).max(Duration::from_secs_f64(self.plan.trial_s()));
+            let block_s = trial.as_secs_f64() * f64::from(trials_of_block.max(1));
+            let left_s = limit.saturating_sub(self.spent).as_secs_f64();
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a number of blocks, cut off where it is large"
+            )]
+            let affordable = (left_s / block_s) as u32;
+            if affordable == 0 {
+                return Err("the budget of time is spent");
+            }
+            blocks = blocks.min(affordable);
+        }
+        Ok(blocks)
     }
 }
 

@@ -6,10 +6,10 @@ use crate::error::LabError;
 use crate::file::{Prewarm, RestartPolicy};
 use crate::measurement::Measurement;
 use crate::plan::{Treatment, data_of};
-use crate::ports::Drive;
+use crate::ports::{Apply, Drive};
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
 use pgdyno_engine::Second;
-use pgdyno_knobs::{Applied, Restart};
+use pgdyno_knobs::{Agreed, Applied, Restart, Setting};
 use pgdyno_record::{SeriesRecord, TrialRecord};
 
 /// A trial as it is stored.
@@ -33,6 +33,17 @@ impl Running<'_, '_, '_> {
 
     /// Everything up to the end of the load; an error is the reason why the trial failed.
     fn steps(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<Driven, LabError> {
+        let database = self.ready(treatment, record)?;
+        let seed = seed_of_trial(self.plan.seed, record.block, record.position);
+        self.drive(treatment, database.as_deref(), seed)
+    }
+
+    /// Everything up to the begin of a treatment's load; the database that the load is for, where that is not the target's.
+    pub(super) fn ready(
+        &mut self,
+        treatment: &Treatment,
+        record: &mut TrialRecord,
+    ) -> Result<Option<String>, LabError> {
         let variant = treatment.variant();
         self.go_to(&variant)?;
         record.server_variant = (!variant.is_target()).then(|| variant.label());
@@ -41,12 +52,10 @@ impl Running<'_, '_, '_> {
         self.bring_data(treatment)?;
         self.apply(treatment, record)?;
         let database = data_of(treatment).and_then(|data| self.plan.database_of(data));
-        let database = database.as_deref();
         let target = self.target()?;
-        target.prewarm(treatment, database)?;
-        target.checkpoint(database)?;
-        let seed = seed_of_trial(self.plan.seed, record.block, record.position);
-        self.drive(treatment, database, seed)
+        target.prewarm(treatment, database.as_deref())?;
+        target.checkpoint(database.as_deref())?;
+        Ok(database)
     }
 
     fn apply(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<(), LabError> {
@@ -55,20 +64,17 @@ impl Running<'_, '_, '_> {
             (_, RestartPolicy::Always) => Restart::Always,
             (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
         };
+        let agreed = self.agreed(treatment)?;
+        let applied = self.target()?.apply(&agreed, restart)?;
+        take_in(applied, record)
+    }
+
+    /// The settings of a treatment, as far as the user has agreed to them.
+    pub(super) fn agreed(&self, treatment: &Treatment) -> Result<Vec<Agreed<Setting>>, LabError> {
         let (catalogue, accepted) = (self.runner.catalogue, &self.runner.consent.durability);
         let settings = treatment.settings.iter();
         let agreed = settings.map(|setting| catalogue.agree(setting, accepted));
-        let agreed = agreed.collect::<Result<Vec<_>, _>>()?;
-        let applied = self.target()?.apply(&agreed, restart)?;
-        record.effective = applied
-            .iter()
-            .map(|a| (a.setting.knob.clone(), a.effective.clone()))
-            .collect();
-        let not_taken: Vec<Applied> = applied.into_iter().filter(|a| !a.took).collect();
-        match not_taken.is_empty() {
-            true => Ok(()),
-            false => Err(LabError::NotTaken(not_taken)),
-        }
+        Ok(agreed.collect::<Result<Vec<_>, _>>()?)
     }
 
     fn drive(
@@ -84,17 +90,20 @@ impl Running<'_, '_, '_> {
             guard: &plan.file.guard,
             seed,
             id: self.id,
+            changes: 0,
         };
         let (mut guard, mut guarded) = (Guard::new(&plan.file.guard), None);
         let Some(at) = &mut self.at else {
             return Err(LabError::NoServer);
         };
         let (stop, on_event) = (self.runner.stop, &mut *self.runner.on_event);
-        let driven = at.target.drive(&drive, stop, &mut |second: &Second| {
-            on_event(Event::Second(second));
-            guarded = guarded.take().or_else(|| guard.second(&second.figures()));
-            guarded.is_none()
-        })?;
+        let driven = at
+            .target
+            .drive(&drive, stop, &mut |second: &Second, _: &mut dyn Apply| {
+                on_event(Event::Second(second));
+                guarded = guarded.take().or_else(|| guard.second(&second.figures()));
+                guarded.is_none()
+            })?;
         let guarded = guarded.or(driven.shortage);
         let measurement = driven.measurement;
         let stopped = measurement.load.stopped_early && guarded.is_none() && !driven.is_enough;
@@ -126,18 +135,7 @@ impl Running<'_, '_, '_> {
             (self.runner.on_event)(Event::TrialWarns { treatment, warning });
         }
         if let Some(reason) = guard {
-            let reason = format!("guard: {reason}");
-            (self.runner.on_event)(Event::GuardActs {
-                treatment,
-                reason: &reason,
-                lost: self.plan.file.blocks.saturating_sub(record.block),
-            });
-            self.ended.insert(number);
-            let record = TrialRecord {
-                ended_by_guard: true,
-                ..failed(record, reason)
-            };
-            return (record, measurement.series);
+            return (self.guarded(number, record, &reason), measurement.series);
         }
         if treatment.load.crash == Some(true) && record.reason.is_none() {
             match self.target().and_then(|target| target.crash()) {
@@ -148,6 +146,21 @@ impl Running<'_, '_, '_> {
             }
         }
         (record, measurement.series)
+    }
+
+    /// The record of a trial that a guard has ended, and with it its treatment.
+    pub(super) fn guarded(&mut self, number: usize, record: TrialRecord, reason: &str) -> TrialRecord {
+        let reason = format!("guard: {reason}");
+        (self.runner.on_event)(Event::GuardActs {
+            treatment: &self.plan.treatments[number],
+            reason: &reason,
+            lost: self.plan.file.blocks.saturating_sub(record.block),
+        });
+        self.ended.insert(number);
+        TrialRecord {
+            ended_by_guard: true,
+            ..failed(record, reason)
+        }
     }
 
     /// Figures that are asked from the server, or why there is none.
@@ -164,5 +177,18 @@ impl Running<'_, '_, '_> {
                 Some((figure.name.clone(), asked))
             })
             .collect()
+    }
+}
+
+/// Notes what took effect; an error where a setting did not.
+pub(super) fn take_in(applied: Vec<Applied>, record: &mut TrialRecord) -> Result<(), LabError> {
+    record.effective = applied
+        .iter()
+        .map(|a| (a.setting.knob.clone(), a.effective.clone()))
+        .collect();
+    let not_taken: Vec<Applied> = applied.into_iter().filter(|a| !a.took).collect();
+    match not_taken.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::NotTaken(not_taken)),
     }
 }

@@ -174,6 +174,25 @@ impl Case {
         }
     }
 
+    /// The text of a switchback of four treatments, with guards and an end when all is decided in some.
+    pub(super) fn switchback(seed: u64, blocks: u32) -> String {
+        let guard = match seed % 3 {
+            0 => "[guard]\np99_ms_max = 100.0\n",
+            1 => "[guard]\nerror_ratio_max = 0.5\n",
+            _ => "",
+        };
+        let stop = match seed % 5 == 4 && blocks >= 4 {
+            true => "when-decided",
+            false => "after-blocks",
+        };
+        format!(
+            "name = 'simulated'\nquestion = '?'\ndesign = 'switchback'\nblocks = {blocks}\nstop = '{stop}'\nseed = {seed}\n\
+             [data]\nscale = 1\n[load]\nworkload = 'tpcb'\nclients = 4\nprotocol = 'extended'\nwarmup_s = 2\nmeasure_s = 12\n{guard}\
+             [[step]]\nname = 'a'\nsettings.work_mem = '8MB'\n[[step]]\nname = 'b'\nsettings.commit_delay = 10\n\
+             [[step]]\nname = 'c'\nsettings.track_io_timing = true\nsettings.work_mem = '64MB'\n"
+        )
+    }
+
     /// A case of a given file in which nothing goes wrong.
     pub(super) fn quiet(seed: u64, text: String) -> Case {
         Case {

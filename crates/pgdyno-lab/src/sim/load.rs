@@ -21,8 +21,23 @@ impl World {
     /// What a treatment's settings bring, as a share of the reference's throughput.
     pub(super) fn effect(&self, treatment: &Treatment) -> f64 {
         let settings = treatment.step.iter().map(|s| format!("{}={}", s.knob, s.value));
-        settings
-            .map(|setting| (drawn(self.seed, "effect", &setting) - 0.4) * self.surface.effect)
+        self.effect_of(&settings.collect::<Vec<_>>())
+    }
+
+    /// Transactions of a second in which these settings are in force, each "knob=value".
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count of transactions"
+    )]
+    pub(super) fn tps_of(&self, settings: &[String]) -> u64 {
+        (self.surface.tps * (1.0 + self.effect_of(settings))).max(10.0) as u64
+    }
+
+    fn effect_of(&self, settings: &[String]) -> f64 {
+        let effects = settings.iter();
+        effects
+            .map(|setting| (drawn(self.seed, "effect", setting) - 0.4) * self.surface.effect)
             .sum()
     }
 
@@ -69,7 +84,7 @@ pub(super) fn empty_second() -> Second {
         number: 0,
         length_s: 1.0,
         measured: false,
-        books: Books::new(false),
+        books: Books::for_a_second(),
         clients: 1,
     }
 }

@@ -136,15 +136,19 @@ impl Results for Shared {
         let ended_ms = self.world.borrow().ms;
         let mut world = self.step();
         let variant = world.at.clone().filter(|variant| !variant.is_target());
+        let is_switched = world.is_switched;
         match world.course.take() {
             Some(course) => {
-                world
-                    .broken
-                    .extend(course.broken_by(trial, variant.map(|variant| variant.label())));
+                if !is_switched {
+                    let variant = variant.map(|variant| variant.label());
+                    world.broken.extend(course.broken_by(trial, variant));
+                }
                 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a trial")]
                 let spent_s = (ended_ms - course.begun_ms) as f64 / 1e3;
                 world.spent_s += spent_s;
             }
+            // The trials of one load are stored together.
+            None if is_switched => {}
             None => world
                 .broken
                 .push("others take the experiment for killed".to_owned()),

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::decide::Looks;
-use crate::file::StopRule;
+use crate::file::{Design, StopRule};
 use crate::plan::Plan;
 use crate::trial::seed_of_trial;
 use pgdyno_engine::duration;
@@ -120,6 +120,14 @@ fn beginnings(world: &World, plan: &Plan, early: Option<Early>) -> Vec<String> {
     broken
 }
 
+/// Trials that begin with one load.
+fn begun_together(plan: &Plan) -> f64 {
+    match plan.file.design {
+        Design::Switchback => f64::from(u32::try_from(plan.tested().len()).unwrap_or(u32::MAX)),
+        _ => 1.0,
+    }
+}
+
 /// Rounding of times.
 const SLACK_S: f64 = 0.01;
 
@@ -127,12 +135,15 @@ const SLACK_S: f64 = 0.01;
 fn with_next(plan: &Plan, spent_s: f64, trials: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "trials of an experiment")]
     let mean_s = spent_s / trials.max(1) as f64;
-    spent_s + mean_s.max(plan.trial_s())
+    spent_s + mean_s.max(plan.trial_s()) * begun_together(plan)
 }
 
 /// Trials are stored in the order of the plan, each driven with the seed of its place.
 fn order(world: &World, plan: &Plan, trials: &[&TrialRecord]) -> Vec<String> {
     let mut broken = Vec::new();
+    if world.is_switched {
+        return broken;
+    }
     let places: Vec<(u32, u32)> = trials.iter().map(|trial| (trial.block, trial.position)).collect();
     if !places.is_sorted_by(|one, next| one < next) {
         broken.push(format!("trials are stored out of order: {places:?}"));

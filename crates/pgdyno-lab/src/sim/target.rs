@@ -8,9 +8,8 @@ use super::world::{Owner, Panicked, Tables, failure};
 use crate::error::LabError;
 use crate::file::{Prewarm, Reset, RestartPolicy};
 use crate::plan::{Plan, ServerVariant, Treatment};
-use crate::ports::{Caches, Changes, Data, Drive, Driven, Load, Present, Server};
+use crate::ports::{Apply, Caches, Changes, Data, Drive, Driven, GoOn, Load, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
-use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Applied, Outcome, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_workload::{DataPlan, DataProgress, Dataset};
@@ -144,7 +143,7 @@ impl Server for SimTarget {
     }
 }
 
-impl Changes for SimTarget {
+impl Apply for SimTarget {
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
         let mut world = self.shared.step();
         if let Some(knob) = world.foreign_in(self.journal) {
@@ -202,7 +201,9 @@ impl Changes for SimTarget {
         }
         Ok(applied)
     }
+}
 
+impl Changes for SimTarget {
     fn restore(self: Box<Self>) -> Result<Vec<Restored>, LabError> {
         let mut world = self.shared.step();
         let lines = world.journals[self.journal].lines.clone();
@@ -419,8 +420,15 @@ impl SimTarget {
         let vacuumed = database
             .clone()
             .filter(|_| treatment.data.reset == Some(Reset::Vacuum));
-        must(course.error.is_none(), "though a step has failed");
-        must(course.ignored().is_none(), "though a setting did not take effect");
+        // Of a switchback, that of another trial.
+        must(
+            course.error.is_none() || world.is_switched,
+            "though a step has failed",
+        );
+        must(
+            course.ignored().is_none() || world.is_switched,
+            "though a setting did not take effect",
+        );
         must(course.restart == Some(restart), "after another restart");
         must(course.vacuumed == vacuumed, "with or without a vacuum");
         must(course.prewarmed == database, "without its caches");
@@ -517,22 +525,23 @@ impl Fate {
 impl SimTarget {
     /// The seconds of a load; how it ended before its time, if it did.
     fn seconds(
-        &self,
+        &mut self,
         drive: &Drive<'_>,
         fate: &Fate,
         (warmup_s, seconds): (f64, u32),
         stop: &AtomicBool,
-        go_on: &mut dyn FnMut(&Second) -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> (Option<Ending>, bool) {
+        let shared = self.shared.clone();
         for number in 1..=seconds {
-            self.shared.step().ms += 1_000;
-            let mut second = self.shared.second.borrow_mut();
+            shared.step().ms += 1_000;
+            let mut second = shared.second.borrow_mut();
             second.number = number;
             second.measured = f64::from(number) > warmup_s;
             // Without a single response a second is the slowest of all.
             second.books.committed = if fate.is_slow { 0 } else { 100 };
             second.books.failed = if fate.is_failing { 900 } else { 0 };
-            let goes_on = go_on(&second);
+            let goes_on = go_on(&second, self);
             if goes_on == fate.is_guarded(drive, number) {
                 let what = format!("{}, second {number}: a guard", drive.treatment.name);
                 self.shared.world.borrow_mut().broken.push(what);
@@ -554,12 +563,77 @@ impl SimTarget {
     }
 }
 
+impl SimTarget {
+    /// The load of a switchback: each second has the throughput of the settings that are in force.
+    fn turns(
+        &mut self,
+        fate: &Fate,
+        (warmup_s, seconds): (f64, u32),
+        stop: &AtomicBool,
+        go_on: &mut GoOn<'_>,
+    ) -> Driven {
+        let shared = self.shared.clone();
+        let begun_ms = shared.world.borrow().ms;
+        let (mut ending, mut committed) = (Ending::Whole, 0);
+        for number in 1..=seconds {
+            let mut second = shared.second.borrow_mut();
+            {
+                let mut world = shared.step();
+                // A change takes its time while the load goes on.
+                world.ms = world.ms.max(begun_ms + u64::from(number) * 1_000);
+                let touched = world.touched(self.journal);
+                let set = touched.iter().filter_map(|(owner, knob, before)| {
+                    let now = world.settings(owner).get(knob)?;
+                    (before.as_ref() != Some(now)).then(|| format!("{knob}={now}"))
+                });
+                let set: Vec<String> = set.collect();
+                let is = |odds, what| set.iter().any(|setting| world.happens(odds, what, setting));
+                let (is_slow, is_failing) = (is(world.odds.slow, "slow"), is(world.odds.failing, "failing"));
+                second.number = number;
+                second.measured = f64::from(number) > warmup_s;
+                second.books.committed = if is_slow { 0 } else { world.tps_of(&set) };
+                second.books.failed = if is_failing { 9 * second.books.committed } else { 0 };
+                committed += second.books.committed;
+            }
+            let goes_on = go_on(&second, self);
+            if stop.load(Ordering::Relaxed) {
+                ending = Ending::Stopped;
+            } else if !goes_on {
+                ending = Ending::Guarded;
+            } else if fate.is_short && number == 2 {
+                ending = Ending::Shortage;
+            } else if fate.dies && number == 30 {
+                ending = Ending::Died;
+            } else {
+                continue;
+            }
+            break;
+        }
+        let mut world = shared.step();
+        let server = server!(self, world);
+        server.has_pooler = false;
+        server.runs = ending != Ending::Died;
+        let mut measured = measurement(0.0, warmup_s, f64::from(seconds));
+        measured.load.measured.committed = committed;
+        measured.load.stopped_early = ending != Ending::Whole;
+        measured.broken = (ending == Ending::Died).then(|| "the server died".to_owned());
+        if let Some(check) = &mut measured.cross_check {
+            check.agrees = !fate.disagrees;
+        }
+        Driven {
+            measurement: measured,
+            shortage: (ending == Ending::Shortage).then(|| "the host is short of memory".to_owned()),
+            is_enough: false,
+        }
+    }
+}
+
 impl Load for SimTarget {
     fn drive(
         &mut self,
         drive: &Drive<'_>,
         stop: &AtomicBool,
-        go_on: &mut dyn FnMut(&Second) -> bool,
+        go_on: &mut GoOn<'_>,
     ) -> Result<Driven, LabError> {
         let mut world = self.shared.step();
         self.look(&mut world, drive);
@@ -594,6 +668,9 @@ impl Load for SimTarget {
             reason = "seconds of a load"
         )]
         let seconds = (warmup_s + measured_s) as u32;
+        if drive.changes > 0 {
+            return Ok(self.turns(&fate, (warmup_s, seconds), stop, go_on));
+        }
         let (ending, is_enough) = self.seconds(drive, &fate, (warmup_s, seconds), stop, go_on);
         let mut world = self.shared.step();
         let server = server!(self, world);

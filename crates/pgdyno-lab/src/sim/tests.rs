@@ -4,7 +4,7 @@ use super::ports::Shared;
 use super::promises::{Early, after_a_process, after_all, restored};
 use super::world::{Killed, Panicked, drawn};
 use crate::error::LabError;
-use crate::file::{ExperimentFile, clock};
+use crate::file::{Design, ExperimentFile, clock};
 use crate::plan::{Consent, Plan, ProfileSettings};
 use crate::runner::{Begin, Event, Runner, Summary};
 use crate::trial::seed_of_trial;
@@ -184,6 +184,7 @@ fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
         .map(|hours| (clock(&hours.from), clock(&hours.to)))
         .map(|(from, to)| (from.expect("a time"), to.expect("a time")));
     world.restarts = file.target.restart;
+    world.is_switched = file.design == Design::Switchback;
     world.kill_at = trouble.kill_at;
     world.kills = trouble.kills.into_iter().flatten().collect();
     world.interrupt_at = trouble.interrupt_at;
@@ -404,6 +405,55 @@ fn same_everywhere(seed: u64) -> Result<(), String> {
 #[test]
 fn a_kill_or_interrupt_at_any_step_changes_no_result() {
     for_seeds(60, same_everywhere);
+}
+
+/// Each trial of a switchback has the throughput of its own settings, though a change takes a second of the load, and blocks share
+/// loads of ten minutes.
+#[test]
+fn each_trial_of_a_switchback_has_the_seconds_of_its_settings() {
+    let case = Case::quiet(7, Case::switchback(7, 12));
+    let ran = kept(&case, Trouble::default()).unwrap();
+    let stored = ran.stored();
+    assert_eq!(stored.trials.len(), 12 * 4);
+    assert_eq!(ran.world.drives.len(), 2, "loads");
+    for (_, trial) in &stored.trials {
+        let number = ran.plan.treatments.iter().position(|t| t.name == trial.treatment);
+        let settings = ran.plan.treatments[number.unwrap()].settings.iter();
+        let settings: Vec<String> = settings.map(|s| format!("{}={}", s.knob, s.value)).collect();
+        #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
+        let expected = ran.world.tps_of(&settings) as f64;
+        assert_eq!(
+            (trial.tps, trial.measured_s),
+            (Some(expected), 12.0),
+            "{settings:?}"
+        );
+    }
+}
+
+#[test]
+fn a_switchback_keeps_all_promises_whatever_fails() {
+    for_seeds(100, |seed| {
+        let text = Case::switchback(seed, 1 + u32::try_from(seed % 5).unwrap_or_default());
+        let case = Case {
+            text,
+            ..Case::drawn(seed)
+        };
+        let ran = kept(&case, trouble_of(seed, 400));
+        ran.map(drop).map_err(|broken| format!("{broken}\n{}", case.text))
+    });
+}
+
+#[test]
+fn a_switchback_that_is_killed_anywhere_loses_and_doubles_no_trial() {
+    for_seeds(2, |seed| {
+        let whole = Case::quiet(seed, Case::switchback(seed, 3));
+        let case = Case {
+            text: whole.text.clone(),
+            ..Case::drawn(seed)
+        };
+        let killed = killed_everywhere(&whole).and_then(|()| killed_everywhere(&case));
+        killed.map_err(|broken| format!("{broken}\n{}", case.text))
+    });
 }
 
 /// The files that pgdyno ships: name and text.

@@ -188,6 +188,8 @@ pub(super) struct World {
     pub(super) broken: Vec<String>,
     /// The hours of the file, in minutes of the day.
     pub(super) window: Option<(u32, u32)>,
+    /// Whether treatments take turns within a load.
+    pub(super) is_switched: bool,
     /// When the file needs restarts.
     pub(super) restarts: RestartPolicy,
     /// Whether the process may make data on a server of others.
@@ -271,6 +273,7 @@ impl World {
             is_sandbox,
             ms,
             window: None,
+            is_switched: false,
             restarts: RestartPolicy::Always,
             may_make_data: true,
             course: None,

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "tests and the example each use a part")]
 
 pub(crate) mod ladders;
+pub(crate) mod slices;
 
 use pgdyno_stats::{Comparison, Looked, Observation, Sequential, Trials, Verdict};
 use rand_core::{Rng, SeedableRng};
@@ -206,6 +207,8 @@ pub(crate) struct Tally {
     pub(crate) same: usize,
     /// Blocks until each was done.
     pub(crate) blocks: Vec<usize>,
+    /// Blocks until the first comparison of each was decided.
+    pub(crate) first: Vec<usize>,
 }
 
 impl Tally {
@@ -219,9 +222,13 @@ impl Tally {
         self.blocks[self.blocks.len() / 2]
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "counts of blocks")]
     pub(crate) fn mean_blocks(&self) -> f64 {
-        self.blocks.iter().sum::<usize>() as f64 / self.blocks.len() as f64
+        mean(&self.blocks)
+    }
+
+    /// Blocks until the first comparison was decided.
+    pub(crate) fn mean_first(&self) -> f64 {
+        mean(&self.first)
     }
 
     fn add(&mut self, looked: &Looked, blocks_max: usize) {
@@ -236,7 +243,13 @@ impl Tally {
             .map(|after| after.unwrap_or(blocks_max))
             .max();
         self.blocks.push(last.unwrap_or(blocks_max));
+        self.first.push(looked.decided_after[0].unwrap_or(blocks_max));
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of blocks")]
+fn mean(blocks: &[usize]) -> f64 {
+    blocks.iter().sum::<usize>() as f64 / blocks.len() as f64
 }
 
 /// Runs `experiments` under `plan`, on two threads, each with its own seed.
@@ -247,12 +260,24 @@ pub(crate) fn tally(
     blocks_max: usize,
     experiments: usize,
 ) -> Tally {
+    tally_of(plan, blocks_max, experiments, |random| {
+        experiment(random, scene, effects, blocks_max)
+    })
+}
+
+/// The same of experiments that `make` makes.
+pub(crate) fn tally_of(
+    plan: &Sequential,
+    blocks_max: usize,
+    experiments: usize,
+    make: impl Fn(&mut Random) -> Vec<Observation> + Sync,
+) -> Tally {
     let half = |seed: u64| {
         let mut random = Random::new(seed);
         let mut tally = Tally::default();
         let ended: Vec<usize> = (0..blocks_max).collect();
         for _ in 0..experiments / 2 {
-            let observations = experiment(&mut random, scene, effects, blocks_max);
+            let observations = make(&mut random);
             let trials = Trials {
                 observations: &observations,
                 ended: &ended,
@@ -270,5 +295,6 @@ pub(crate) fn tally(
     one.better += other.better;
     one.same += other.same;
     one.blocks.extend(other.blocks);
+    one.first.extend(other.first);
     one
 }

@@ -108,7 +108,7 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
         }
     }
     if let Some(file) = &args.experiment {
-        let steps = experiment::write(&page, &found, file)?;
+        let steps = experiment::write(&page, &found, &context.catalogue, file)?;
         err!(
             "{}: an experiment with {steps} steps; pgdyno run {0} proves them here",
             file.display()

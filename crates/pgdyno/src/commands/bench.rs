@@ -47,6 +47,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
             State::Running(pid) => Some(pid),
             _ => None,
         }),
+        changes: 0,
         depth: match args.store {
             Some(_) => Depth::Whole,
             None => Depth::Host,

@@ -27,7 +27,7 @@ const TWO_STEPS: &str = "[[step]]\nname = \"memory\"\nsettings.shared_buffers = 
     [[step]]\nname = \"swap\"\nsettings.vm.swappiness = 17\n";
 
 /// Waits until the load of a trial is on the server.
-fn until_loaded(home: &Home, child: &mut Child) {
+pub(crate) fn until_loaded(home: &Home, child: &mut Child) {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
     until("two sessions of the load", || {
         assert!(child.try_wait().expect("a child").is_none(), "it ended by itself");

@@ -4,6 +4,9 @@ use super::{Page, title, write_file};
 use crate::commands::facts::Found;
 use crate::failure::Result;
 use crate::failure::Usage;
+use pgdyno_engine::Protocol;
+use pgdyno_knobs::{Catalogue, Knob};
+use pgdyno_lab::why_not_in_turns;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -12,8 +15,8 @@ use std::path::Path;
 const CLIENTS_PER_CPU: u64 = 8;
 
 /// Writes it; the result is the number of its steps.
-pub(super) fn write(page: &Page<'_>, found: &Found, path: &Path) -> Result<usize> {
-    let (text, steps) = text(page, found);
+pub(super) fn write(page: &Page<'_>, found: &Found, catalogue: &Catalogue, path: &Path) -> Result<usize> {
+    let (text, steps) = text(page, found, catalogue);
     if steps == 0 {
         return Err(Usage(format!(
             "{}: nothing that is advised here can be tried by an experiment, so none is written\n\
@@ -26,7 +29,7 @@ pub(super) fn write(page: &Page<'_>, found: &Found, path: &Path) -> Result<usize
     Ok(steps)
 }
 
-fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
+fn text(page: &Page<'_>, found: &Found, catalogue: &Catalogue) -> (String, usize) {
     let number = |name: &str| {
         let fact = found.facts.iter().find(|fact| fact.name == name)?;
         fact.value.as_ref().and_then(Value::as_u64)
@@ -42,8 +45,15 @@ fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
         comment(&page.name)
     );
     let _ = writeln!(text, "name = \"advice\"");
-    let _ = writeln!(text, "question = \"What is each advised setting worth here?\"");
-    let _ = writeln!(text, "design = \"one-at-a-time\"\nblocks = 5\n");
+    let _ = writeln!(
+        text,
+        "question = \"What is the effect of each advised setting here?\""
+    );
+    let in_turns = protocol_for_turns(page, catalogue);
+    match in_turns {
+        Some(_) => text.push_str("# Every setting takes effect at once: they take turns within one load.\ndesign = \"switchback\"\nblocks = 8\n\n"),
+        None => text.push_str("design = \"one-at-a-time\"\nblocks = 5\n\n"),
+    }
     match page.target.filter(|target| !target.is_empty()) {
         Some(target) => match target.strip_prefix("sandbox:") {
             Some(name) => {
@@ -63,8 +73,14 @@ fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
     }
     let _ = writeln!(
         text,
-        "[data]\nscale = 50\n\n[load]\nworkload = \"tpcb\"\nclients = {clients}\nwarmup_s = 10\nmeasure_s = 30"
+        "[data]\nscale = 50\n\n[load]\nworkload = \"tpcb\"\nclients = {clients}\nwarmup_s = 10\nmeasure_s = {}",
+        if in_turns.is_some() { 12 } else { 30 }
     );
+    if in_turns == Some(Protocol::Extended) {
+        text.push_str(
+            "# Prepared statements would keep plans of the setting before.\nprotocol = \"extended\"\n",
+        );
+    }
     let mut steps = 0;
     for advice in page.advised.advice.iter().filter(|advice| advice.can_be_tried) {
         let Some(setting) = &advice.setting else { continue };
@@ -88,6 +104,20 @@ fn text(page: &Page<'_>, found: &Found) -> (String, usize) {
         }
     }
     (text, steps)
+}
+
+/// How statements are sent so that all advised settings can take turns within one load; `None` where one of them cannot.
+fn protocol_for_turns(page: &Page<'_>, catalogue: &Catalogue) -> Option<Protocol> {
+    let tried = page.advised.advice.iter().filter(|advice| advice.can_be_tried);
+    let settings = tried.filter_map(|advice| advice.setting.as_ref());
+    let knobs = settings.map(|setting| catalogue.get(&setting.knob).ok());
+    let knobs: Vec<&Knob> = knobs.collect::<Option<_>>()?;
+    let can = |protocol: &Protocol| {
+        knobs
+            .iter()
+            .all(|knob| why_not_in_turns(knob, *protocol).is_none())
+    };
+    [Protocol::Prepared, Protocol::Extended].into_iter().find(can)
 }
 
 fn comment(text: &str) -> String {

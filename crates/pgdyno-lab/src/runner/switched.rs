@@ -1,0 +1,393 @@
+//! A switchback: blocks whose treatments take turns within one load.
+
+use super::guard::Guard;
+use super::steps::take_in;
+use super::{Done, Event, Running};
+use crate::decide::Looks;
+use crate::error::LabError;
+use crate::file::{Slices, StopRule};
+use crate::measurement::Measurement;
+use crate::plan::Plan;
+use crate::ports::{Apply, Drive, Driven};
+use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
+use crate::turns::{Next, Turns};
+use pgdyno_engine::Second;
+use pgdyno_knobs::{Agreed, Restart, Setting};
+use pgdyno_record::{SeriesRecord, TrialRecord};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A change takes up to about this long: the load is made longer by as much for each.
+const CHANGE_MAX_S: f64 = 3.0;
+const TOO_SHORT: &str = "the load ended before all turns were over: changes of settings took too long";
+
+/// Blocks of a load with the treatments that each still lacks.
+type Blocks = Vec<(u32, Vec<usize>)>;
+
+/// A trial whose turns are in a load.
+struct Taking<'p> {
+    number: usize,
+    settings: Vec<Agreed<Setting>>,
+    record: TrialRecord,
+    guard: Guard<'p>,
+    /// Why it has failed.
+    error: Option<String>,
+    /// Why a guard has ended it.
+    guarded: Option<String>,
+    /// Whether a guard has ended its treatment in an earlier block.
+    is_dropped: bool,
+}
+
+/// The trials of a load that are decided: measured, failed, or ended by a guard.
+struct Loaded {
+    trials: Vec<(TrialRecord, SeriesRecord)>,
+    /// Whether the load came to its end, and not to that of the server or of the host's memory.
+    is_whole: bool,
+}
+
+impl<'x> Running<'x, '_, '_> {
+    /// Runs the blocks of a switchback that are not stored yet. Returns whether all is done, or somebody asked to stop.
+    pub(super) fn switched(&mut self, slices: Slices, done: &mut Done) -> Result<bool, LabError> {
+        let plan = self.plan;
+        let tested = u32::try_from(plan.tested().len()).unwrap_or(u32::MAX);
+        let mut most = slices.blocks_of_load(tested);
+        let mut ended = 0;
+        loop {
+            while ended < plan.file.blocks && self.missing(ended + 1, done).is_empty() {
+                ended += 1;
+                if self.is_decided(ended) {
+                    self.ends_early("every comparison is decided", ended);
+                    return Ok(true);
+                }
+            }
+            let blocks = (ended + 1..=plan.file.blocks).map(|block| (block, self.missing(block, done)));
+            let mut blocks: Blocks = blocks.filter(|(_, missing)| !missing.is_empty()).collect();
+            if blocks.is_empty() {
+                return Ok(true);
+            }
+            if !self.wait_for_window()? {
+                return Ok(false);
+            }
+            match self.blocks_in_budget(tested) {
+                Ok(affordable) => blocks.truncate(most.min(affordable) as usize),
+                Err(reason) => {
+                    self.ends_early(reason, ended);
+                    return Ok(true);
+                }
+            }
+            // A load is long, and a window may be: others would take the experiment for killed.
+            self.runner.results.keep()?;
+            let begun = self.runner.clock.now();
+            let loaded = self.load(slices, &blocks);
+            self.spent += self.runner.clock.now().saturating_sub(begun);
+            for (record, series) in &loaded.trials {
+                self.store(record, series)?;
+                done.insert((record.block, record.treatment.clone()));
+                (self.runner.on_event)(Event::TrialEnds(record));
+            }
+            // What a load that broke off has measured is not confirmed: the next one has less to lose.
+            if !loaded.is_whole {
+                most = 1;
+            }
+        }
+    }
+
+    /// Treatments that a block still lacks, in the order of their first turns.
+    fn missing(&self, block: u32, done: &Done) -> Vec<usize> {
+        let is_missing = |number: &usize| {
+            let name = &self.plan.treatments[*number].name;
+            !self.ended.contains(number) && !done.contains(&(block, name.clone()))
+        };
+        let order = self.plan.order_of_block(block).into_iter();
+        order.filter(is_missing).collect()
+    }
+
+    /// One load over these blocks.
+    fn load(&mut self, slices: Slices, blocks: &Blocks) -> Loaded {
+        let (mut trials, order) = self.taking(slices, blocks);
+        let mut turns = Turns::new(slices, order, trials.len());
+        for (i, _) in trials
+            .iter()
+            .enumerate()
+            .filter(|(_, trial)| trial.error.is_some())
+        {
+            turns.end(i);
+        }
+        let mut database = None;
+        while let Some(first) = turns.present() {
+            let Taking { number, record, .. } = &mut trials[first];
+            let treatment = &self.plan.treatments[*number];
+            let block = record.block;
+            (self.runner.on_event)(Event::TrialBegins { treatment, block });
+            match self.ready(treatment, record) {
+                Ok(found) => {
+                    database = found;
+                    break;
+                }
+                Err(error) => {
+                    trials[first].error = Some(error.to_string());
+                    turns.end(first);
+                }
+            }
+        }
+        let driven = match turns.present() {
+            Some(first) => self.drive_turns(&mut turns, &mut trials, first, database.as_deref()),
+            None => Ok(None),
+        };
+        match driven {
+            Ok(driven) => self.loaded(trials, &turns, driven),
+            Err(error) => {
+                let reason = error.to_string();
+                let fail = |trial: Taking<'_>| {
+                    let reason = trial.error.unwrap_or_else(|| reason.clone());
+                    (failed(trial.record, reason), SeriesRecord::default())
+                };
+                let trials = trials.into_iter().map(fail);
+                Loaded {
+                    trials: trials.filter(|_| !self.is_stopped()).collect(),
+                    is_whole: false,
+                }
+            }
+        }
+    }
+
+    /// The trials of these blocks, and the number of one for each turn.
+    fn taking(&self, slices: Slices, blocks: &Blocks) -> (Vec<Taking<'x>>, Vec<usize>) {
+        let plan: &'x Plan = self.plan;
+        let now_ms = self.runner.clock.unix_ms();
+        let (mut trials, mut order) = (Vec::new(), Vec::new());
+        for (block, missing) in blocks {
+            let first = trials.len();
+            let of_block = plan.order_of_block(*block);
+            for &number in missing {
+                let position = of_block
+                    .iter()
+                    .position(|other| *other == number)
+                    .unwrap_or_default();
+                let position = u32::try_from(position + 1).unwrap_or(u32::MAX);
+                let treatment = &plan.treatments[number];
+                let record = TrialRecord {
+                    warmup_s: 0.0,
+                    ..empty_record(*block, position, treatment, now_ms)
+                };
+                let (settings, error) = match self.agreed(treatment) {
+                    Ok(settings) => (settings, None),
+                    Err(error) => (Vec::new(), Some(error.to_string())),
+                };
+                trials.push(Taking {
+                    number,
+                    settings,
+                    record,
+                    guard: Guard::new(&plan.file.guard),
+                    error,
+                    guarded: None,
+                    is_dropped: false,
+                });
+            }
+            for round in 0..slices.rounds {
+                let round = plan.order_of_round(*block, round).into_iter();
+                let trial = |number| missing.iter().position(|other| *other == number);
+                order.extend(round.filter_map(trial).map(|i| first + i));
+            }
+        }
+        (trials, order)
+    }
+
+    /// Drives the load, and changes settings where a turn begins. `first` is the trial whose settings are in force.
+    fn drive_turns(
+        &mut self,
+        turns: &mut Turns,
+        trials: &mut [Taking<'x>],
+        first: usize,
+        database: Option<&str>,
+    ) -> Result<Option<Driven>, LabError> {
+        let plan = self.plan;
+        let place = &trials[first].record;
+        let seed = seed_of_trial(plan.seed, place.block, place.position);
+        let mut treatment = plan.treatments[trials[first].number].clone();
+        treatment.load.measure_s = Some(turns.longest_s(CHANGE_MAX_S));
+        let variant = place.server_variant.clone();
+        for trial in trials.iter_mut() {
+            trial.record.server_variant.clone_from(&variant);
+        }
+        let drive = Drive {
+            treatment: &treatment,
+            database,
+            guard: &plan.file.guard,
+            seed,
+            id: self.id,
+            changes: turns.count(),
+        };
+        let Some(at) = &mut self.at else {
+            return Err(LabError::NoServer);
+        };
+        let (clock, stop, on_event) = (self.runner.clock, self.runner.stop, &mut *self.runner.on_event);
+        let mut deciding = Deciding {
+            looks: self.looks.clone(),
+            is_wanted: plan.file.stop == StopRule::WhenDecided,
+            blocks: plan.file.blocks,
+            ended: BTreeSet::new(),
+        };
+        let mut begun = None;
+        at.target
+            .drive(&drive, stop, &mut |second: &Second, target: &mut dyn Apply| {
+                let length = Duration::from_secs_f64(second.length_s);
+                let begun = *begun.get_or_insert_with(|| clock.now().saturating_sub(length));
+                on_event(Event::Second(second));
+                let present = turns.present();
+                let mut next = turns.second(second);
+                if let Some(trial) = present
+                    && let Some(reason) = trials[trial].guard.second(&second.figures())
+                {
+                    let number = trials[trial].number;
+                    for (i, other) in trials.iter_mut().enumerate().skip(trial) {
+                        if other.number == number {
+                            other.is_dropped = i > trial;
+                            next = turns.end(i);
+                        }
+                    }
+                    trials[trial].guarded = Some(reason);
+                }
+                if deciding.are_all_decided(turns, trials) {
+                    return false;
+                }
+                loop {
+                    let trial = match next {
+                        Next::GoOn => return true,
+                        Next::Over => return false,
+                        Next::Turn(trial) => trial,
+                    };
+                    let Taking {
+                        number,
+                        settings,
+                        record,
+                        ..
+                    } = &mut trials[trial];
+                    if !turns.has_begun(trial) {
+                        record.started_unix_ms = clock.unix_ms();
+                    }
+                    on_event(Event::Turn {
+                        treatment: &plan.treatments[*number],
+                        block: record.block,
+                    });
+                    let applied = target.apply(settings, Restart::WhenNeeded);
+                    match applied.and_then(|applied| take_in(applied, record)) {
+                        Ok(()) => {
+                            turns.begin(clock.now().saturating_sub(begun).as_secs_f64());
+                            return true;
+                        }
+                        Err(error) => {
+                            trials[trial].error = Some(error.to_string());
+                            next = turns.end(trial);
+                        }
+                    }
+                }
+            })
+            .map(Some)
+    }
+
+    /// What a load has decided of its trials. `driven` is `None` where no trial was ready for it.
+    fn loaded(&mut self, trials: Vec<Taking<'x>>, turns: &Turns, driven: Option<Driven>) -> Loaded {
+        let last = turns.present();
+        let (whole, shortage) =
+            driven.map_or((None, None), |driven| (Some(driven.measurement), driven.shortage));
+        let is_broken = whole.as_ref().is_some_and(|whole| whole.broken.is_some());
+        let mut is_whole = shortage.is_none() && !is_broken;
+        // A block counts once all its trials have had their turns.
+        let open = trials.iter().enumerate().filter(|(i, _)| !turns.is_over(*i));
+        let open: BTreeSet<u32> = open.map(|(_, trial)| trial.record.block).collect();
+        let mut decided = Vec::new();
+        let mut present = None;
+        for (i, trial) in trials
+            .into_iter()
+            .enumerate()
+            .filter(|(_, trial)| !trial.is_dropped)
+        {
+            let is_last = last == Some(i);
+            // Whatever ended the load, it was during this trial's turn, or after all turns.
+            let has_ended_it = !is_whole && (is_last || last.is_none());
+            let guarded = trial.guarded.or_else(|| shortage.clone().filter(|_| is_last));
+            let is_complete = is_whole && !open.contains(&trial.record.block);
+            let measured = whole.as_ref().map(|whole| turns.part(i).measurement(Some(whole)));
+            match (guarded, trial.error, measured) {
+                (Some(reason), _, measured) => {
+                    let series = measured.map_or_else(SeriesRecord::default, |measured| measured.series);
+                    decided.push((self.guarded(trial.number, trial.record, &reason), series));
+                }
+                (None, Some(error), _) if is_complete => {
+                    decided.push((failed(trial.record, error), SeriesRecord::default()));
+                }
+                (None, None, Some(measured)) if is_complete || has_ended_it => {
+                    decided.push((
+                        self.record_of(trial.number, trial.record, &measured),
+                        measured.series,
+                    ));
+                }
+                (None, None, _) if is_last => present = Some(trial.record),
+                _ => {}
+            }
+        }
+        if let Some(record) = present.filter(|_| decided.is_empty() && !self.is_stopped()) {
+            decided.push((failed(record, TOO_SHORT.to_owned()), SeriesRecord::default()));
+            is_whole = false;
+        }
+        Loaded {
+            trials: decided,
+            is_whole,
+        }
+    }
+
+    fn record_of(&mut self, number: usize, record: TrialRecord, measured: &Measurement) -> TrialRecord {
+        let treatment = &self.plan.treatments[number];
+        for warning in &measured.warnings {
+            (self.runner.on_event)(Event::TrialWarns { treatment, warning });
+        }
+        let mut record = filled(record, measured);
+        record.figures.extend(figures(&self.plan.file.figure, measured));
+        // Known of the load as a whole alone.
+        record.client_cpu_us_per_tx = None;
+        record
+    }
+}
+
+/// Whether the comparisons are decided while the load still runs: its trials as they are, which nothing has confirmed yet.
+struct Deciding {
+    looks: Looks,
+    is_wanted: bool,
+    /// Blocks of the experiment.
+    blocks: u32,
+    ended: BTreeSet<u32>,
+}
+
+impl Deciding {
+    fn are_all_decided(&mut self, turns: &Turns, trials: &[Taking<'_>]) -> bool {
+        if !self.is_wanted {
+            return false;
+        }
+        let blocks: BTreeSet<u32> = trials.iter().map(|trial| trial.record.block).collect();
+        let of_block = |block: u32| {
+            trials
+                .iter()
+                .enumerate()
+                .filter(move |(_, trial)| trial.record.block == block)
+        };
+        for block in blocks {
+            let is_over = of_block(block).all(|(i, _)| turns.is_over(i));
+            if !is_over || !self.ended.insert(block) {
+                continue;
+            }
+            for (i, trial) in of_block(block).filter(|(_, trial)| !trial.is_dropped) {
+                let record = trial.record.clone();
+                self.looks
+                    .add(&match trial.error.as_ref().or(trial.guarded.as_ref()) {
+                        Some(reason) => failed(record, reason.clone()),
+                        None => filled(record, &turns.part(i).measurement(None)),
+                    });
+            }
+            if block < self.blocks && self.looks.are_decided(block) {
+                return true;
+            }
+        }
+        false
+    }
+}
