@@ -274,6 +274,12 @@ impl Plan {
         all / n
     }
 
+    /// Blocks that share a load, at most; `None` where each trial has a load of its own.
+    pub fn blocks_of_load(&self) -> Option<u32> {
+        let treatments = u32::try_from(self.tested().len()).unwrap_or(u32::MAX);
+        Slices::of(&self.file).map(|slices| slices.blocks_of_load(treatments))
+    }
+
     /// Numbers of the treatments that are tested.
     pub fn tested(&self) -> Vec<usize> {
         (0..self.treatments.len())

@@ -38,43 +38,44 @@ fn main() {
 
 /// Treatments that take turns within a load, beside trials of their own: false alarms, and how soon an effect of 3 % is found.
 fn switchback() {
-    println!("\n| host and design | treatments | looks | false alarms | 3 % found | after, s |");
-    println!("|---|---:|---:|---:|---:|---:|");
-    let mut scenes: Vec<(String, Slices)> = Vec::new();
+    println!("\n| host | treatments | design | looks | false alarms | 3 % found | after, s |");
+    println!("|---|---:|---|---:|---:|---:|---:|");
     for (name, slices) in switched_scenes() {
         let blocked = Slices {
             rho: slices.rho,
             walk: slices.walk,
             checkpoint: slices.checkpoint,
+            carry_s: slices.carry_s,
             ..BLOCKED
         };
-        scenes.push((format!("{name}: switchback"), slices));
-        if slices.wash_out_s == 1 {
-            scenes.push((format!("{name}: trials of their own"), blocked));
-        }
-    }
-    for (name, slices) in scenes {
-        for (treatments, looks) in [(2, (7, 18)), (4, (5, 14))] {
-            let plan = plan(treatments, looks);
-            let run = |effects: &[f64]| {
-                tally_of(&plan, looks.1, EXPERIMENTS_OF_SIX, |random| {
-                    switched(random, &slices, effects, looks.1)
-                })
-            };
-            let same = run(&vec![0.0; treatments]);
-            let mut effects = vec![0.0; treatments];
-            effects[1] = 0.03_f64.ln_1p();
-            let better = run(&effects);
-            #[expect(clippy::cast_precision_loss, reason = "seconds of a block")]
-            let block_s = slices.block_s(treatments) as f64;
-            println!(
-                "| {name} | {treatments} | {} to {} | {:.2} % | {:.1} % | {:.0} |",
-                looks.0,
-                looks.1,
-                same.percent(same.better_or_worse),
-                better.percent(better.better),
-                block_s * better.mean_first()
-            );
+        let often = Slices { rounds: 1, ..slices };
+        for treatments in [2, 4] {
+            for (design, slices, looks) in [
+                ("four turns a block", slices, (7, 18)),
+                ("one turn a block", often, (23, 60)),
+                ("trials of their own", blocked, (7, 18)),
+            ] {
+                let plan = plan(treatments, looks);
+                let run = |effects: &[f64]| {
+                    tally_of(&plan, looks.1, EXPERIMENTS_OF_SIX, |random| {
+                        switched(random, &slices, effects, looks.1)
+                    })
+                };
+                let same = run(&vec![0.0; treatments]);
+                let mut effects = vec![0.0; treatments];
+                effects[1] = 0.03_f64.ln_1p();
+                let better = run(&effects);
+                #[expect(clippy::cast_precision_loss, reason = "seconds of a block")]
+                let block_s = slices.block_s(treatments) as f64;
+                println!(
+                    "| {name} | {treatments} | {design} | {} to {} | {:.2} % | {:.1} % | {:.0} |",
+                    looks.0,
+                    looks.1,
+                    same.percent(same.better_or_worse),
+                    better.percent(better.better),
+                    block_s * better.mean_first()
+                );
+            }
         }
     }
 }

@@ -377,7 +377,8 @@ pub(crate) struct AdviseArgs {
     /// Evaluate only this rule. Repeatable.
     #[arg(long, value_name = "RULE")]
     pub(crate) only: Vec<String>,
-    /// Write an experiment file that tests each advised setting separately on this target.
+    /// Write an experiment file that tests each advised setting separately on this target; those that can take turns within one load
+    /// go to FILE-turns beside it.
     #[arg(long, value_name = "FILE")]
     pub(crate) experiment: Option<PathBuf>,
     #[command(flatten)]

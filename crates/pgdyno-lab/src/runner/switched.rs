@@ -50,7 +50,7 @@ impl<'x> Running<'x, '_, '_> {
     pub(super) fn switched(&mut self, slices: Slices, done: &mut Done) -> Result<bool, LabError> {
         let plan = self.plan;
         let tested = u32::try_from(plan.tested().len()).unwrap_or(u32::MAX);
-        let mut most = slices.blocks_of_load(tested);
+        let mut most = plan.blocks_of_load().unwrap_or(1);
         let mut ended = 0;
         loop {
             while ended < plan.file.blocks && self.missing(ended + 1, done).is_empty() {

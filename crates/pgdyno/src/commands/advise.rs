@@ -108,11 +108,12 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
         }
     }
     if let Some(file) = &args.experiment {
-        let steps = experiment::write(&page, &found, &context.catalogue, file)?;
-        err!(
-            "{}: an experiment with {steps} steps; pgdyno run {0} proves them here",
-            file.display()
-        );
+        for (file, steps) in experiment::write(&page, &found, &context.catalogue, file)? {
+            err!(
+                "{}: an experiment with {steps} steps; pgdyno run {0} proves them here",
+                file.display()
+            );
+        }
     }
     Ok(match advised.is_severe() {
         true => exit::NOT_HELD,

@@ -134,6 +134,18 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
             "{knob} is tried:\n{text}"
         );
     }
+    // What takes effect without a restart takes turns within one load.
+    let turns = home.file("try-turns.toml");
+    let written: toml::Table = fs::read_to_string(&turns).expect("a file").parse().expect("TOML");
+    assert_eq!(written["design"].as_str(), Some("switchback"), "{written}");
+    let dry = home
+        .run(&["run", turns.to_str().expect("a path"), "--dry-run"])
+        .fine();
+    assert!(
+        dry.out.contains("a load begins") && dry.out.contains("in turns"),
+        "{}",
+        dry.out
+    );
 }
 
 /// A line each at first; all about one by its setting or rule; less by severity; colours on request of the terminal alone.

@@ -4,20 +4,49 @@ use super::{Page, title, write_file};
 use crate::commands::facts::Found;
 use crate::failure::Result;
 use crate::failure::Usage;
+use pgdyno_advice::Advice;
 use pgdyno_engine::Protocol;
-use pgdyno_knobs::{Catalogue, Knob};
+use pgdyno_knobs::{Catalogue, Setting};
 use pgdyno_lab::why_not_in_turns;
 use serde_json::Value;
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+const SWITCHBACK: &str = "switchback";
+/// A piece of advice that can be tried, and its setting.
+type Tried<'a> = (&'a Advice, &'a Setting);
 
 /// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely wait.
 const CLIENTS_PER_CPU: u64 = 8;
 
-/// Writes it; the result is the number of its steps.
-pub(super) fn write(page: &Page<'_>, found: &Found, catalogue: &Catalogue, path: &Path) -> Result<usize> {
-    let (text, steps) = text(page, found, catalogue);
-    if steps == 0 {
+/// Writes it: the files, and the number of steps of each. What takes effect without a restart can take turns within one load; where
+/// something else is advised too, these have a file of their own beside the other's.
+pub(super) fn write(
+    page: &Page<'_>,
+    found: &Found,
+    catalogue: &Catalogue,
+    path: &Path,
+) -> Result<Vec<(PathBuf, usize)>> {
+    let tried = page.advised.advice.iter().filter(|advice| advice.can_be_tried);
+    let tried: Vec<Tried<'_>> = tried
+        .filter_map(|advice| Some((advice, advice.setting.as_ref()?)))
+        .collect();
+    let takes_turns = |(_, setting): &Tried<'_>| {
+        let knob = catalogue.get(&setting.knob);
+        knob.is_ok_and(|knob| why_not_in_turns(knob, Protocol::Extended).is_none())
+    };
+    let (turns, others): (Vec<Tried<'_>>, Vec<Tried<'_>>) = tried.into_iter().partition(takes_turns);
+    let mut files = Vec::new();
+    for (steps, design, path) in [
+        (&others, "one-at-a-time", path.to_owned()),
+        (&turns, SWITCHBACK, path_of_turns(path, others.is_empty())),
+    ] {
+        if !steps.is_empty() {
+            write_file(&path, &text(page, found, steps, design))?;
+            files.push((path, steps.len()));
+        }
+    }
+    if files.is_empty() {
         return Err(Usage(format!(
             "{}: nothing that is advised here can be tried by an experiment, so none is written\n\
              hint: what is for safety is not tried; --detail all shows its steps",
@@ -25,11 +54,22 @@ pub(super) fn write(page: &Page<'_>, found: &Found, catalogue: &Catalogue, path:
         ))
         .into());
     }
-    write_file(path, &text)?;
-    Ok(steps)
+    Ok(files)
 }
 
-fn text(page: &Page<'_>, found: &Found, catalogue: &Catalogue) -> (String, usize) {
+/// "advice-turns.toml" beside "advice.toml".
+fn path_of_turns(path: &Path, is_alone: bool) -> PathBuf {
+    if is_alone {
+        return path.to_owned();
+    }
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = path
+        .extension()
+        .map(|extension| format!(".{}", extension.to_string_lossy()));
+    path.with_file_name(format!("{stem}-turns{}", extension.unwrap_or_default()))
+}
+
+fn text(page: &Page<'_>, found: &Found, steps: &[Tried<'_>], design: &str) -> String {
     let number = |name: &str| {
         let fact = found.facts.iter().find(|fact| fact.name == name)?;
         fact.value.as_ref().and_then(Value::as_u64)
@@ -49,11 +89,15 @@ fn text(page: &Page<'_>, found: &Found, catalogue: &Catalogue) -> (String, usize
         text,
         "question = \"What is the effect of each advised setting here?\""
     );
-    let in_turns = protocol_for_turns(page, catalogue);
-    match in_turns {
-        Some(_) => text.push_str("# Every setting takes effect at once: they take turns within one load.\ndesign = \"switchback\"\nblocks = 8\n\n"),
-        None => text.push_str("design = \"one-at-a-time\"\nblocks = 5\n\n"),
+    let in_turns = design == SWITCHBACK;
+    if in_turns {
+        text.push_str("# Every setting takes effect at once: they take turns within one load.\n");
     }
+    let _ = writeln!(
+        text,
+        "design = \"{design}\"\nblocks = {}\n",
+        if in_turns { 8 } else { 5 }
+    );
     match page.target.filter(|target| !target.is_empty()) {
         Some(target) => match target.strip_prefix("sandbox:") {
             Some(name) => {
@@ -74,22 +118,19 @@ fn text(page: &Page<'_>, found: &Found, catalogue: &Catalogue) -> (String, usize
     let _ = writeln!(
         text,
         "[data]\nscale = 50\n\n[load]\nworkload = \"tpcb\"\nclients = {clients}\nwarmup_s = 10\nmeasure_s = {}",
-        if in_turns.is_some() { 12 } else { 30 }
+        if in_turns { 12 } else { 30 }
     );
-    if in_turns == Some(Protocol::Extended) {
+    if in_turns {
         text.push_str(
             "# Prepared statements would keep plans of the setting before.\nprotocol = \"extended\"\n",
         );
     }
-    let mut steps = 0;
-    for advice in page.advised.advice.iter().filter(|advice| advice.can_be_tried) {
-        let Some(setting) = &advice.setting else { continue };
-        steps += 1;
+    for (number, (advice, setting)) in steps.iter().enumerate() {
         let _ = writeln!(
             text,
             "\n[[step]]\nname = {}\ntitle = {}\nreason = {}\n[step.settings]\n{} = {}",
             // Several pieces of advice of one rule are distinguished.
-            quoted(&format!("{}-{steps}", advice.rule)),
+            quoted(&format!("{}-{}", advice.rule, number + 1)),
             quoted(&title(advice)),
             quoted(&advice.why),
             quoted(&setting.knob),
@@ -103,21 +144,7 @@ fn text(page: &Page<'_>, found: &Found, catalogue: &Catalogue) -> (String, usize
             );
         }
     }
-    (text, steps)
-}
-
-/// How statements are sent so that all advised settings can take turns within one load; `None` where one of them cannot.
-fn protocol_for_turns(page: &Page<'_>, catalogue: &Catalogue) -> Option<Protocol> {
-    let tried = page.advised.advice.iter().filter(|advice| advice.can_be_tried);
-    let settings = tried.filter_map(|advice| advice.setting.as_ref());
-    let knobs = settings.map(|setting| catalogue.get(&setting.knob).ok());
-    let knobs: Vec<&Knob> = knobs.collect::<Option<_>>()?;
-    let can = |protocol: &Protocol| {
-        knobs
-            .iter()
-            .all(|knob| why_not_in_turns(knob, *protocol).is_none())
-    };
-    [Protocol::Prepared, Protocol::Extended].into_iter().find(can)
+    text
 }
 
 fn comment(text: &str) -> String {

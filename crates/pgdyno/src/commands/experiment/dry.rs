@@ -59,16 +59,27 @@ struct Price {
     seconds: f64,
 }
 
+impl Price {
+    /// Of a trial whose turns are in the load of another.
+    fn of_turns() -> Price {
+        Price {
+            costs: vec!["in turns"],
+            seconds: 0.0,
+        }
+    }
+}
+
 /// A trial as it is planned.
 struct Line<'p> {
     block: u32,
     treatment: &'p Treatment,
     price: Price,
+    load_s: f64,
 }
 
 impl Line<'_> {
     fn seconds(&self) -> f64 {
-        self.price.seconds + self.treatment.load_s()
+        self.price.seconds + self.load_s
     }
 }
 
@@ -91,14 +102,24 @@ pub(super) fn dry_run(
     let mut restarts = Restarts::new(context, looked.target.as_ref(), plan);
     let mut lines: Vec<Line<'_>> = Vec::new();
     for block in 1..=plan.file.blocks {
-        for number in plan.order_of_block(block) {
+        for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
             let treatment = &plan.treatments[number];
             let before = lines.last().map(|line| line.treatment);
-            let price = price(treatment, before, &mut restarts);
+            let mut price = price(treatment, before, &mut restarts);
+            let mut load_s = treatment.load_s();
+            if let Some(blocks) = plan.blocks_of_load() {
+                let begins = i == 0 && (block - 1) % blocks == 0;
+                load_s = plan.trial_s() + treatment.load.warmup_s.filter(|_| begins).unwrap_or(0.0);
+                match begins {
+                    true => price.costs.push("a load begins"),
+                    false => price = Price::of_turns(),
+                }
+            }
             lines.push(Line {
                 block,
                 treatment,
                 price,
+                load_s,
             });
         }
     }
