@@ -52,7 +52,7 @@ fn switchback() {
         for treatments in [2, 4] {
             for (design, slices, looks) in [
                 ("four turns a block", slices, (7, 18)),
-                ("one turn a block", often, (23, 60)),
+                ("one turn a block", often, (18, 46)),
                 ("trials of their own", blocked, (7, 18)),
             ] {
                 let plan = plan(treatments, looks);
