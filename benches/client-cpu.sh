@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # What the client burns per transaction: the load engine beside pgbench and sysbench, on the same server and data, with
-# the same clients and prepared statements, run in turn. Prints medians, and medians of the ratio pair by pair.
+# the same clients and prepared statements, run in turn. Prints means, and ratios pair by pair with their 95 % intervals; the number of pairs is fixed beforehand.
 # Usage: benches/client-cpu.sh [PGDYNO] [RUNS] [SECONDS]
 # PLACES="unix tcp", LOADS="select update tpcb", SETUPS="1:1 8:2 64:2 256:2" (clients:threads) and ENGINE=auto choose.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
-runs=${2:-5}
+runs=${2:-10}
 seconds=${3:-2}
 scale=10
 
@@ -66,9 +66,9 @@ run_pgdyno() {
     -w $workload -c "$clients" -j "$threads" -d "${seconds}s" --warmup 0s -q --json --engine "${ENGINE:-auto}"; } 2>&1 )"
 }
 
-echo "prepared statements on pgbench's schema, PostgreSQL 18, $runs runs of $seconds s each in turn, medians"
+echo "prepared statements on pgbench's schema, PostgreSQL 18, $runs pairs of runs of $seconds s each in turn"
 echo "CPU: user and system time of the whole client process per transaction; ratios are pgdyno's to the other's"
-row='%5s %7s %7s %7s | %8s %8s %8s %6s | %8s %8s %8s %6s %6s\n'
+row='%5s %7s %7s %7s | %8s %8s %8s %16s | %8s %8s %8s %16s %16s\n'
 # shellcheck disable=SC2059
 printf "$row" "" "" "" "" "TPS" "TPS" "TPS" "ratio" "us/tx" "us/tx" "us/tx" "ratio" "ratio"
 # shellcheck disable=SC2059

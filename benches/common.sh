@@ -1,4 +1,4 @@
-# What the benchmarks share: a server of their own, the figures of a run, medians. Sourced, with `pgdyno` set.
+# What the benchmarks share: a server of their own, the figures of a run, ratios with their intervals. Sourced, with `pgdyno` set.
 set -euo pipefail
 name=bench-$$
 . "$(dirname "${BASH_SOURCE[0]}")/home.sh"
@@ -33,13 +33,26 @@ figures_of_pgdyno() {
     "$(sed -n 's/^  "committed": \([0-9]*\).*/\1/p' <<<"$1")" "$(tail -n 1 <<<"$1")"
 }
 
-# Lines of the runs are in files by the tool's name: the median of a column, and the median of the ratio pair by pair of
-# two tools' columns.
-median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
-of() { cut -d' ' -f"$2" "$PGDYNO_HOME/$1.out" | median; }
-ratio() {
-  paste -d' ' <(cut -d' ' -f"$3" "$PGDYNO_HOME/$1.out") <(cut -d' ' -f"$3" "$PGDYNO_HOME/$2.out") |
-    awk '{ printf "%.3f\n", $1 / $2 }' | median
+# Student's t, two-sided 95 %, by degrees of freedom; from 30 on the normal distribution's, corrected.
+T95='function t95(df) {
+  split("12.706 4.303 3.182 2.776 2.571 2.447 2.365 2.306 2.262 2.228 2.201 2.179 2.160 2.145 2.131 2.120 2.110 2.101 2.093 " \
+    "2.086 2.080 2.074 2.069 2.064 2.060 2.056 2.052 2.048 2.045", t, " ")
+  return df < 30 ? t[df] : 1.96 + 2.4 / df
+}'
+# Geometric mean of the numbers on standard input; with its 95 % interval, "0.71 (0.69-0.73)".
+mean() { awk '{ s += log($1) } END { printf "%.*f\n", exp(s / NR) < 100, exp(s / NR) }'; }
+interval() {
+  awk "$T95"' { l = log($1); s += l; q += l * l }
+    END { m = s / NR
+      if (NR < 2) { printf "%.2f\n", exp(m); exit }
+      d = (q - NR * m * m) / (NR - 1); h = t95(NR - 1) * sqrt((d > 0 ? d : 0) / NR)
+      printf "%.2f (%.2f-%.2f)\n", exp(m), exp(m - h), exp(m + h) }'
+}
+# Lines of the runs are in files by the tool's name: the mean of a column, and the ratio of two tools' columns, pair by pair.
+of() { cut -d' ' -f"$2" "$PGDYNO_HOME/$1.out" | mean; }
+ratio() { # tool, other tool, column, column of the other where it is another
+  paste -d' ' <(cut -d' ' -f"$3" "$PGDYNO_HOME/$1.out") <(cut -d' ' -f"${4:-$3}" "$PGDYNO_HOME/$2.out") |
+    awk '{ printf "%.5f\n", $1 / $2 }' | interval
 }
 # Runs the tools in turn, so often.
 in_turn() {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # How quickly data is made: pgbench's beside `pgbench -i`, TPC-C's beside a bare COPY of the same rows over as many
-# connections without keys, and beside go-tpc and sysbench-tpcc where they are to be had; on one server, in turn. Prints medians, and medians
-# of the ratio pair by pair.
+# connections without keys, and beside go-tpc and sysbench-tpcc where they are to be had; on one server, in turn. Prints means, and ratios
+# pair by pair with their 95 % intervals.
 # Usage: benches/data.sh [PGDYNO] [RUNS]
 # SCALE=50 (pgbench), WAREHOUSES=5 and THREADS=2 choose; SYSBENCH_TPCC: a checkout of Percona-Lab/sysbench-tpcc.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
-runs=${2:-5}
+runs=${2:-8}
 scale=${SCALE:-50}
 warehouses=${WAREHOUSES:-5}
 threads=${THREADS:-2}
@@ -42,8 +42,7 @@ lua=(--db-driver=pgsql --pgsql-host="$socket" --pgsql-port="$port" --pgsql-user=
 run_sysbench() { sql -c "DROP DATABASE IF EXISTS sbtpcc" -c "CREATE DATABASE sbtpcc"; calm
   (cd "$SYSBENCH_TPCC" && took ./tpcc.lua "${lua[@]}" prepare); }
 # How many times quicker the second one is.
-quicker() { paste -d' ' <(cut -d' ' -f1 "$PGDYNO_HOME/$1.out") <(cut -d' ' -f"${3:-1}" "$PGDYNO_HOME/$2.out") |
-  awk '{ printf "%.2f\n", $1 / $2 }' | median; }
+quicker() { ratio "$1" "$2" 1 "${3:-1}"; }
 
 # The same rows for the bare COPY: into files once, and tables without keys in a database of their own.
 "$pgdyno" data create "sandbox:$name" tpcc --scale "$warehouses" --threads "$threads" 2>/dev/null
@@ -57,8 +56,8 @@ for table in ${shares[*]}; do
 done
 go=$(command -v go-tpc || true)
 in_turn "$runs" pgbench pgdyno bare tpcc ${go:+gotpc} ${SYSBENCH_TPCC:+sysbench}
-echo "data made on PostgreSQL 18, $threads connections, $runs runs each in turn, medians, seconds"
-row='%-44s %7s %7s\n'
+echo "data made on PostgreSQL 18, $threads connections, $runs rounds in turn, seconds"
+row='%-44s %7s %16s\n'
 # shellcheck disable=SC2059
 {
   printf "$row" "" s ratio

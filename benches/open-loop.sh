@@ -5,7 +5,7 @@
 # RATES="5000 20000" and BATCHES="0ms 1ms 2ms" choose.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
-runs=${2:-5}
+runs=${2:-10}
 seconds=${3:-5}
 
 set_up
@@ -19,8 +19,8 @@ run_pgdyno() {
   figures_of_pgdyno "$( { time "$pgdyno" bench "sandbox:$name" -w select-only -R "$rate" --batch "$batch" -c 64 -j 2 -d "${seconds}s" \
     --warmup 0s -q --json; } 2>&1 )"
 }
-echo "select by key over a Unix socket, 64 clients, 2 threads, Poisson arrivals, $runs runs of $seconds s each in turn, medians"
-row='%8s %6s | %8s %8s | %8s %8s %6s\n'
+echo "select by key over a Unix socket, 64 clients, 2 threads, Poisson arrivals, $runs pairs of runs of $seconds s each in turn"
+row='%8s %6s | %8s %8s | %8s %8s %16s\n'
 # shellcheck disable=SC2059
 {
   printf "$row" "" "" TPS TPS us/tx us/tx ""

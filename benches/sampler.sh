@@ -51,14 +51,14 @@ run_sar() {
   wait $watcher $sar 2>/dev/null || true
 }
 
-row='%-8s %-22s %10s %10s %12s %12s %12s\n'
+row='%-8s %-22s %10s %16s %12s %12s %12s\n'
 # shellcheck disable=SC2059
 printf "$row" load watched-by tps of-none own-ms/s server-ms/s all-ms/s
 for workload in ${LOADS-simple tpcb}; do
   in_turn "$pairs" none pgdyno sar
   for tool in none pgdyno sar; do
     cpu="- - -"
-    [ $tool = none ] || cpu="$(for at in 1 2 3; do cut -d' ' -f$at "$PGDYNO_HOME/$tool.cpu" | median; done | paste -sd' ')"
+    [ $tool = none ] || cpu="$(for at in 1 2 3; do cut -d' ' -f$at "$PGDYNO_HOME/$tool.cpu" | mean; done | paste -sd' ')"
     # shellcheck disable=SC2059,SC2086
     printf "$row" "$workload" "$(case $tool in none) echo nothing ;; pgdyno) echo "pgdyno 1 Hz, 10 Hz" ;; sar) echo "sar -A 1, psql 1 Hz" ;; esac)" \
       "$(of $tool 1)" "$(ratio $tool none 1)" $cpu

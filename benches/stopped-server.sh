@@ -105,6 +105,6 @@ for _ in $(seq "$runs"); do
   done
 done
 for tool in ${TOOLS:-pgdyno pgbench sysbench}; do
-  echo "$tool: medians of shown to exact: p99 $(cut -d' ' -f1 "$PGDYNO_HOME/$tool.ratios" | median)," \
-    "p99.9 $(cut -d' ' -f2 "$PGDYNO_HOME/$tool.ratios" | median)"
+  echo "$tool: shown to exact: p99 $(cut -d' ' -f1 "$PGDYNO_HOME/$tool.ratios" | interval)," \
+    "p99.9 $(cut -d' ' -f2 "$PGDYNO_HOME/$tool.ratios" | interval)"
 done

@@ -6,7 +6,7 @@
 # Percona-Lab/sysbench-tpcc; WAREHOUSES=5 and CLIENTS=8 choose.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
-runs=${2:-5}
+runs=${2:-10}
 seconds=${3:-10}
 warehouses=${WAREHOUSES:-5}
 clients=${CLIENTS:-8}
@@ -52,9 +52,9 @@ fi
 sql -c "VACUUM ANALYZE" -c "CHECKPOINT"
 # shellcheck disable=SC2086
 in_turn "$runs" $tools
-echo "TPC-C, $warehouses warehouses, $clients clients, PostgreSQL 18, $runs runs of $seconds s each in turn, medians"
+echo "TPC-C, $warehouses warehouses, $clients clients, PostgreSQL 18, $runs rounds of runs of $seconds s each in turn"
 echo "CPU: user and system time of the whole client process per business transaction; ratio to the others'"
-row='%-34s %8s %10s %8s %8s\n'
+row='%-34s %8s %10s %16s %16s\n'
 # shellcheck disable=SC2059
 {
   printf "$row" "" TPS "us/tx" "/go-tpc" "/sysb."
