@@ -3,7 +3,7 @@
 
 use pgdyno_record::{ExperimentRecord, METRICS, TrialRecord, TrialStatus};
 use pgdyno_stats::{
-    BlockFit, Comparison, Effect, Observation, Rules, Sequential, StoppingRule, Trials, decide,
+    BlockFit, Comparison, Effect, Looked, Observation, Rules, Sequential, StoppingRule, Trials, decide,
 };
 use std::collections::BTreeSet;
 
@@ -252,6 +252,37 @@ impl Judge {
         further.effects(observed, progress).0.pop().flatten()
     }
 
+    /// Treatments, by number, that no open comparison needs any more: each of theirs was decided at a look, or is with one that has
+    /// `ended`. Empty where another figure decides, or where the experiment runs all its blocks.
+    pub fn needless(
+        &self,
+        observed: &Observations,
+        progress: Progress,
+        ended: &BTreeSet<usize>,
+    ) -> BTreeSet<usize> {
+        let Some(looked) = self.looked(observed, progress).filter(|_| self.decides) else {
+            return BTreeSet::new();
+        };
+        let sides = |comparison: &Comparison| [comparison.treatment, comparison.reference];
+        let has_ended = |comparison: &Comparison| sides(comparison).iter().any(|side| ended.contains(side));
+        let decided = self.comparisons.iter().zip(&looked.decided_after);
+        let open = decided.filter(|(comparison, after)| after.is_none() && !has_ended(comparison));
+        let needed: BTreeSet<usize> = open.flat_map(|(comparison, _)| sides(comparison)).collect();
+        let all = self.comparisons.iter().flat_map(sides);
+        all.filter(|treatment| !needed.contains(treatment)).collect()
+    }
+
+    /// The looks so far, where the experiment may stop before its last block.
+    fn looked(&self, observed: &Observations, progress: Progress) -> Option<Looked> {
+        let blocks = observed.blocks.iter().copied();
+        let blocks: Vec<usize> = blocks.filter(|block| *block <= progress.ended).collect();
+        let trials = Trials {
+            observations: &observed.observations,
+            ended: &blocks,
+        };
+        self.sequential.as_ref().map(|sequential| sequential.look(trials))
+    }
+
     /// Whether intervals hold now: at each look where the experiment may stop, else once no further block comes.
     pub fn is_due(&self, progress: Progress) -> bool {
         self.sequential.is_some() || progress.is_over || progress.ended >= self.blocks
@@ -259,19 +290,9 @@ impl Judge {
 
     /// The effects of all comparisons, and whether all are decided.
     fn effects(&self, observed: &Observations, progress: Progress) -> (Vec<Option<Effect>>, bool) {
-        let (effects, done) = match &self.sequential {
-            Some(sequential) => {
-                let blocks = observed.blocks.iter().copied();
-                let blocks: Vec<usize> = blocks.filter(|block| *block <= progress.ended).collect();
-                let looked = sequential.look(Trials {
-                    observations: &observed.observations,
-                    ended: &blocks,
-                });
-                match self.decides {
-                    true => (looked.effects, looked.done),
-                    false => (looked.latest, false),
-                }
-            }
+        let (effects, done) = match self.looked(observed, progress) {
+            Some(looked) if self.decides => (looked.effects, looked.done),
+            Some(looked) => (looked.latest, false),
             None => {
                 let due = |effect: Effect| match self.is_due(progress) {
                     true => effect,
@@ -412,6 +433,31 @@ mod tests {
         let with_half = judge.judge(&observed(&judge, &trials), after(7));
         assert_eq!(with_half.steps, judge.judge(&seven, after(7)).steps);
         assert_eq!(with_half.steps[1].map(|effect| effect.blocks), Some(7));
+    }
+
+    #[test]
+    fn treatments_without_an_open_comparison_are_needless() {
+        let mut record = two("when-decided", 18);
+        record.treatments.push(treatment("noisy", Some("reference")));
+        let judge = Judge::new(&record, "tps");
+        let mut trials = doubled(8);
+        trials.extend((1..=8).map(|block| trial(block, "noisy", [80.0, 100.0, 125.0][block as usize % 3])));
+        let seen = observed(&judge, &trials);
+        let check = |blocks, ended: &[usize], expected: &[usize]| {
+            let ended = ended.iter().copied().collect();
+            let found = judge.needless(&seen, after(blocks), &ended);
+            assert_eq!(
+                found.into_iter().collect::<Vec<_>>(),
+                expected,
+                "{blocks} {ended:?}"
+            );
+        };
+        check(6, &[], &[]);
+        check(8, &[], &[1]);
+        // With the noisy one ended by a guard, nothing is open any more.
+        check(8, &[2], &[0, 1, 2]);
+        let fixed = Judge::new(&two("after-blocks", 18), "tps");
+        assert!(fixed.needless(&seen, after(18), &BTreeSet::new()).is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use pgdyno_judge::{Judge, Observations, Progress};
 use pgdyno_record::{ExperimentRecord, TrialRecord};
+use std::collections::BTreeSet;
 
 /// What is known of the trials so far.
 #[derive(Clone)]
@@ -32,12 +33,21 @@ impl Looks {
         self.trials
     }
 
+    /// Treatments that are not tried any more after this block: all their comparisons are decided, or are with one of those that
+    /// a guard has `ended`.
+    pub(crate) fn needless(&self, block: u32, ended: &BTreeSet<usize>) -> BTreeSet<usize> {
+        self.judge.needless(&self.observed, after(block), ended)
+    }
+
     /// Whether every comparison is decided after this block, with intervals that hold under a look after each.
     pub(crate) fn are_decided(&self, block: u32) -> bool {
-        let progress = Progress {
-            ended: block as usize,
-            is_over: false,
-        };
-        self.judge.judge(&self.observed, progress).done
+        self.judge.judge(&self.observed, after(block)).done
+    }
+}
+
+fn after(block: u32) -> Progress {
+    Progress {
+        ended: block as usize,
+        is_over: false,
     }
 }

@@ -22,7 +22,7 @@ use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
 use pgdyno_knobs::{Catalogue, Outcome, Restored};
 use pgdyno_record::{ExperimentStatus, RestoredRecord, SeriesRecord, TrialRecord};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,6 +72,9 @@ pub(crate) struct Runner<'r, 's> {
     pub(crate) on_event: &'r mut dyn FnMut(Event<'_>),
 }
 
+/// Restart, checkpoint and cross-check of a trial take about this long.
+const BESIDE_S: f64 = 4.0;
+
 /// Trials that are stored: block, and name of the treatment.
 type Done = BTreeSet<(u32, String)>;
 
@@ -89,8 +92,10 @@ struct Running<'x, 'r, 's> {
     at: Option<At<'s>>,
     restored: Vec<Restored>,
     looks: Looks,
-    /// Treatments that a guard has ended, by number.
-    ended: BTreeSet<usize>,
+    /// Treatments that a guard has ended, by number, and in which block.
+    ended: BTreeMap<usize, u32>,
+    /// Treatments whose comparisons are all decided, as far as that was shown.
+    settled: BTreeSet<usize>,
     /// Server variants and data that are known to be whole.
     whole: BTreeSet<(ServerVariant, String)>,
     /// Those that no load has used yet.
@@ -194,7 +199,8 @@ impl<'s> Runner<'_, 's> {
             plan,
             at: Some(at),
             restored: Vec::new(),
-            ended: BTreeSet::new(),
+            ended: BTreeMap::new(),
+            settled: BTreeSet::new(),
             whole: BTreeSet::new(),
             untouched,
             spent: Duration::ZERO,
@@ -240,7 +246,7 @@ impl Running<'_, '_, '_> {
         let plan = self.plan;
         let mut done = self.recall()?;
         let is_done = |done: &Done, block: u32, name: &str| done.contains(&(block, name.to_owned()));
-        let lost = self.ended.iter().flat_map(|number| {
+        let lost = self.ended.keys().flat_map(|number| {
             let name = &plan.treatments[*number].name;
             (1..=plan.file.blocks).filter(|block| !is_done(&done, *block, name))
         });
@@ -249,7 +255,12 @@ impl Running<'_, '_, '_> {
             id: self.id,
             trials: plan.trials().saturating_sub(lost),
             done: u32::try_from(done.len()).unwrap_or(u32::MAX),
-            trial_s: plan.trial_s(),
+            trial_s: plan.trial_s()
+                + if plan.blocks_of_load().is_some() {
+                    0.0
+                } else {
+                    BESIDE_S
+                },
         });
         if let Some(slices) = Slices::of(&plan.file) {
             return self.switched(slices, &mut done);
@@ -259,9 +270,13 @@ impl Running<'_, '_, '_> {
             if is_new && plan.file.target.instances == Instances::PerBlock {
                 self.remove_instances()?;
             }
+            let needless = self.needless(block);
             for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
                 let treatment = &plan.treatments[number];
-                if self.ended.contains(&number) || is_done(&done, block, &treatment.name) {
+                if self.ended.contains_key(&number)
+                    || needless.contains(&number)
+                    || is_done(&done, block, &treatment.name)
+                {
                     continue;
                 }
                 if !self.wait_for_window()? {
@@ -315,6 +330,31 @@ impl Running<'_, '_, '_> {
         decided
     }
 
+    /// Treatments that need no trial in this block: what was found in those before decides all their comparisons.
+    fn needless(&mut self, block: u32) -> BTreeSet<usize> {
+        if self.plan.file.stop == StopRule::AfterBlocks || block == 1 {
+            return BTreeSet::new();
+        }
+        let begun = self.runner.clock.now();
+        let needless = self.looks.needless(block - 1, &self.ended_before(block));
+        self.own += self.runner.clock.now().saturating_sub(begun);
+        for number in needless.iter().filter(|number| !self.ended.contains_key(number)) {
+            if self.settled.insert(*number) {
+                (self.runner.on_event)(Event::Settled {
+                    treatment: &self.plan.treatments[*number],
+                    lost: self.plan.file.blocks - (block - 1),
+                });
+            }
+        }
+        needless
+    }
+
+    /// Treatments that a guard has ended in an earlier block.
+    fn ended_before(&self, block: u32) -> BTreeSet<usize> {
+        let before = self.ended.iter().filter(|(_, of)| **of < block);
+        before.map(|(number, _)| *number).collect()
+    }
+
     fn ends_early(&mut self, reason: &str, blocks: u32) {
         (self.runner.on_event)(Event::EndsEarly { reason, blocks });
     }
@@ -328,7 +368,7 @@ impl Running<'_, '_, '_> {
                 continue;
             };
             if record.ended_by_guard {
-                self.ended.insert(number);
+                self.ended.insert(number, record.block);
             }
             self.looks.add(&record);
             self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));

@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 
 /// The phase after the last trial.
 const RESTORING: &str = "restoring";
-/// Restart, checkpoint and cross-check of a trial take about this long, until one has been measured.
-const OVERHEAD_S: f64 = 4.0;
 /// The format's name of [`ProgressRecord`].
 pub const PROGRESS_FORMAT: &str = "pgdyno-progress/1";
 
@@ -20,7 +18,7 @@ pub struct ProgressRecord {
     pub done: u32,
     /// Trials that were stored before this process resumed the experiment.
     pub done_before: u32,
-    /// Length of a trial's load, warm-up and measured time.
+    /// Length of a trial, until one is measured: its load, and what is beside it.
     pub trial_s: f64,
     /// When this process began its first trial.
     pub begun_unix_ms: u64,
@@ -33,7 +31,7 @@ pub struct ProgressRecord {
 }
 
 impl ProgressRecord {
-    /// At the beginning of the first trial of a process that is to run `trials` less `done`, each with a load of `trial_s`
+    /// At the beginning of the first trial of a process that is to run `trials` less `done`, each of `trial_s`
     /// seconds.
     pub fn begun(trials: u32, done: u32, trial_s: f64, now_unix_ms: u64) -> ProgressRecord {
         ProgressRecord {
@@ -83,7 +81,7 @@ impl ProgressRecord {
         };
         let here = self.done.saturating_sub(self.done_before);
         let each_s = match here {
-            0 => self.trial_s + OVERHEAD_S,
+            0 => self.trial_s,
             here => seconds(self.begun_unix_ms, self.counted_unix_ms) / f64::from(here),
         };
         let left_s = each_s * f64::from(self.trials.saturating_sub(self.done));

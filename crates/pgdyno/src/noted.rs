@@ -56,7 +56,7 @@ impl Noted {
                 phase(progress, "between trials");
                 true
             }
-            Event::GuardActs { lost, .. } => {
+            Event::GuardActs { lost, .. } | Event::Settled { lost, .. } => {
                 progress.trials = progress.trials.saturating_sub(*lost);
                 *lost > 0
             }

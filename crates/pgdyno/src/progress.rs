@@ -72,9 +72,6 @@ pub(crate) struct Experiment {
     pub(crate) id: Option<i64>,
 }
 
-/// Restart, checkpoint and cross-check of a trial take about this long, until it is measured.
-const OVERHEAD_S: f64 = 4.0;
-
 impl Experiment {
     pub(crate) fn new() -> Experiment {
         let bar = ProgressBar::hidden();
@@ -117,6 +114,10 @@ impl Experiment {
             } => {
                 self.trials = self.trials.saturating_sub(*lost);
                 self.line(&format!("{} is not tried again: {reason}", treatment.title));
+            }
+            Event::Settled { treatment, lost } => {
+                self.trials = self.trials.saturating_sub(*lost);
+                self.line(&format!("{} is decided, and not tried again", treatment.title));
             }
             Event::EndsEarly { reason, blocks } => {
                 self.line(&format!("ends after {blocks} blocks: {reason}"))
@@ -204,7 +205,7 @@ impl Experiment {
     fn left(&self) -> Duration {
         let here = self.done - self.done_before;
         let each_s = if here == 0 {
-            self.trial_s + OVERHEAD_S
+            self.trial_s
         } else {
             self.begun.elapsed().as_secs_f64() / f64::from(here)
         };

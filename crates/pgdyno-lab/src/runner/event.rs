@@ -27,7 +27,7 @@ pub enum Event<'a> {
         trials: u32,
         /// Trials that are stored already.
         done: u32,
-        /// Length of a trial's load, warm-up and measured time.
+        /// Length of a trial, until one is measured: its load, and what is beside it.
         trial_s: f64,
     },
     /// No trial begins outside of the hours of the file.
@@ -66,6 +66,13 @@ pub enum Event<'a> {
         treatment: &'a Treatment,
         /// The bound and the value that passed it, as text.
         reason: &'a str,
+        /// Number of its trials that are not run any more.
+        lost: u32,
+    },
+    /// All comparisons of a treatment are decided: it is not tried again.
+    Settled {
+        /// Treatment that needs no further trial.
+        treatment: &'a Treatment,
         /// Number of its trials that are not run any more.
         lost: u32,
     },

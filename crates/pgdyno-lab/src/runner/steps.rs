@@ -156,7 +156,7 @@ impl Running<'_, '_, '_> {
             reason: &reason,
             lost: self.plan.file.blocks.saturating_sub(record.block),
         });
-        self.ended.insert(number);
+        self.ended.insert(number, record.block);
         TrialRecord {
             ended_by_guard: true,
             ..failed(record, reason)

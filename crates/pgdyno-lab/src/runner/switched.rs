@@ -34,7 +34,7 @@ struct Taking<'p> {
     error: Option<String>,
     /// Why a guard has ended it.
     guarded: Option<String>,
-    /// Whether a guard has ended its treatment in an earlier block.
+    /// Whether it is not wanted: its treatment is decided, or a guard has ended it, in an earlier block.
     is_dropped: bool,
 }
 
@@ -59,6 +59,10 @@ impl<'x> Running<'x, '_, '_> {
                     self.ends_early("every comparison is decided", ended);
                     return Ok(true);
                 }
+            }
+            if ended < plan.file.blocks {
+                // Shown where it is so; what is missing is without them.
+                self.needless(ended + 1);
             }
             let blocks = (ended + 1..=plan.file.blocks).map(|block| (block, self.missing(block, done)));
             let mut blocks: Blocks = blocks.filter(|(_, missing)| !missing.is_empty()).collect();
@@ -94,9 +98,15 @@ impl<'x> Running<'x, '_, '_> {
 
     /// Treatments that a block still lacks, in the order of their first turns.
     fn missing(&self, block: u32, done: &Done) -> Vec<usize> {
+        let needless = match self.plan.file.stop {
+            StopRule::WhenDecided if block > 1 => self.looks.needless(block - 1, &self.ended_before(block)),
+            StopRule::WhenDecided | StopRule::AfterBlocks => BTreeSet::new(),
+        };
         let is_missing = |number: &usize| {
             let name = &self.plan.treatments[*number].name;
-            !self.ended.contains(number) && !done.contains(&(block, name.clone()))
+            !self.ended.contains_key(number)
+                && !needless.contains(number)
+                && !done.contains(&(block, name.clone()))
         };
         let order = self.plan.order_of_block(block).into_iter();
         order.filter(is_missing).collect()
@@ -227,6 +237,7 @@ impl<'x> Running<'x, '_, '_> {
             is_wanted: plan.file.stop == StopRule::WhenDecided,
             blocks: plan.file.blocks,
             ended: BTreeSet::new(),
+            guarded: self.ended.keys().copied().collect(),
         };
         let mut begun = None;
         at.target
@@ -247,10 +258,9 @@ impl<'x> Running<'x, '_, '_> {
                         }
                     }
                     trials[trial].guarded = Some(reason);
+                    deciding.guarded.insert(number);
                 }
-                if deciding.are_all_decided(turns, trials) {
-                    return false;
-                }
+                next = deciding.after_blocks(turns, trials).unwrap_or(next);
                 loop {
                     let trial = match next {
                         Next::GoOn => return true,
@@ -350,44 +360,52 @@ impl<'x> Running<'x, '_, '_> {
     }
 }
 
-/// Whether the comparisons are decided while the load still runs: its trials as they are, which nothing has confirmed yet.
+/// What is decided while the load still runs, by its trials as they are, which nothing has confirmed yet.
 struct Deciding {
     looks: Looks,
     is_wanted: bool,
     /// Blocks of the experiment.
     blocks: u32,
+    /// Those of the load that are over.
     ended: BTreeSet<u32>,
+    /// Treatments that a guard has ended.
+    guarded: BTreeSet<usize>,
 }
 
 impl Deciding {
-    fn are_all_decided(&mut self, turns: &Turns, trials: &[Taking<'_>]) -> bool {
+    /// What follows where a block has just ended: the end of the load where all is decided, else a turn of a treatment that is not.
+    fn after_blocks(&mut self, turns: &mut Turns, trials: &mut [Taking<'_>]) -> Option<Next> {
         if !self.is_wanted {
-            return false;
+            return None;
         }
         let blocks: BTreeSet<u32> = trials.iter().map(|trial| trial.record.block).collect();
-        let of_block = |block: u32| {
-            trials
-                .iter()
-                .enumerate()
-                .filter(move |(_, trial)| trial.record.block == block)
-        };
+        let mut next = None;
         for block in blocks {
-            let is_over = of_block(block).all(|(i, _)| turns.is_over(i));
-            if !is_over || !self.ended.insert(block) {
+            let own = trials.iter().enumerate();
+            let own: Vec<(usize, &Taking<'_>)> =
+                own.filter(|(_, trial)| trial.record.block == block).collect();
+            if !own.iter().all(|(i, _)| turns.is_over(*i)) || !self.ended.insert(block) {
                 continue;
             }
-            for (i, trial) in of_block(block).filter(|(_, trial)| !trial.is_dropped) {
+            for (i, trial) in own.iter().filter(|(_, trial)| !trial.is_dropped) {
                 let record = trial.record.clone();
-                self.looks
-                    .add(&match trial.error.as_ref().or(trial.guarded.as_ref()) {
-                        Some(reason) => failed(record, reason.clone()),
-                        None => filled(record, &turns.part(i).measurement(None)),
-                    });
+                let reason = trial.error.as_ref().or(trial.guarded.as_ref());
+                self.looks.add(&match reason {
+                    Some(reason) => failed(record, reason.clone()),
+                    None => filled(record, &turns.part(*i).measurement(None)),
+                });
             }
             if block < self.blocks && self.looks.are_decided(block) {
-                return true;
+                return Some(Next::Over);
+            }
+            let needless = self.looks.needless(block, &self.guarded);
+            for (i, trial) in trials.iter_mut().enumerate() {
+                if trial.record.block > block && needless.contains(&trial.number) && !trial.is_dropped {
+                    trial.is_dropped = true;
+                    next = Some(turns.end(i));
+                }
             }
         }
-        false
+        next
     }
 }

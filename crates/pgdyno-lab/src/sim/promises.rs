@@ -58,7 +58,7 @@ pub(super) fn after_all(
     }
     let trials: Vec<&TrialRecord> = stored.trials.iter().map(|(_, trial)| trial).collect();
     broken.extend(order(world, plan, &trials));
-    broken.extend(completeness(plan, &trials, early));
+    broken.extend(completeness(plan, stored, &trials, early));
     broken.extend(beginnings(world, plan, early));
     broken.extend(ending(plan, stored, &trials, early));
     broken
@@ -167,7 +167,12 @@ fn order(world: &World, plan: &Plan, trials: &[&TrialRecord]) -> Vec<String> {
 }
 
 /// No trial is missing but those that a guard, the budget or a decision has made needless.
-fn completeness(plan: &Plan, trials: &[&TrialRecord], early: Option<Early>) -> Vec<String> {
+fn completeness(
+    plan: &Plan,
+    stored: &StoredExperiment,
+    trials: &[&TrialRecord],
+    early: Option<Early>,
+) -> Vec<String> {
     let mut broken = Vec::new();
     let is_guarded = |trial: &TrialRecord| trial.reason.as_deref().is_some_and(|r| r.starts_with("guard: "));
     let mut by_place: BTreeMap<(u32, &str), &TrialRecord> = BTreeMap::new();
@@ -182,20 +187,32 @@ fn completeness(plan: &Plan, trials: &[&TrialRecord], early: Option<Early>) -> V
         Some(Early::Decided) => block <= last.0,
         Some(Early::Trials | Early::Time) => (block, position) <= (last.0, last.1 as usize),
     };
-    let mut ended: BTreeMap<usize, u32> = BTreeMap::new();
+    let mut ended: BTreeSet<usize> = BTreeSet::new();
+    let mut looks = Looks::new(&stored.record);
     for block in 1..=plan.file.blocks {
+        let needless = match plan.file.stop {
+            StopRule::WhenDecided if block > 1 => looks.needless(block - 1, &ended),
+            StopRule::WhenDecided | StopRule::AfterBlocks => BTreeSet::new(),
+        };
         for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
             let name = plan.treatments[number].name.as_str();
-            match (by_place.get(&(block, name)), ended.contains_key(&number)) {
+            let trial = by_place.get(&(block, name)).copied();
+            match (trial, ended.contains(&number)) {
                 (Some(_), true) => broken.push(format!("{name} is tried again after its guard")),
-                (Some(trial), false) if is_guarded(trial) => {
-                    ended.insert(number, block);
+                (Some(_), false) if needless.contains(&number) => {
+                    broken.push(format!("{name} is tried in block {block} though it is decided"));
                 }
-                (None, false) if is_wanted(block, i + 1) => {
+                (Some(trial), false) if is_guarded(trial) => {
+                    ended.insert(number);
+                }
+                (None, false) if is_wanted(block, i + 1) && !needless.contains(&number) => {
                     broken.push(format!("block {block} of {name} is lost"));
                 }
                 _ => {}
             }
+        }
+        for trial in trials.iter().filter(|trial| trial.block == block) {
+            looks.add(trial);
         }
     }
     broken

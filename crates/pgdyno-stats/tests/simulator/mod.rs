@@ -209,6 +209,8 @@ pub(crate) struct Tally {
     pub(crate) blocks: Vec<usize>,
     /// Blocks until the first comparison of each was decided.
     pub(crate) first: Vec<usize>,
+    /// Trials that each took, where decided treatments are not tried again.
+    pub(crate) trials: Vec<usize>,
 }
 
 impl Tally {
@@ -229,6 +231,10 @@ impl Tally {
     /// Blocks until the first comparison was decided.
     pub(crate) fn mean_first(&self) -> f64 {
         mean(&self.first)
+    }
+
+    pub(crate) fn mean_trials(&self) -> f64 {
+        mean(&self.trials)
     }
 
     fn add(&mut self, looked: &Looked, blocks_max: usize) {
@@ -272,17 +278,59 @@ pub(crate) fn tally_of(
     experiments: usize,
     make: impl Fn(&mut Random) -> Vec<Observation> + Sync,
 ) -> Tally {
+    let ended: Vec<usize> = (0..blocks_max).collect();
+    on_two_threads(experiments, |random, tally| {
+        let observations = make(random);
+        let trials = Trials {
+            observations: &observations,
+            ended: &ended,
+        };
+        tally.add(&plan.look(trials), blocks_max);
+    })
+}
+
+/// The same of treatments that are compared with the first, each until that is decided.
+pub(crate) fn tally_until_decided(
+    plan: &Sequential,
+    looks: (usize, usize),
+    effects: &[f64],
+    experiments: usize,
+) -> Tally {
+    on_two_threads(experiments, |random, tally| {
+        let mut observations = experiment(random, QUIET, effects, looks.1);
+        let mut looked = None;
+        for block in looks.0..=looks.1 {
+            let ended: Vec<usize> = (0..block).collect();
+            let found = plan.look(Trials {
+                observations: &observations,
+                ended: &ended,
+            });
+            let decided = &found.decided_after;
+            observations.retain(|one| {
+                let is_open = |treatment: usize| decided[treatment - 1].is_none();
+                let is_needed = match one.treatment {
+                    0 => decided.contains(&None),
+                    treatment => is_open(treatment),
+                };
+                one.block < block || is_needed
+            });
+            let is_done = found.done;
+            looked = Some(found);
+            if is_done {
+                break;
+            }
+        }
+        tally.add(&looked.expect("a look"), looks.1);
+        tally.trials.push(observations.len());
+    })
+}
+
+fn on_two_threads(experiments: usize, one: impl Fn(&mut Random, &mut Tally) + Sync) -> Tally {
     let half = |seed: u64| {
         let mut random = Random::new(seed);
         let mut tally = Tally::default();
-        let ended: Vec<usize> = (0..blocks_max).collect();
         for _ in 0..experiments / 2 {
-            let observations = make(&mut random);
-            let trials = Trials {
-                observations: &observations,
-                ended: &ended,
-            };
-            tally.add(&plan.look(trials), blocks_max);
+            one(&mut random, &mut tally);
         }
         tally
     };
@@ -296,5 +344,6 @@ pub(crate) fn tally_of(
     one.same += other.same;
     one.blocks.extend(other.blocks);
     one.first.extend(other.first);
+    one.trials.extend(other.trials);
     one
 }

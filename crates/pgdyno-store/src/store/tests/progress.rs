@@ -10,7 +10,7 @@ use pgdyno_record::{ExperimentStatus, ProgressRecord, TrialStatus};
 
 #[test]
 fn what_is_left_goes_by_the_trials_so_far() {
-    let mut progress = ProgressRecord::begun(10, 2, 6.0, 1_000_000);
+    let mut progress = ProgressRecord::begun(10, 2, 10.0, 1_000_000);
     let left = |progress: &ProgressRecord, now| progress.left_s(now).unwrap().round();
     assert_eq!(left(&progress, 1_000_000), 80.0);
     assert_eq!(left(&progress, 1_004_000), 76.0);
