@@ -53,6 +53,8 @@ pub struct Judge {
     rules: Rules,
     /// Whether a treatment is compared both with the one before it and with the first.
     cumulative: bool,
+    /// Whether treatments are combinations of factors, whose effects are averaged over all of them.
+    is_factorial: bool,
     /// Whether this figure decides when the experiment stops.
     decides: bool,
     /// Blocks that are planned.
@@ -125,6 +127,7 @@ impl Judge {
             comparisons: Vec::new(),
             rules: rules(record, metric),
             cumulative,
+            is_factorial: record.design == "full-factorial",
             decides: metric == record.metric,
             blocks: record.blocks as usize,
             may_stop: record.stop == "when-decided",
@@ -253,14 +256,16 @@ impl Judge {
     }
 
     /// Treatments, by number, that no open comparison needs any more: each of theirs was decided at a look, or is with one that has
-    /// `ended`. Empty where another figure decides, or where the experiment runs all its blocks.
+    /// `ended`. Empty where another figure decides, where the experiment runs all its blocks, and where effects of factors need all
+    /// combinations.
     pub fn needless(
         &self,
         observed: &Observations,
         progress: Progress,
         ended: &BTreeSet<usize>,
     ) -> BTreeSet<usize> {
-        let Some(looked) = self.looked(observed, progress).filter(|_| self.decides) else {
+        let may_drop = self.decides && !self.is_factorial;
+        let Some(looked) = self.looked(observed, progress).filter(|_| may_drop) else {
             return BTreeSet::new();
         };
         let sides = |comparison: &Comparison| [comparison.treatment, comparison.reference];

@@ -17,7 +17,7 @@ const PER_SESSION: u64 = 2;
 /// So are the questions of the look at the data before the load.
 const DATA_CHECK: u64 = 8;
 /// A change of settings while the load runs asks the server in sessions of its own, once for each setting and a few times for all.
-const PER_CHANGE: u64 = 32;
+const PER_CHANGE: u64 = 20;
 
 /// Both sides count whole transactions from the first to the last. The server's side may be larger by what was in
 /// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum

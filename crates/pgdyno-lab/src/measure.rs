@@ -296,7 +296,7 @@ pub enum MeasureError {
     /// The directory that such programs run in could not be made.
     #[error("{}: {source}", path.display())]
     Scratch {
-        /// The directory.
+        /// Path of the directory, below pgdyno's state.
         path: PathBuf,
         /// The system's error.
         source: io::Error,

@@ -5,7 +5,7 @@ use crate::file::Slices;
 use crate::measure::{few_transactions, heat_record};
 use crate::measurement::Measurement;
 use pgdyno_engine::{Books, Heat, LoadResult, Second, SecondFigures};
-use pgdyno_record::{ColumnRecord, SecondRecord, SeriesRecord};
+use pgdyno_record::{ColumnRecord, GapRecord, SecondRecord, SeriesRecord};
 use pgdyno_stats::coefficient_of_variation;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -70,23 +70,23 @@ impl Turns {
         !self.coming.contains(&trial)
     }
 
-    /// Takes in the next second of the load.
-    pub(crate) fn second(&mut self, second: &Second) -> Next {
+    /// Takes in the next second of the load: the trial that it counts for, and what follows it.
+    pub(crate) fn second(&mut self, second: &Second) -> (Option<usize>, Next) {
         let begins_s = self.now_s;
         self.now_s += second.length_s;
         let Some(trial) = self.present() else {
-            return Next::Over;
+            return (None, Next::Over);
         };
         if !second.measured || second.length_s < WHOLE_S || begins_s < self.counts_from_s {
-            return Next::GoOn;
+            return (None, Next::GoOn);
         }
         self.parts[trial].add(second, begins_s);
         self.left -= 1;
         if self.left > 0 {
-            return Next::GoOn;
+            return (Some(trial), Next::GoOn);
         }
         self.coming.pop_front();
-        self.next()
+        (Some(trial), self.next())
     }
 
     /// The present trial's settings are in force since then, in seconds from the load's begin.
@@ -213,8 +213,13 @@ impl Part {
         };
         SeriesRecord {
             columns: whole.columns.iter().map(cut).collect(),
-            gaps: whole.gaps.clone(),
+            gaps: whole.gaps.iter().filter_map(|gap| self.gap_of(gap)).collect(),
         }
+    }
+
+    fn gap_of(&self, gap: &GapRecord) -> Option<GapRecord> {
+        let at_ms = self.own_ms(f64::from(gap.at_ms) / 1e3, false)?;
+        Some(GapRecord { at_ms, ..gap.clone() })
     }
 
     /// An instant of the load in milliseconds of its own seconds.
@@ -266,7 +271,7 @@ mod tests {
         let mut turns = Turns::new(SLICES, vec![0, 1, 1, 0], 2);
         let mut changes = Vec::new();
         for number in 1..=30 {
-            match turns.second(&second(number, 100 + u64::from(number))) {
+            match turns.second(&second(number, 100 + u64::from(number))).1 {
                 Next::GoOn => {}
                 Next::Turn(trial) => {
                     changes.push((number, trial));
@@ -290,7 +295,7 @@ mod tests {
         assert_eq!(turns.end(1), Next::Turn(2));
         assert!(turns.is_over(0) && !turns.is_over(2));
         assert_eq!(turns.end(2), Next::Over);
-        assert_eq!(turns.second(&second(2, 1)), Next::Over);
+        assert_eq!(turns.second(&second(2, 1)), (None, Next::Over));
     }
 
     #[test]

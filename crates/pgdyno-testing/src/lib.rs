@@ -80,7 +80,7 @@ pub fn directory(place: &str, prefix: &str) -> tempfile::TempDir {
 
 /// A port of 127.0.0.1 that nobody listens at and nobody else can have: connections to it are refused as long as this lives.
 pub struct DeafPort {
-    /// The port.
+    /// Number of the port, which the system chose.
     pub number: u16,
     _bound: OwnedFd,
 }
@@ -119,7 +119,7 @@ pub fn program() -> PathBuf {
 
 /// A home of pgdyno (PGDYNO_HOME), whose sandboxes are destroyed with it.
 pub struct Home {
-    /// Its directory.
+    /// Directory that PGDYNO_HOME names.
     pub path: tempfile::TempDir,
     /// Dropped last, when the sandboxes are gone.
     _lane: Lane,

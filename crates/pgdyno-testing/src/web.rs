@@ -163,7 +163,7 @@ impl Web {
         }
     }
 
-    /// Its process.
+    /// Process id of the server.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("it runs").id()
     }

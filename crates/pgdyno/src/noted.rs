@@ -5,6 +5,9 @@ use pgdyno_lab::Event;
 use pgdyno_record::ProgressRecord;
 use pgdyno_store::ProgressPlace;
 
+/// The phase of a load in which treatments take turns.
+const TURNS: &str = "taking turns";
+
 /// The progress of an experiment, written where it changes: a handful of times a trial, and not second by second, for a file
 /// that is written is a disturbance.
 pub(crate) struct Noted {
@@ -49,6 +52,7 @@ impl Noted {
             }
             Event::GoingTo(_) => phase(progress, "going to its server"),
             Event::Data(_) => phase(progress, "creating data"),
+            Event::Second(_) if progress.phase == TURNS => false,
             Event::Second(second) if second.measured => phase(progress, "measuring"),
             Event::Second(_) => phase(progress, "warm-up"),
             Event::TrialEnds(_) => {
@@ -69,10 +73,12 @@ impl Noted {
                 progress.restored();
                 true
             }
-            // A file that is written every few seconds is a disturbance.
-            Event::Turn { .. } | Event::Begun { .. } | Event::NotTested { .. } | Event::TrialWarns { .. } => {
-                false
+            // A file that is written every few seconds is a disturbance: which treatment's turn it is changes too often.
+            Event::Turn { .. } => {
+                let was_one = progress.current.take().is_some();
+                phase(progress, TURNS) || was_one
             }
+            Event::Begun { .. } | Event::NotTested { .. } | Event::TrialWarns { .. } => false,
         };
         if has_changed {
             self.write();

@@ -39,7 +39,8 @@ export function OverTime({ report, headline }: { report: Report; headline: Treat
       </Section>
     );
   }
-  const { warmup_s } = report.experiment.workload;
+  // Turns of a switchback have none of their own.
+  const warmup_s = report.experiment.design === "switchback" ? 0 : report.experiment.workload.warmup_s;
   const joined = trials.find(({ series }) => (series.bucket_s ?? 1) > 1)?.series.bucket_s ?? 1;
   const each = joined > 1 ? `one point for every ${String(joined)} s, with their mean throughput and their highest p95` : "one value for every second";
   const what = metric === "tps" ? "Throughput" : "p95 response time";

@@ -461,6 +461,8 @@ fn switchback_refuses_what_cannot_take_turns() {
         delay,
         "neither program nor checkpoint_cycles nor crash",
     );
+    check("", "rate = '50'\n", delay, "has a closed loop");
+    check("target.instances = 'per-block'\n", "", delay, "has one server");
     check(
         "metric = 'wal_bytes_per_tx'\n",
         "",

@@ -140,25 +140,12 @@ impl<'x> Running<'x, '_, '_> {
                 }
             }
         }
-        let driven = match turns.present() {
-            Some(first) => self.drive_turns(&mut turns, &mut trials, first, database.as_deref()),
-            None => Ok(None),
+        let Some(first) = turns.present() else {
+            return self.loaded(trials, &turns, None, Ok(None));
         };
-        match driven {
-            Ok(driven) => self.loaded(trials, &turns, driven),
-            Err(error) => {
-                let reason = error.to_string();
-                let fail = |trial: Taking<'_>| {
-                    let reason = trial.error.unwrap_or_else(|| reason.clone());
-                    (failed(trial.record, reason), SeriesRecord::default())
-                };
-                let trials = trials.into_iter().map(fail);
-                Loaded {
-                    trials: trials.filter(|_| !self.is_stopped()).collect(),
-                    is_whole: false,
-                }
-            }
-        }
+        let mut last = first;
+        let driven = self.drive_turns(&mut turns, &mut trials, &mut last, database.as_deref());
+        self.loaded(trials, &turns, Some(last), driven)
     }
 
     /// The trials of these blocks, and the number of one for each turn.
@@ -203,15 +190,17 @@ impl<'x> Running<'x, '_, '_> {
         (trials, order)
     }
 
-    /// Drives the load, and changes settings where a turn begins. `first` is the trial whose settings are in force.
+    /// Drives the load, and changes settings where a turn begins. `last` is the trial whose settings are in force, and then that of the
+    /// last turn.
     fn drive_turns(
         &mut self,
         turns: &mut Turns,
         trials: &mut [Taking<'x>],
-        first: usize,
+        last: &mut usize,
         database: Option<&str>,
     ) -> Result<Option<Driven>, LabError> {
         let plan = self.plan;
+        let first = *last;
         let place = &trials[first].record;
         let seed = seed_of_trial(plan.seed, place.block, place.position);
         let mut treatment = plan.treatments[trials[first].number].clone();
@@ -245,9 +234,9 @@ impl<'x> Running<'x, '_, '_> {
                 let length = Duration::from_secs_f64(second.length_s);
                 let begun = *begun.get_or_insert_with(|| clock.now().saturating_sub(length));
                 on_event(Event::Second(second));
-                let present = turns.present();
-                let mut next = turns.second(second);
-                if let Some(trial) = present
+                let (counted, mut next) = turns.second(second);
+                // What is washed out is of two treatments.
+                if let Some(trial) = counted
                     && let Some(reason) = trials[trial].guard.second(&second.figures())
                 {
                     let number = trials[trial].number;
@@ -280,6 +269,7 @@ impl<'x> Running<'x, '_, '_> {
                         treatment: &plan.treatments[*number],
                         block: record.block,
                     });
+                    *last = trial;
                     let applied = target.apply(settings, Restart::WhenNeeded);
                     match applied.and_then(|applied| take_in(applied, record)) {
                         Ok(()) => {
@@ -287,8 +277,13 @@ impl<'x> Running<'x, '_, '_> {
                             return true;
                         }
                         Err(error) => {
+                            let is_its_own = matches!(error, LabError::NotTaken(_));
                             trials[trial].error = Some(error.to_string());
                             next = turns.end(trial);
+                            // What keeps one setting from being applied may keep all: the others have their turns in another load.
+                            if !is_its_own {
+                                return false;
+                            }
                         }
                     }
                 }
@@ -296,50 +291,61 @@ impl<'x> Running<'x, '_, '_> {
             .map(Some)
     }
 
-    /// What a load has decided of its trials. `driven` is `None` where no trial was ready for it.
-    fn loaded(&mut self, trials: Vec<Taking<'x>>, turns: &Turns, driven: Option<Driven>) -> Loaded {
-        let last = turns.present();
-        let (whole, shortage) =
-            driven.map_or((None, None), |driven| (Some(driven.measurement), driven.shortage));
-        let is_broken = whole.as_ref().is_some_and(|whole| whole.broken.is_some());
-        let mut is_whole = shortage.is_none() && !is_broken;
+    /// What a load has decided of its trials. `last` is that of the last turn; `None` where no trial was ready for one.
+    fn loaded(
+        &mut self,
+        trials: Vec<Taking<'x>>,
+        turns: &Turns,
+        last: Option<usize>,
+        driven: Result<Option<Driven>, LabError>,
+    ) -> Loaded {
+        let (driven, error) = match driven {
+            Ok(driven) => (driven, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let shortage = driven.as_ref().and_then(|driven| driven.shortage.clone());
+        let whole = driven.map(|driven| driven.measurement);
+        let broken = error.or_else(|| whole.as_ref()?.broken.clone());
+        let is_whole = shortage.is_none() && broken.is_none();
         // A block counts once all its trials have had their turns.
         let open = trials.iter().enumerate().filter(|(i, _)| !turns.is_over(*i));
         let open: BTreeSet<u32> = open.map(|(_, trial)| trial.record.block).collect();
         let mut decided = Vec::new();
-        let mut present = None;
-        for (i, trial) in trials
+        let mut other = None;
+        let wanted = trials
             .into_iter()
             .enumerate()
-            .filter(|(_, trial)| !trial.is_dropped)
-        {
-            let is_last = last == Some(i);
-            // Whatever ended the load, it was during this trial's turn, or after all turns.
-            let has_ended_it = !is_whole && (is_last || last.is_none());
-            let guarded = trial.guarded.or_else(|| shortage.clone().filter(|_| is_last));
+            .filter(|(_, trial)| !trial.is_dropped);
+        for (i, mut trial) in wanted {
+            // What goes wrong because somebody asked to stop is no result.
+            let is_last = last == Some(i) && !self.is_stopped();
+            // Whatever broke the load off, it was in the last turn: all else is measured again.
+            let guarded = trial
+                .guarded
+                .take()
+                .or_else(|| shortage.clone().filter(|_| is_last));
+            let error = trial.error.take().or_else(|| broken.clone().filter(|_| is_last));
             let is_complete = is_whole && !open.contains(&trial.record.block);
-            let measured = whole.as_ref().map(|whole| turns.part(i).measurement(Some(whole)));
-            match (guarded, trial.error, measured) {
-                (Some(reason), _, measured) => {
+            let Taking { number, record, .. } = trial;
+            match (guarded, error, &whole) {
+                (Some(reason), ..) => {
+                    let measured = whole.as_ref().map(|whole| turns.part(i).measurement(Some(whole)));
                     let series = measured.map_or_else(SeriesRecord::default, |measured| measured.series);
-                    decided.push((self.guarded(trial.number, trial.record, &reason), series));
+                    decided.push((self.guarded(number, record, &reason), series));
                 }
-                (None, Some(error), _) if is_complete => {
-                    decided.push((failed(trial.record, error), SeriesRecord::default()));
+                (None, Some(error), _) if is_complete || is_last => {
+                    decided.push((failed(record, error), SeriesRecord::default()));
                 }
-                (None, None, Some(measured)) if is_complete || has_ended_it => {
-                    decided.push((
-                        self.record_of(trial.number, trial.record, &measured),
-                        measured.series,
-                    ));
+                (None, None, Some(whole)) if is_complete => {
+                    let measured = turns.part(i).measurement(Some(whole));
+                    decided.push((self.record_of(number, record, &measured), measured.series));
                 }
-                (None, None, _) if is_last => present = Some(trial.record),
+                _ if is_last => other = Some(record),
                 _ => {}
             }
         }
-        if let Some(record) = present.filter(|_| decided.is_empty() && !self.is_stopped()) {
+        if let Some(record) = other.filter(|_| decided.is_empty()) {
             decided.push((failed(record, TOO_SHORT.to_owned()), SeriesRecord::default()));
-            is_whole = false;
         }
         Loaded {
             trials: decided,

@@ -263,9 +263,21 @@ fn progress(stored: &StoredExperiment, blocks: usize) -> Progress {
     }
 }
 
-/// Blocks that have ended: every tested treatment has a trial in them, or none in any later one because its last one
-/// broke off, which is what a guard does.
+/// Blocks that have ended: every tested treatment has a trial in them, or needs none because it is decided, or has none in any later
+/// one because its last one broke off, which is what a guard does.
 fn blocks_ended(stored: &StoredExperiment) -> usize {
+    let judge = Judge::new(&stored.record, &stored.record.metric);
+    let seen = observed(&judge, stored);
+    let needless = |block: u32| {
+        let guarded = stored.trials.iter().map(|(_, trial)| trial);
+        let guarded = guarded.filter(|trial| trial.ended_by_guard && trial.block < block);
+        let guarded = guarded.filter_map(|trial| place_of(&stored.record, &trial.treatment));
+        let before = Progress {
+            ended: block as usize - 1,
+            is_over: false,
+        };
+        judge.needless(&seen, before, &guarded.collect())
+    };
     let last = |name: &str| {
         let trials = stored.trials.iter().map(|(_, trial)| trial);
         trials
@@ -277,15 +289,21 @@ fn blocks_ended(stored: &StoredExperiment) -> usize {
         trials.any(|trial| trial.treatment == name && trial.block == block)
             || last(name).is_some_and(|trial| trial.block < block && trial.status != TrialStatus::Finished)
     };
-    let tested: Vec<&TreatmentRecord> = stored
-        .record
-        .treatments
-        .iter()
-        .filter(|t| t.why_not.is_none())
-        .collect();
+    let treatments = stored.record.treatments.iter().enumerate();
+    let tested: Vec<(usize, &TreatmentRecord)> = treatments.filter(|(_, t)| t.why_not.is_none()).collect();
     let began = |block: &u32| stored.trials.iter().any(|(_, trial)| trial.block == *block);
     (1..=stored.record.blocks)
         .filter(began)
-        .filter(|block| tested.iter().all(|t| tried(&t.name, *block)))
+        .filter(|block| {
+            let lacking: Vec<usize> = tested
+                .iter()
+                .filter(|(_, t)| !tried(&t.name, *block))
+                .map(|(i, _)| *i)
+                .collect();
+            lacking.is_empty() || {
+                let needless = needless(*block);
+                lacking.iter().all(|i| needless.contains(i))
+            }
+        })
         .count()
 }

@@ -238,3 +238,35 @@ fn the_json_has_the_names_that_the_page_expects() {
     assert_eq!(json["trials"][0]["status"], "finished");
     assert_eq!(json["experiment"]["status"], "finished");
 }
+
+/// A treatment that is decided has no trial in later blocks, and these have ended all the same.
+#[test]
+fn blocks_without_a_decided_treatment_have_ended() {
+    let mut stored = stored("one-at-a-time", 18);
+    stored.record.stop = "when-decided".into();
+    stored.record.blocks = 18;
+    stored.trials.clear();
+    let spread = [0.7, 1.0, 1.4];
+    for block in 1..=10_u32 {
+        let noise = 1.0 + 0.01 * f64::from(block % 3);
+        let mut trials = vec![
+            trial(block, "reference", 100.0 * noise, TrialStatus::Finished),
+            trial(
+                block,
+                "c",
+                100.0 * spread[block as usize % 3],
+                TrialStatus::Finished,
+            ),
+        ];
+        if block <= 7 {
+            trials.push(trial(block, "a", 200.0 * noise, TrialStatus::Finished));
+        }
+        let begin = stored.trials.len();
+        let numbered = trials.into_iter().enumerate();
+        stored
+            .trials
+            .extend(numbered.map(|(i, trial)| ((begin + i) as i64, trial)));
+    }
+    let report = build(&stored, "test", 0);
+    assert_eq!(report.experiment.blocks_finished, 10);
+}

@@ -18,7 +18,7 @@ const WAL: &[&str] = &[
     "wal.since",
 ];
 
-/// The table.
+/// Statements by which facts of a server are read, with the names that each gives.
 pub(super) const STATEMENTS: &[Statement] = &[
     Statement {
         name: "server",

@@ -92,7 +92,7 @@ pub(crate) struct ConfirmArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RevertArgs {
-    /// The journal.
+    /// Path of the journal whose changes are restored.
     pub(crate) journal: PathBuf,
     /// When, in milliseconds since 1970.
     #[arg(long)]

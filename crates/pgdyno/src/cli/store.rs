@@ -48,14 +48,14 @@ pub(crate) enum TagDoes {
     /// Add tags: letters, digits, dots, dashes and underscores, 40 characters at most.
     #[command(after_help = "Example: pgdyno tag 3 add nightly")]
     Add {
-        /// The tags.
+        /// Tags to add.
         #[arg(required = true)]
         words: Vec<String>,
     },
     /// Remove tags.
     #[command(after_help = "Example: pgdyno tag 3 remove nightly")]
     Remove {
-        /// The tags.
+        /// Tags to remove.
         #[arg(required = true)]
         words: Vec<String>,
     },

@@ -1,7 +1,7 @@
 //! What must hold of a switchback: settings that can take turns, and nothing that a turn has not got.
 
 use super::{Check, Checked};
-use crate::file::choices::Design;
+use crate::file::choices::{Design, Instances};
 use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart, SwitchPart};
 use crate::file::settings_of;
 use crate::file::switch::{SLICE_S, wash_out_s, why_not_in_turns};
@@ -28,6 +28,17 @@ impl Check<'_> {
             "design = \"switchback\" has one load of pgdyno's own clients: neither program nor checkpoint_cycles nor crash"
                 .into()
         })?;
+        self.must(load.rate.is_none(), &["load", "rate"], || {
+            "design = \"switchback\" has a closed loop: of an open one, what a treatment leaves waiting falls to the next turn".into()
+        })?;
+        self.must(
+            file.target.instances == Instances::Once,
+            &["target", "instances"],
+            || {
+                "design = \"switchback\" has one server: instances = \"per-block\" is of trials of their own"
+                    .into()
+            },
+        )?;
         for (i, figure) in file.figure.iter().enumerate() {
             self.must(figure.sql.is_none(), &["figure", &i.to_string()], || {
                 format!(
