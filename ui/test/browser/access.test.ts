@@ -56,7 +56,7 @@ describe("colours", () => {
     await button.click();
     await expect.poll(() => background(page)).toBe(dark);
     await page.reload();
-    expect(await background(page)).toBe(dark);
+    await expect.poll(() => background(page)).toBe(dark);
   });
 
   test("paper is light, one page wide, and has the folded list", async () => {
