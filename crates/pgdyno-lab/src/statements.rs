@@ -41,7 +41,7 @@ impl MeasuredStatements {
     }
 
     /// Does `drive`, which reports the load's seconds, and looks again once when the warm-up is over. That is done by a
-    /// thread of its own: whoever follows the load must not wait for the server.
+    /// thread of its own: the thread that follows the load must not wait for the server.
     pub(crate) fn during<T>(&mut self, server: &mut Server, drive: impl FnOnce(&mut WarmupWatch) -> T) -> T {
         self.has_begun = self.warmup.is_over;
         let look = match &mut self.look {

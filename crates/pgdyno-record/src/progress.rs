@@ -18,7 +18,7 @@ pub struct ProgressRecord {
     pub done: u32,
     /// Trials that were stored before this process resumed the experiment.
     pub done_before: u32,
-    /// Length of a trial, until one is measured: its load, and what is beside it.
+    /// Expected length of a trial in seconds: load, restart, checkpoint and cross-check.
     pub trial_s: f64,
     /// When this process began its first trial.
     pub begun_unix_ms: u64,

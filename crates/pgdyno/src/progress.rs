@@ -145,17 +145,11 @@ impl Experiment {
                     self.bar.enable_steady_tick(Duration::from_millis(500));
                 }
             }
-            Event::TrialBegins { treatment, block } => {
+            Event::TrialBegins { treatment, block } | Event::Turn { treatment, block } => {
                 self.now = format!("block {block}, {}", treatment.title);
-                self.titles
-                    .insert(treatment.name.clone(), treatment.title.clone());
+                let title = treatment.title.clone();
+                self.titles.insert(treatment.name.clone(), title);
                 self.draw("applying settings");
-            }
-            Event::Turn { treatment, block } => {
-                self.now = format!("block {block}, {}", treatment.title);
-                self.titles
-                    .insert(treatment.name.clone(), treatment.title.clone());
-                self.draw("its turn");
             }
             Event::Second(second) => {
                 let second = second.figures();

@@ -1,4 +1,4 @@
-//! Events of a running experiment, for whoever shows it.
+//! Events of a running experiment, for display.
 
 use crate::plan::{ServerVariant, Treatment};
 use pgdyno_engine::Second;
@@ -27,7 +27,7 @@ pub enum Event<'a> {
         trials: u32,
         /// Trials that are stored already.
         done: u32,
-        /// Length of a trial, until one is measured: its load, and what is beside it.
+        /// Expected length of a trial in seconds: load, restart, checkpoint and cross-check.
         trial_s: f64,
     },
     /// No trial begins outside of the hours of the file.

@@ -1,21 +1,18 @@
-//! One simulated server with its settings, data, caches and load.
+//! One simulated server with its settings, data and caches.
 
 use super::World;
-use super::course::{Drove, Ending};
-use super::load::measurement;
 use super::ports::Shared;
-use super::world::{Owner, Panicked, Tables, failure};
+use super::world::{Owner, Tables, failure};
 use crate::error::LabError;
 use crate::file::{Prewarm, Reset, RestartPolicy};
 use crate::plan::{Plan, ServerVariant, Treatment};
-use crate::ports::{Apply, Caches, Changes, Data, Drive, Driven, GoOn, Load, Present, Server};
+use crate::ports::{Apply, Caches, Changes, Data, Drive, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
 use pgdyno_knobs::{Agreed, Applied, Outcome, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_workload::{DataPlan, DataProgress, Dataset};
 use std::cell::RefMut;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The server of a target.
 macro_rules! server {
@@ -23,6 +20,8 @@ macro_rules! server {
         $world.servers.entry($self.variant.clone()).or_default()
     };
 }
+
+mod drive;
 
 pub(super) struct SimTarget {
     pub(super) shared: Shared,
@@ -487,227 +486,5 @@ impl SimTarget {
         for knob in set.into_iter().chain(other.map(str::to_owned)) {
             world.change_by_someone_else(&self.owner(&knob), &knob);
         }
-    }
-}
-
-/// What a load will do by itself.
-struct Fate {
-    is_slow: bool,
-    is_failing: bool,
-    dies: bool,
-    is_short: bool,
-    is_enough: bool,
-    disagrees: bool,
-}
-
-impl Fate {
-    fn of(world: &World, drive: &Drive<'_>) -> Fate {
-        let (name, seed) = (&drive.treatment.name, drive.seed.to_string());
-        Fate {
-            is_slow: world.happens(world.odds.slow, "slow", name),
-            is_failing: world.happens(world.odds.failing, "failing", name),
-            is_short: world.happens(world.odds.shortage, "shortage", name),
-            dies: world.happens(world.odds.dies, "dies", &seed),
-            is_enough: world.happens(world.odds.enough, "enough", &seed),
-            disagrees: world.happens(world.odds.disagrees, "disagrees", &seed),
-        }
-    }
-
-    /// Whether the file's guard must end the load with this second: each bound is passed in every second.
-    fn is_guarded(&self, drive: &Drive<'_>, second: u32) -> bool {
-        let guard = drive.guard;
-        let is_passed =
-            self.is_slow && guard.p99_ms_max.is_some() || self.is_failing && guard.error_ratio_max.is_some();
-        is_passed && second >= 5
-    }
-}
-
-impl SimTarget {
-    /// The seconds of a load; how it ended before its time, if it did.
-    fn seconds(
-        &mut self,
-        drive: &Drive<'_>,
-        fate: &Fate,
-        (warmup_s, seconds): (f64, u32),
-        stop: &AtomicBool,
-        go_on: &mut GoOn<'_>,
-    ) -> (Option<Ending>, bool) {
-        let shared = self.shared.clone();
-        for number in 1..=seconds {
-            shared.step().ms += 1_000;
-            let mut second = shared.second.borrow_mut();
-            second.number = number;
-            second.measured = f64::from(number) > warmup_s;
-            // Without a single response a second is the slowest of all.
-            second.books.committed = if fate.is_slow { 0 } else { 100 };
-            second.books.failed = if fate.is_failing { 900 } else { 0 };
-            let goes_on = go_on(&second, self);
-            if goes_on == fate.is_guarded(drive, number) {
-                let what = format!("{}, second {number}: a guard", drive.treatment.name);
-                self.shared.world.borrow_mut().broken.push(what);
-            }
-            if stop.load(Ordering::Relaxed) {
-                return (Some(Ending::Stopped), false);
-            }
-            if !goes_on {
-                return (Some(Ending::Guarded), false);
-            }
-            match number {
-                2 if fate.is_short => return (Some(Ending::Shortage), false),
-                3 if fate.dies => return (Some(Ending::Died), false),
-                4 if fate.is_enough => return (None, true),
-                _ => {}
-            }
-        }
-        (None, false)
-    }
-}
-
-impl SimTarget {
-    /// The load of a switchback: each second has the throughput of the settings that are in force.
-    fn turns(
-        &mut self,
-        fate: &Fate,
-        (warmup_s, seconds): (f64, u32),
-        stop: &AtomicBool,
-        go_on: &mut GoOn<'_>,
-    ) -> Driven {
-        let shared = self.shared.clone();
-        let begun_ms = shared.world.borrow().ms;
-        let (mut ending, mut committed) = (Ending::Whole, 0);
-        for number in 1..=seconds {
-            let mut second = shared.second.borrow_mut();
-            {
-                let mut world = shared.step();
-                // A change takes its time while the load goes on.
-                world.ms = world.ms.max(begun_ms + u64::from(number) * 1_000);
-                let touched = world.touched(self.journal);
-                let set = touched.iter().filter_map(|(owner, knob, before)| {
-                    let now = world.settings(owner).get(knob)?;
-                    (before.as_ref() != Some(now)).then(|| format!("{knob}={now}"))
-                });
-                let set: Vec<String> = set.collect();
-                let is = |odds, what| set.iter().any(|setting| world.happens(odds, what, setting));
-                let (is_slow, is_failing) = (is(world.odds.slow, "slow"), is(world.odds.failing, "failing"));
-                second.number = number;
-                second.measured = f64::from(number) > warmup_s;
-                second.books.committed = if is_slow { 0 } else { world.tps_of(&set) };
-                second.books.failed = if is_failing { 9 * second.books.committed } else { 0 };
-                committed += second.books.committed;
-            }
-            let goes_on = go_on(&second, self);
-            if stop.load(Ordering::Relaxed) {
-                ending = Ending::Stopped;
-            } else if !goes_on {
-                ending = Ending::Guarded;
-            } else if fate.is_short && number == 2 {
-                ending = Ending::Shortage;
-            } else if fate.dies && number == 30 {
-                ending = Ending::Died;
-            } else {
-                continue;
-            }
-            break;
-        }
-        let mut world = shared.step();
-        let server = server!(self, world);
-        server.has_pooler = false;
-        server.runs = ending != Ending::Died;
-        let mut measured = measurement(0.0, warmup_s, f64::from(seconds));
-        measured.load.measured.committed = committed;
-        measured.load.stopped_early = ending != Ending::Whole;
-        measured.broken = (ending == Ending::Died).then(|| "the server died".to_owned());
-        if let Some(check) = &mut measured.cross_check {
-            check.agrees = !fate.disagrees;
-        }
-        Driven {
-            measurement: measured,
-            shortage: (ending == Ending::Shortage).then(|| "the host is short of memory".to_owned()),
-            is_enough: false,
-        }
-    }
-}
-
-impl Load for SimTarget {
-    fn drive(
-        &mut self,
-        drive: &Drive<'_>,
-        stop: &AtomicBool,
-        go_on: &mut GoOn<'_>,
-    ) -> Result<Driven, LabError> {
-        let mut world = self.shared.step();
-        self.look(&mut world, drive);
-        let treatment = drive.treatment;
-        world.drives.push((drive.seed, treatment.name.clone()));
-        let server = server!(self, world);
-        server.has_pooler = treatment.has_pooler();
-        if let Some(tables) = server.tables.get_mut(&key(drive.database)) {
-            tables.loads += 1;
-        }
-        if world.goes_wrong(world.odds.panics, "panics") {
-            world.has_panicked = true;
-            // It ends with its owner's frames, as the load itself does.
-            server!(self, world).has_pooler = false;
-            drop(world);
-            resume_unwind(Box::new(Panicked));
-        }
-        let fate = Fate::of(&world, drive);
-        let (warmup_s, measured_s) = (
-            treatment.load.warmup_s.unwrap_or(0.0),
-            crate::plan::measure_s(&treatment.load),
-        );
-        let tps = if fate.is_slow {
-            0.0
-        } else {
-            world.tps(treatment, drive.seed)
-        };
-        drop(world);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "seconds of a load"
-        )]
-        let seconds = (warmup_s + measured_s) as u32;
-        if drive.changes > 0 {
-            return Ok(self.turns(&fate, (warmup_s, seconds), stop, go_on));
-        }
-        let (ending, is_enough) = self.seconds(drive, &fate, (warmup_s, seconds), stop, go_on);
-        let mut world = self.shared.step();
-        let server = server!(self, world);
-        server.has_pooler = false;
-        server.runs = ending != Some(Ending::Died);
-        let mut measured = measurement(tps, warmup_s, measured_s);
-        let committed = measured.load.measured.committed;
-        measured.is_disturbed = world.is_disturbed(drive.seed);
-        if let Some(check) = &mut measured.cross_check {
-            check.agrees = !fate.disagrees;
-        }
-        let is_cut = matches!(ending, Some(Ending::Stopped | Ending::Guarded | Ending::Shortage));
-        measured.load.stopped_early = is_cut || is_enough;
-        measured.broken = (ending == Some(Ending::Died)).then(|| "the server died".to_owned());
-        let whole = match (fate.disagrees, committed) {
-            (true, _) => Ending::Disagrees,
-            (false, 0) => Ending::Nothing,
-            (false, _) => Ending::Whole,
-        };
-        let drove = Drove {
-            block: world.seeds.get(&drive.seed).map_or(0, |(block, _)| *block),
-            treatment: treatment.name.clone(),
-            ending: ending.unwrap_or(whole),
-            committed,
-            measured_s,
-            is_disturbed: measured.is_disturbed,
-        };
-        if let Some(course) = &mut world.course {
-            course.is_stopped |= ending == Some(Ending::Stopped);
-            course.drove = Some(drove);
-        }
-        self.change_by_someone_else(&mut world, treatment);
-        let shortage = (ending == Some(Ending::Shortage)).then(|| "the host is short of memory".to_owned());
-        Ok(Driven {
-            measurement: measured,
-            shortage,
-            is_enough,
-        })
     }
 }

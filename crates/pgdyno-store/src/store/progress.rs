@@ -1,5 +1,5 @@
 //! How far a running experiment is: a small file beside its lock, written by the process that runs it and read by
-//! whoever looks on. It means nothing without the lock, so one that a killed process has left deceives nobody.
+//! other processes. It means nothing without the lock, so one that a killed process has left does no harm.
 
 use super::beside;
 use super::{Store, StoreError};
