@@ -3,7 +3,7 @@
 
 use crate::common::{Answer, ENGINES, FakeServer, REPLY, answer_all};
 use crate::{echo, plan};
-use pgdyno_engine::{LoadResult, Plan, run};
+use pgdyno_engine::{Engine, LoadResult, Plan, run};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
@@ -12,6 +12,15 @@ use std::time::Duration;
 
 /// Transactions of each client: the one that is spoiled, and those that show that the load goes on.
 const TRANSACTIONS: u64 = 5;
+
+/// Transactions of each client end the load, however long they take on a busy machine.
+fn counted(engine: Engine, clients: u32) -> Plan {
+    Plan {
+        measure: Duration::from_secs(600),
+        transactions: Some(TRANSACTIONS),
+        ..plan(engine, clients)
+    }
+}
 
 fn load(plan: &Plan, answer: Box<Answer>) -> LoadResult {
     let server = FakeServer::start(answer);
@@ -54,14 +63,15 @@ fn whatever_a_server_sends_is_counted_and_the_load_goes_on() {
                 scope.spawn(move || {
                     let sent = bytes.clone();
                     let answer = move |stream: &mut TcpStream, number| spoil(stream, number, clients, &sent);
-                    // All cases run at once, so a number of transactions ends each load, not a time.
-                    let counted = Plan {
-                        transactions: Some(TRANSACTIONS),
-                        ..plan(engine, clients)
-                    };
-                    let result = load(&counted, Box::new(answer));
+                    let result = load(&counted(engine, clients), Box::new(answer));
                     let books = &result.measured;
-                    let name = format!("{engine:?} {:?} {books:?}", String::from_utf8_lossy(&bytes));
+                    let name = format!(
+                        "{engine:?} {:?}: {} of {} failed by {:?}",
+                        String::from_utf8_lossy(&bytes),
+                        books.failed,
+                        books.all,
+                        books.errors()
+                    );
                     assert!(books.add_up() && result.whole.add_up(), "{name}");
                     assert_eq!(books.failed, u64::from(clients), "{name}");
                     assert_eq!(books.errors()[0].sqlstate, code, "{name}");
@@ -125,11 +135,7 @@ fn the_first_error_of_each_sqlstate_is_kept_with_its_message_and_place() {
         }
     };
     for (engine, clients) in ENGINES {
-        let counted = Plan {
-            transactions: Some(TRANSACTIONS),
-            ..plan(engine, clients)
-        };
-        let result = load(&counted, Box::new(refuse));
+        let result = load(&counted(engine, clients), Box::new(refuse));
         assert_eq!(result.measured.committed, 0, "{engine:?}");
         assert_eq!(result.first_errors.len(), 2, "{:?}", result.first_errors);
         let first = result.first_error("42P01").expect("kept");
