@@ -2,10 +2,10 @@
 
 use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-use pgdyno_lab::Event;
+use pgdyno_lab::{Event, Treatment};
 use pgdyno_stats::three_digits;
 use pgdyno_workload::DataProgress;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 use tracing_indicatif::IndicatifLayer;
@@ -64,6 +64,8 @@ pub(crate) struct Experiment {
     trials: u32,
     done: u32,
     done_before: u32,
+    /// Trials that have had a turn in the load that runs, by block and name; they end with it.
+    turned: BTreeSet<(u32, String)>,
     trial_s: f64,
     begun: Instant,
     now: String,
@@ -85,6 +87,7 @@ impl Experiment {
             trials: 0,
             done: 0,
             done_before: 0,
+            turned: BTreeSet::new(),
             trial_s: 0.0,
             begun: Instant::now(),
             now: String::new(),
@@ -145,11 +148,18 @@ impl Experiment {
                     self.bar.enable_steady_tick(Duration::from_millis(500));
                 }
             }
-            Event::TrialBegins { treatment, block } | Event::Turn { treatment, block } => {
-                self.now = format!("block {block}, {}", treatment.title);
-                let title = treatment.title.clone();
-                self.titles.insert(treatment.name.clone(), title);
-                self.draw("applying settings");
+            Event::TrialBegins { treatment, block } => {
+                self.turned.clear();
+                self.begins(treatment, *block);
+            }
+            Event::Turn { treatment, block } => {
+                let is_next = self.turned.last().is_none_or(|last| last.0 < *block);
+                self.turned.insert((*block, treatment.name.clone()));
+                if is_next && !self.terminal {
+                    let left = duration_text(self.left());
+                    self.line(&format!("block {block}, about {left} left"));
+                }
+                self.begins(treatment, *block);
             }
             Event::Second(second) => {
                 let second = second.figures();
@@ -161,6 +171,7 @@ impl Experiment {
             }
             Event::TrialEnds(trial) => {
                 self.done += 1;
+                self.turned.remove(&(trial.block, trial.treatment.clone()));
                 let result = match (&trial.reason, trial.tps) {
                     (Some(reason), _) => format!("failed: {reason}"),
                     (None, Some(tps)) => format!("{} TPS", three_digits(tps)),
@@ -180,13 +191,26 @@ impl Experiment {
         }
     }
 
+    fn begins(&mut self, treatment: &Treatment, block: u32) {
+        self.now = format!("block {block}, {}", treatment.title);
+        let title = treatment.title.clone();
+        self.titles.insert(treatment.name.clone(), title);
+        self.draw("applying settings");
+    }
+
+    /// Trials that are done, and those before the present one in the load that runs.
+    fn passed(&self) -> u32 {
+        let turned = u32::try_from(self.turned.len()).unwrap_or(u32::MAX);
+        self.done + turned.saturating_sub(1)
+    }
+
     fn line(&self, text: &str) {
         self.bar.suspend(|| err!("{text}"));
     }
 
     fn draw(&self, what: &str) {
-        self.bar.set_position(u64::from(self.done));
-        let number = (self.done + 1).min(self.trials);
+        self.bar.set_position(u64::from(self.passed()));
+        let number = (self.passed() + 1).min(self.trials);
         let left = duration_text(self.left());
         let text = format!(
             "trial {number}/{}, {}: {what}, {left} left",
@@ -195,14 +219,14 @@ impl Experiment {
         output::show_beside(&self.bar, &text);
     }
 
-    /// From the mean length of the trials so far.
+    /// From the mean length of the trials so far; of turns within a load, whose length is planned, from that.
     fn left(&self) -> Duration {
         let here = self.done - self.done_before;
-        let each_s = if here == 0 {
-            self.trial_s
-        } else {
-            self.begun.elapsed().as_secs_f64() / f64::from(here)
-        };
+        if here == 0 || !self.turned.is_empty() {
+            let trials = self.trials.saturating_sub(self.passed());
+            return Duration::from_secs_f64(self.trial_s * f64::from(trials));
+        }
+        let each_s = self.begun.elapsed().as_secs_f64() / f64::from(here);
         let all_s = each_s * f64::from(self.trials - self.done_before);
         Duration::from_secs_f64((all_s - self.begun.elapsed().as_secs_f64()).max(0.0))
     }
