@@ -57,6 +57,8 @@ pub enum Shown {
     Worse,
     /// No difference that matters.
     Same,
+    /// No gain that matters; whether it is worse is open.
+    NoGain,
     /// The interval is too wide to say any of these.
     Undecided,
 }

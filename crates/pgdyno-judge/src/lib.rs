@@ -14,9 +14,12 @@ pub const FINDING_BLOCKS_MIN: usize = 3;
 
 /// After how many blocks an experiment that may stop is first evaluated: seven eighteenths of all, where a search for
 /// an effect stops soonest at the same power (docs/explanation/statistics.md), and two at least, for one says nothing
-/// of the spread.
-pub fn first_look(blocks: usize) -> usize {
-    (blocks * 7).div_ceil(18).max(2)
+/// of the spread. Where treatments may be futile a fifth, and four at least: most have no gain, which is seen early.
+pub fn first_look(blocks: usize, may_be_futile: bool) -> usize {
+    match may_be_futile {
+        true => blocks.div_ceil(5).max(4),
+        false => (blocks * 7).div_ceil(18).max(2),
+    }
 }
 
 /// The rules for a figure of an experiment. The figure that decides has the whole confidence; the others share it, as many as are
@@ -61,6 +64,8 @@ pub struct Judge {
     blocks: usize,
     /// Whether the experiment may stop before its last block.
     may_stop: bool,
+    /// Whether a comparison ends once a gain is improbable.
+    may_be_futile: bool,
     /// Levels of the looks, where it may.
     sequential: Option<Sequential>,
 }
@@ -130,7 +135,8 @@ impl Judge {
             is_factorial: record.design == "full-factorial",
             decides: metric == record.metric,
             blocks: record.blocks as usize,
-            may_stop: record.stop == "when-decided",
+            may_stop: record.may_stop(),
+            may_be_futile: record.looks_for_gains(),
             sequential: None,
         }
         .with_comparisons(comparisons)
@@ -139,8 +145,10 @@ impl Judge {
     fn with_comparisons(self, comparisons: Vec<Comparison>) -> Judge {
         let rule = StoppingRule {
             rules: self.rules,
-            blocks_min: first_look(self.blocks),
+            blocks_min: first_look(self.blocks, self.may_be_futile),
             blocks_max: self.blocks,
+            // What decides is what a treatment is tried for; of other figures all is said that can be.
+            may_be_futile: self.may_be_futile && self.decides,
         };
         // What is seen at the block at which another figure has stopped the experiment is seen at a look, too.
         let sequential = self
@@ -418,12 +426,15 @@ mod tests {
 
     #[test]
     fn the_first_look_is_after_seven_eighteenths_and_two_blocks_at_least() {
-        let check = |blocks, expected| assert_eq!(first_look(blocks), expected, "{blocks}");
-        check(1, 2);
-        check(5, 2);
-        check(6, 3);
-        check(18, 7);
-        check(36, 14);
+        let check = |blocks, expected| {
+            let found = [first_look(blocks, false), first_look(blocks, true)];
+            assert_eq!(found, expected, "{blocks}");
+        };
+        check(1, [2, 4]);
+        check(5, [2, 4]);
+        check(6, [3, 4]);
+        check(18, [7, 4]);
+        check(36, [14, 8]);
     }
 
     #[test]

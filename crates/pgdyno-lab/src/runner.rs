@@ -16,7 +16,7 @@ pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
 use crate::error::LabError;
-use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices, StopRule};
+use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices};
 use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
@@ -322,19 +322,14 @@ impl Running<'_, '_, '_> {
 
     /// Whether the experiment may end after this block.
     fn is_decided(&mut self, block: u32) -> bool {
-        let file = &self.plan.file;
         let begun = self.runner.clock.now();
-        let decided =
-            file.stop == StopRule::WhenDecided && block < file.blocks && self.looks.are_decided(block);
+        let decided = block < self.plan.file.blocks && self.looks.are_decided(block);
         self.own += self.runner.clock.now().saturating_sub(begun);
         decided
     }
 
     /// Treatments that need no trial in this block: what was found in those before decides all their comparisons.
     fn needless(&mut self, block: u32) -> BTreeSet<usize> {
-        if self.plan.file.stop == StopRule::AfterBlocks || block == 1 {
-            return BTreeSet::new();
-        }
         let begun = self.runner.clock.now();
         let needless = self.looks.needless(block - 1, &self.ended_before(block));
         self.own += self.runner.clock.now().saturating_sub(begun);

@@ -224,7 +224,7 @@ pub struct ExperimentRecord {
     /// Name of the figure that verdicts go by.
     #[serde(default = "tps")]
     pub metric: String,
-    /// Rule for the end: "after-blocks" or "when-decided".
+    /// Rule for the end: "after-blocks", "when-decided" or "when-gain-decided".
     #[serde(default = "after_blocks")]
     pub stop: String,
     /// Factors, where it has them in place of steps.
@@ -277,6 +277,16 @@ fn after_blocks() -> String {
 pub const DESIGN_OF_LOADS: &str = "load";
 
 impl ExperimentRecord {
+    /// Whether it may end before its last block.
+    pub fn may_stop(&self) -> bool {
+        self.stop != after_blocks()
+    }
+
+    /// Whether a treatment is not tried again, too, once a gain of the smallest effect is improbable.
+    pub fn looks_for_gains(&self) -> bool {
+        self.stop == "when-gain-decided"
+    }
+
     /// One with a name and a load, and nothing else: a block, no treatment.
     pub fn new(name: &str, workload: WorkloadRecord) -> ExperimentRecord {
         ExperimentRecord {

@@ -252,10 +252,13 @@ pub struct Decision {
     /// Whether a larger value of that figure is the better one.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub larger_is_better: bool,
-    /// Rule for the end: "after-blocks" or "when-decided".
+    /// Rule for the end: "after-blocks", "when-decided" or "when-gain-decided".
     #[cfg_attr(
         feature = "typescript",
-        ts(optional, type = "\"after-blocks\" | \"when-decided\"")
+        ts(
+            optional,
+            type = "\"after-blocks\" | \"when-decided\" | \"when-gain-decided\""
+        )
     )]
     pub stop: String,
     /// The rule for the end as a sentence.

@@ -39,6 +39,7 @@ pub fn verdict_word(verdict: Verdict, smallest_effect: f64) -> String {
         Verdict::Better => "better".to_owned(),
         Verdict::Worse => "worse".to_owned(),
         Verdict::Same => format!("the same within {} %", smallest_effect * 100.0),
+        Verdict::NoGain => format!("no gain of {} %", smallest_effect * 100.0),
         Verdict::Undecided => "undecided".to_owned(),
     }
 }

@@ -24,10 +24,11 @@ const KIND: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const EXPERIMENTS_MAX: usize = 200;
 /// Results that are not known yet are waited for so long: a scrape usually ends after ten seconds.
 const FOR_RESULTS: Duration = Duration::from_secs(3);
-const VERDICTS: [(&str, Verdict); 4] = [
+const VERDICTS: [(&str, Verdict); 5] = [
     ("better", Verdict::Better),
     ("worse", Verdict::Worse),
     ("same", Verdict::Same),
+    ("no-gain", Verdict::NoGain),
     ("undecided", Verdict::Undecided),
 ];
 

@@ -8,7 +8,8 @@ use pgdyno_stats::{FixedDesign, Rules, Sequential, StoppingRule, Verdict, looks_
 use simulator::ladders::{ASKED, covered, ladders, winners};
 use simulator::slices::{BLOCKED, Slices, switched, switched_scenes};
 use simulator::{
-    Drift, QUIET, Random, Scene, experiment, rough_scenes, tally, tally_of, to_first, unequal_scenes,
+    Drift, QUIET, Random, Scene, experiment, fixed_blocks, rough_scenes, tally, tally_of,
+    tally_until_decided, to_first, unequal_scenes,
 };
 
 const RULES: Rules = Rules {
@@ -32,6 +33,7 @@ fn main() {
     unequal();
     first_looks(&scenes);
     power();
+    futility();
     switchback();
     capacity();
 }
@@ -108,8 +110,51 @@ fn plan(treatments: usize, looks: (usize, usize)) -> Sequential {
         rules: RULES,
         blocks_min: looks.0,
         blocks_max: looks.1,
+        may_be_futile: false,
     };
     Sequential::new(rule, &to_first(treatments)).expect("a rule that can be")
+}
+
+/// Trials until all is decided, where decided treatments are not tried again; with and without the verdict "no gain".
+fn futility() {
+    println!(
+        "\n| treatments | looks | ends with \"no gain\" | 3 % found | trials | of a fixed design | without an effect: false alarms | trials | of the same fixed design |"
+    );
+    println!("|---:|---|---|---:|---:|---:|---:|---:|---:|");
+    let rules = Rules {
+        smallest_effect: 0.03,
+        ..RULES
+    };
+    for (treatments, looks) in [(2, (7, 18)), (2, (4, 18)), (4, (5, 24)), (6, (6, 27))] {
+        for may_be_futile in [false, true] {
+            let rule = StoppingRule {
+                rules,
+                blocks_min: looks.0,
+                blocks_max: looks.1,
+                may_be_futile,
+            };
+            let plan = Sequential::new(rule, &to_first(treatments)).expect("a rule that can be");
+            let run = |effects: &[f64]| tally_until_decided(&plan, looks, QUIET, effects, EXPERIMENTS_OF_SIX);
+            let mut effects = vec![0.0; treatments];
+            let none = run(&effects);
+            effects[1] = 0.03_f64.ln_1p();
+            let one = run(&effects);
+            let found = one.percent(one.better);
+            #[expect(clippy::cast_precision_loss, reason = "a count of treatments")]
+            let fixed = treatments as f64 * fixed_blocks(treatments, 0.03, rules, found);
+            println!(
+                "| {treatments} | {} to {} | {} | {found:.1} % | {:.1} | {:.2} | {:.2} % | {:.1} | {:.2} |",
+                looks.0,
+                looks.1,
+                if may_be_futile { "yes" } else { "no" },
+                one.mean_trials(),
+                one.mean_trials() / fixed,
+                none.percent(none.better_or_worse),
+                none.mean_trials(),
+                none.mean_trials() / fixed
+            );
+        }
+    }
 }
 
 fn false_alarms(scenes: &[(String, Scene)]) {

@@ -17,7 +17,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// γ of the spending function. Found by simulation (docs/explanation/statistics.md): it stops early enough where an effect is
 /// clear, and leaves enough for the last look.
-const GAMMA: f64 = 2.0;
+pub(crate) const EARLY: f64 = 2.0;
+/// The same where comparisons without a gain end by a bound of their own: what is left of the trials is better spent later.
+pub(crate) const EVENLY: f64 = 0.0;
 /// Cells of the density of θ at each look. Twice as many move a level by less than a hundredth of it.
 const CELLS: usize = 400;
 /// Steps of the integral over what a block adds.
@@ -26,26 +28,29 @@ const STEPS: usize = 48;
 const REACH: f64 = 9.0;
 
 /// The share of the error that is spent when `done` (0 to 1) of the blocks are.
-fn spent(done: f64) -> f64 {
-    (-GAMMA * done).exp_m1() / (-GAMMA).exp_m1()
+fn spent(done: f64, gamma: f64) -> f64 {
+    match gamma == 0.0 {
+        true => done,
+        false => (-gamma * done).exp_m1() / (-gamma).exp_m1(),
+    }
 }
 
 /// Levels that were computed before, by what they depend on: they take milliseconds, and one experiment is judged again and again.
 static KNOWN: Mutex<BTreeMap<Of, Vec<f64>>> = Mutex::new(BTreeMap::new());
-/// First look, last look, and the bits of the error.
-type Of = (usize, usize, u64);
+/// First look, last look, and the bits of the error and of γ.
+type Of = (usize, usize, u64, u64);
 /// More than that are forgotten: a vector has as many levels as there are looks.
 const KNOWN_MAX: usize = 256;
 
 /// The two-sided levels at which each look is to be judged, for looks after `first`, `first + 1` ... `last` blocks;
-/// together they are wrong with probability `error`. The caller ensures 2 <= first <= last and 0 < error < 1.
-pub(crate) fn levels(first: usize, last: usize, error: f64) -> Vec<f64> {
-    let of = (first, last, error.to_bits());
+/// together they are wrong with probability `error`, spent with `gamma`. The caller ensures 2 <= first <= last and 0 < error < 1.
+pub(crate) fn levels(first: usize, last: usize, error: f64, gamma: f64) -> Vec<f64> {
+    let of = (first, last, error.to_bits(), gamma.to_bits());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(levels) = known().get(&of) {
         return levels.clone();
     }
-    let levels = computed(first, last, error);
+    let levels = computed(first, last, error, gamma);
     let mut known = known();
     if known.len() >= KNOWN_MAX {
         known.clear();
@@ -54,12 +59,12 @@ pub(crate) fn levels(first: usize, last: usize, error: f64) -> Vec<f64> {
     levels
 }
 
-fn computed(first: usize, last: usize, error: f64) -> Vec<f64> {
+fn computed(first: usize, last: usize, error: f64, gamma: f64) -> Vec<f64> {
     let mut density = Density::at(first);
     let mut so_far = 0.0;
     let mut all = Vec::with_capacity(last + 1 - first);
     for blocks in first..=last {
-        let target = error * spent(count(blocks) / count(last));
+        let target = error * spent(count(blocks) / count(last), gamma);
         let critical = density.cut(target - so_far);
         so_far = target;
         all.push(level(critical, density.degrees_of_freedom()));
@@ -185,7 +190,7 @@ mod tests {
     #[test]
     fn a_single_look_has_the_whole_error() {
         for blocks in [2, 3, 12, 30, 500] {
-            let found = levels(blocks, blocks, 0.05)[0];
+            let found = levels(blocks, blocks, 0.05, EARLY)[0];
             assert!((found / 0.05 - 1.0).abs() < 2e-3, "{blocks}: {found}");
         }
     }
@@ -195,14 +200,14 @@ mod tests {
     #[test]
     fn looks_share_the_error() {
         for (first, last) in [(3, 30), (7, 18), (2, 10)] {
-            let found = levels(first, last, 0.05);
+            let found = levels(first, last, 0.05, EARLY);
             assert_eq!(found.len(), last + 1 - first);
             let sum: f64 = found.iter().sum();
             assert!(
                 sum > 0.05 && found.iter().all(|&level| level > 0.0 && level < 0.05),
                 "{found:?}"
             );
-            assert!((found[0] / (0.05 * spent(count(first) / count(last))) - 1.0).abs() < 5e-3);
+            assert!((found[0] / (0.05 * spent(count(first) / count(last), EARLY)) - 1.0).abs() < 5e-3);
         }
     }
 

@@ -43,7 +43,7 @@ pub use interaction::{FactorialEffect, Level, factorial_effects, screening_effec
 pub use pairs::Comparison;
 pub use power::{FixedDesign, looks_for};
 pub use ranks::{RankInterval, independent_share, knows_percentile, percentile_interval};
-pub use sequential::{Looked, MOST_BLOCKS, Sequential, StoppingRule, Trials};
+pub use sequential::{FUTILITY_ERROR, Looked, MOST_BLOCKS, Sequential, StoppingRule, Trials};
 pub use spread::{Estimate, OpenEstimate};
 pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};
 pub use summary::{MeanInterval, mean_interval};

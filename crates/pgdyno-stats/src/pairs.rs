@@ -39,6 +39,20 @@ struct Sums {
     squares: f64,
 }
 
+impl Sums {
+    fn difference(&self, variance: Variance, level_share: f64) -> Difference {
+        Difference {
+            contrast: Contrast {
+                log_ratio: self.mean,
+                standard_error: Some((variance.value / count(self.blocks)).sqrt()),
+                blocks: self.blocks,
+            },
+            freedom: variance.freedom,
+            level_share,
+        }
+    }
+}
+
 impl Pairs {
     /// For these comparisons, without doubles.
     pub(crate) fn new(comparisons: Vec<Comparison>) -> Pairs {
@@ -73,27 +87,35 @@ impl Pairs {
 
     /// The differences so far, in the order of the comparisons; `None` with fewer than two blocks that have both sides.
     pub(crate) fn differences(&self) -> Vec<Option<Difference>> {
-        let known = |sums: &&Sums| sums.blocks > 1;
-        let own = |sums: &Sums| Variance {
-            value: sums.squares / count(sums.blocks - 1),
-            freedom: count(sums.blocks - 1),
+        let own = self.own_variances();
+        let borrowed = moderated(&own.iter().copied().flatten().collect::<Vec<_>>());
+        let Some(borrowed) = borrowed else {
+            return self.own_differences();
         };
-        let own: Vec<Variance> = self.sums.iter().filter(known).map(own).collect();
-        let borrowed = moderated(&own);
-        let level_share = if borrowed.is_some() { BORROWED } else { 1.0 };
-        let mut variances = borrowed.unwrap_or(own).into_iter();
-        let difference = |sums: &Sums| {
-            let variance = Some(sums).filter(known).and_then(|_| variances.next())?;
-            Some(Difference {
-                contrast: Contrast {
-                    log_ratio: sums.mean,
-                    standard_error: Some((variance.value / count(sums.blocks)).sqrt()),
-                    blocks: sums.blocks,
-                },
-                freedom: variance.freedom,
-                level_share,
+        let mut borrowed = borrowed.into_iter();
+        let difference = |(sums, own): (&Sums, &Option<Variance>)| {
+            let variance = own.and_then(|_| borrowed.next())?;
+            Some(sums.difference(variance, BORROWED))
+        };
+        self.sums.iter().zip(&own).map(difference).collect()
+    }
+
+    /// The same with each comparison's own spread, whatever the others have.
+    pub(crate) fn own_differences(&self) -> Vec<Option<Difference>> {
+        let own = self.own_variances();
+        let pairs = self.sums.iter().zip(own);
+        pairs
+            .map(|(sums, own)| Some(sums.difference(own?, 1.0)))
+            .collect()
+    }
+
+    fn own_variances(&self) -> Vec<Option<Variance>> {
+        let own = |sums: &Sums| {
+            (sums.blocks > 1).then(|| Variance {
+                value: sums.squares / count(sums.blocks - 1),
+                freedom: count(sums.blocks - 1),
             })
         };
-        self.sums.iter().map(difference).collect()
+        self.sums.iter().map(own).collect()
     }
 }

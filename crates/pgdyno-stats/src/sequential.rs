@@ -6,12 +6,17 @@
 //! it is wrong no more often than that; when to look is no longer a choice that can be misused. The levels of the looks
 //! come from `boundary.rs`.
 //!
+//! Where only gains are looked for, a comparison ends, too, at the first look whose bound excludes a gain of the smallest effect
+//! (futility: the same book, chapter 5). That bound has an error of its own, [`FUTILITY_ERROR`], spent over the looks in the same
+//! way: with the gain subtracted, t is again what it is without a difference. Better and worse do not count on it, so their error is at
+//! most what it is without.
+//!
 //! A comparison keeps the verdict, ratio and interval of the first look that decided it, whatever later blocks show.
 //! Everything is worked out again from all observations by their blocks, so a resumed experiment and one in a single
 //! piece say the same.
 
 use crate::blocks::Observation;
-use crate::boundary::levels;
+use crate::boundary::{EARLY, EVENLY, levels};
 use crate::matrix::count;
 use crate::pairs::{Comparison, Pairs};
 use crate::verdict::{Effect, Rules, Verdict, distinct, effect};
@@ -25,7 +30,13 @@ pub struct StoppingRule {
     pub blocks_min: usize,
     /// The last one after so many.
     pub blocks_max: usize,
+    /// Whether a comparison ends, too, once a gain of the smallest effect is improbable ([`Verdict::NoGain`]).
+    pub may_be_futile: bool,
 }
+
+/// The probability that a treatment which gains just the smallest effect that matters is called [`Verdict::NoGain`] at any look: the
+/// other side of a power of 90 %.
+pub const FUTILITY_ERROR: f64 = 0.1;
 
 /// More looks than this are refused.
 pub const MOST_BLOCKS: usize = 500;
@@ -61,6 +72,8 @@ pub struct Sequential {
     rule: StoppingRule,
     comparisons: Vec<Comparison>,
     levels: Vec<f64>,
+    /// Two-sided levels of the bound that a gain has; none where nothing is futile.
+    futile: Vec<f64>,
 }
 
 impl Sequential {
@@ -78,11 +91,17 @@ impl Sequential {
             return None;
         }
         let error = (1.0 - confidence) / count(together);
-        let levels = levels(rule.blocks_min, rule.blocks_max, error);
+        let spent = |error, gamma| levels(rule.blocks_min, rule.blocks_max, error, gamma);
+        let (gamma, futile) = match rule.may_be_futile {
+            // One side of an interval is wrong half as often as both.
+            true => (EVENLY, spent(2.0 * FUTILITY_ERROR, EARLY)),
+            false => (EARLY, Vec::new()),
+        };
         Some(Sequential {
             rule,
             comparisons: comparisons.to_vec(),
-            levels,
+            levels: spent(error, gamma),
+            futile,
         })
     }
 
@@ -134,10 +153,25 @@ impl Sequential {
     }
 
     fn look_once(&self, pairs: &Pairs, blocks: usize, looked: &mut Looked) {
-        let level = self.levels[blocks - self.rule.blocks_min];
+        let look = blocks - self.rule.blocks_min;
+        let rules = self.rule.rules;
         let differences = pairs.differences();
-        let judge =
-            |comparison: &Comparison| effect(differences[pairs.place(comparison)?]?, level, self.rule.rules);
+        // What is borrowed is paid for with a share of a level, which the bound, with one of its own, has no room for.
+        let own = pairs.own_differences();
+        let judge = |comparison: &Comparison| {
+            let place = pairs.place(comparison)?;
+            let found = effect(differences[place]?, self.levels[look], rules)?;
+            let level = self.futile.get(look);
+            let bound = level.and_then(|level| effect(own[place]?, *level, rules));
+            let is_futile = bound.is_some_and(|bound| bound.gains_less_than(rules));
+            Some(match found.verdict {
+                Verdict::Undecided if is_futile => Effect {
+                    verdict: Verdict::NoGain,
+                    ..found
+                },
+                _ => found,
+            })
+        };
         looked.latest = self.comparisons.iter().map(judge).collect();
         for (i, latest) in looked.latest.iter().enumerate() {
             if looked.decided_after[i].is_none() {

@@ -18,6 +18,9 @@ pub enum Verdict {
     Worse,
     /// The whole interval is within the smallest effect that matters.
     Same,
+    /// None of these, and a gain of the smallest effect that matters is improbable: a bound of its own (90 %, one-sided) excludes it.
+    /// Only where an experiment looks for gains.
+    NoGain,
     /// The interval is too wide to say any of these.
     Undecided,
 }
@@ -50,6 +53,15 @@ pub struct Effect {
 }
 
 impl Effect {
+    /// Whether the interval excludes a gain of the smallest effect.
+    pub(crate) fn gains_less_than(self, rules: Rules) -> bool {
+        let band = 1.0 + rules.smallest_effect;
+        match rules.larger_is_better {
+            true => self.ratio_high < band,
+            false => self.ratio_low > 1.0 / band,
+        }
+    }
+
     /// The same ratio and interval without a verdict.
     #[must_use]
     pub fn without_verdict(self) -> Effect {
@@ -64,7 +76,7 @@ impl Effect {
     pub fn where_failed(self, treatment: usize, reference: usize) -> Effect {
         let holds = match self.verdict {
             Verdict::Better => treatment <= reference,
-            Verdict::Worse => reference <= treatment,
+            Verdict::Worse | Verdict::NoGain => reference <= treatment,
             Verdict::Same => treatment == reference,
             Verdict::Undecided => true,
         };
@@ -81,6 +93,8 @@ impl Effect {
             verdict: match self.verdict {
                 Verdict::Better => Verdict::Worse,
                 Verdict::Worse => Verdict::Better,
+                // Of losses nothing is known.
+                Verdict::NoGain => Verdict::Undecided,
                 other => other,
             },
             ..self

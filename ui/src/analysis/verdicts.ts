@@ -2,9 +2,11 @@ import { change, changeBounds, roundShare } from "../format/number.ts";
 import type { Decision, Effect, Verdict } from "../model.ts";
 
 /** Symbol and word say what the colour says, for readers and printers without colour. */
-export const VERDICT_SYMBOL: Record<Verdict, string> = { better: "▲", worse: "▼", same: "=", undecided: "?" };
+export const VERDICT_SYMBOL: Record<Verdict, string> = { better: "▲", worse: "▼", same: "=", "no-gain": "≤", undecided: "?" };
 
-export const VERDICT_ORDER: readonly Verdict[] = ["better", "worse", "same", "undecided"];
+export const VERDICT_WORD: Record<Verdict, string> = { better: "better", worse: "worse", same: "same", "no-gain": "no gain", undecided: "undecided" };
+
+export const VERDICT_ORDER: readonly Verdict[] = ["better", "worse", "same", "no-gain", "undecided"];
 
 /** "+17.2 % (+14.1 … +20.4)" */
 export function effectWithInterval(effect: Effect): string {
@@ -20,6 +22,8 @@ export function intervalSentence(effect: Effect, decision: Decision): string {
       return interval;
     case "same":
       return `${interval}, within ±${roundShare(decision.smallest_effect)}`;
+    case "no-gain":
+      return `${interval}; a gain of ${roundShare(decision.smallest_effect)} is improbable`;
     case "undecided":
       return `the interval ${interval}\u202f% is too wide; more blocks would decide`;
   }
@@ -27,8 +31,7 @@ export function intervalSentence(effect: Effect, decision: Decision): string {
 
 /** Response times have "better" downwards, which readers get wrong; "quicker" they do not. */
 export function quicknessWord(effect: Effect): string {
-  if (effect.verdict === "same") return "same";
-  if (effect.verdict === "undecided") return "undecided";
+  if (effect.verdict !== "better" && effect.verdict !== "worse") return VERDICT_WORD[effect.verdict];
   return effect.ratio < 1 ? "quicker" : "slower";
 }
 

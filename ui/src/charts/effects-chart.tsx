@@ -1,7 +1,7 @@
 import * as Plot from "@observablehq/plot";
 import { useCallback } from "preact/hooks";
 import { effectDomain, percentOf, type EffectRow } from "../analysis/effects.ts";
-import { effectWithInterval } from "../analysis/verdicts.ts";
+import { effectWithInterval, VERDICT_WORD } from "../analysis/verdicts.ts";
 import { change, changeBounds, tick, withUnit } from "../format/number.ts";
 import { barMarks, type Bar } from "./bars.ts";
 import { PlotFigure } from "./plot-figure.tsx";
@@ -22,7 +22,7 @@ function barOf({ index, effect }: EffectRow): Bar[] {
 }
 
 export function effectsSummary(rows: readonly EffectRow[], what: string): string {
-  const parts = rows.map(({ title, effect }) => (effect === null ? `${title}: not known` : `${title}: ${effectWithInterval(effect)}, ${effect.verdict}`));
+  const parts = rows.map(({ title, effect }) => (effect === null ? `${title}: not known` : `${title}: ${effectWithInterval(effect)}, ${VERDICT_WORD[effect.verdict]}`));
   return `${what}. ${parts.join("; ")}.`;
 }
 

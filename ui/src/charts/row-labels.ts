@@ -1,5 +1,5 @@
 import * as Plot from "@observablehq/plot";
-import { VERDICT_SYMBOL } from "../analysis/verdicts.ts";
+import { VERDICT_SYMBOL, VERDICT_WORD } from "../analysis/verdicts.ts";
 import type { Verdict } from "../model.ts";
 
 /** The texts of one row of a bar chart: who, and what was found. */
@@ -46,7 +46,7 @@ export function verdictColour(verdict: Verdict | null): string {
 export function rowLabelMarks(labels: readonly RowLabel[], layout: RowLayout): Plot.Markish[] {
   const y = (label: RowLabel) => label.index;
   const symbol = (label: RowLabel) => (label.verdict === null ? "" : VERDICT_SYMBOL[label.verdict]);
-  const word = (label: RowLabel) => label.verdict ?? "";
+  const word = (label: RowLabel) => (label.verdict === null ? "" : VERDICT_WORD[label.verdict]);
   const colour = (label: RowLabel) => verdictColour(label.verdict);
   if (layout.narrow) {
     const halo = { stroke: "var(--page)", strokeWidth: 4 } as const;

@@ -1,6 +1,6 @@
 import * as Plot from "@observablehq/plot";
 import { useCallback } from "preact/hooks";
-import { effectWithInterval } from "../analysis/verdicts.ts";
+import { effectWithInterval, VERDICT_WORD } from "../analysis/verdicts.ts";
 import { connectors, waterfallDomain, type Connector, type WaterfallRow } from "../analysis/waterfall.ts";
 import { bounds, change, changeBounds, isKnown, tick, tps, withUnit } from "../format/number.ts";
 import { barMarks, type Bar } from "./bars.ts";
@@ -31,7 +31,7 @@ function barOf(row: WaterfallRow): Bar[] {
 export function waterfallSummary(rows: readonly WaterfallRow[]): string {
   const parts = rows.map(({ treatment, effect, to_tps }) => {
     if (to_tps === null) return `${treatment.title}: no throughput`;
-    const found = effect === null ? "" : `, ${effectWithInterval(effect)}, ${effect.verdict}`;
+    const found = effect === null ? "" : `, ${effectWithInterval(effect)}, ${VERDICT_WORD[effect.verdict]}`;
     return `${treatment.title}: ${tps(to_tps)} TPS${found}`;
   });
   return `Waterfall of throughput by step. ${parts.join("; ")}.`;

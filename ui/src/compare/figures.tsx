@@ -35,7 +35,7 @@ function Against({ row, comparison }: { row: CompareRow; comparison: Comparison 
       </>
     );
   }
-  const more = { better: "", worse: "", same: comparison === null ? "" : ` within ±${roundShare(comparison.smallest_effect)}`, undecided: "" }[effect.verdict];
+  const more = effect.verdict === "same" && comparison !== null ? ` within ±${roundShare(comparison.smallest_effect)}` : "";
   return (
     <>
       <span class="against">{change(effect.ratio)}</span>

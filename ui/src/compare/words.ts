@@ -24,6 +24,8 @@ export function answerOf(letter: string, { pairs }: Comparison): string {
       return `${of}${letter} is worse: ${title.toLowerCase()} ${interval}.`;
     case "same":
       return `${of}${letter}: no difference that matters: ${title.toLowerCase()} ${interval}.`;
+    case "no-gain":
+      return `${of}${letter}: no gain that matters: ${title.toLowerCase()} ${interval}.`;
     case "undecided":
       return `${of}${letter}: undecided: ${title.toLowerCase()} ${interval}.`;
   }

@@ -199,8 +199,8 @@ export type Decision = {
   metric_unit?: string,
   /** Whether a larger value of that figure is the better one. */
   larger_is_better?: boolean,
-  /** Rule for the end: "after-blocks" or "when-decided". */
-  stop?: "after-blocks" | "when-decided",
+  /** Rule for the end: "after-blocks", "when-decided" or "when-gain-decided". */
+  stop?: "after-blocks" | "when-decided" | "when-gain-decided",
   /** The rule for the end as a sentence. */
   stop_rule?: string,
   /** Finished trials that are in no mean and no effect. */
@@ -1096,7 +1096,7 @@ export type UslCurve = {
 };
 
 /** What may be said of a comparison. */
-export type Verdict = "better" | "worse" | "same" | "undecided";
+export type Verdict = "better" | "worse" | "same" | "no-gain" | "undecided";
 
 /** Sessions that waited for one type of event, or for one event. */
 export type WaitSessions = {

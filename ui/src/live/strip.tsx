@@ -1,3 +1,4 @@
+import { VERDICT_WORD } from "../analysis/verdicts.ts";
 import { useSource } from "../data/context.ts";
 import { count, isKnown } from "../format/number.ts";
 import { clockTime, duration } from "../format/time.ts";
@@ -36,7 +37,7 @@ function Figures({ progress }: { progress: Progress }) {
       {decided.length === 0 ? null : (
         <div>
           <dt>Decided</dt>
-          <dd>{decided.map(({ treatment, verdict }) => `${treatment} ${verdict}`).join(", ")}</dd>
+          <dd>{decided.map(({ treatment, verdict }) => `${treatment} ${VERDICT_WORD[verdict]}`).join(", ")}</dd>
         </div>
       )}
     </dl>

@@ -1,4 +1,4 @@
-import { VERDICT_SYMBOL } from "../analysis/verdicts.ts";
+import { VERDICT_SYMBOL, VERDICT_WORD } from "../analysis/verdicts.ts";
 import type { Verdict } from "../model.ts";
 
 /** Symbol and word together; the colour only repeats them. */
@@ -8,7 +8,7 @@ export function VerdictMark({ verdict, word }: { verdict: Verdict; word?: string
       <span class="verdict-symbol" aria-hidden="true">
         {VERDICT_SYMBOL[verdict]}
       </span>
-      {word ?? verdict}
+      {word ?? VERDICT_WORD[verdict]}
     </span>
   );
 }

@@ -17,8 +17,10 @@ function meaning(verdict: Verdict, { decision, metric }: { decision: Decision; m
       return `${more[1] ?? ""}${figure}; the interval leaves no doubt about the direction.`;
     case "same":
       return `no difference that matters: the interval is within ${band}.`;
+    case "no-gain":
+      return `the interval is too wide for these, and a gain of ${roundShare(decision.smallest_effect)} is improbable, so it was not tried again.`;
     case "undecided":
-      return "the interval is too wide for any of the three; more blocks would narrow it.";
+      return "the interval is too wide for any of these; more blocks would narrow it.";
   }
 }
 
@@ -39,9 +41,9 @@ export function Footer({ report }: { report: Report }) {
             : "How much trials of one and the same treatment spread is not known."}{" "}
           {isKnown(least) ? `So many blocks find an effect of ${share(least)} with a probability of ${roundShare(decision.power)}.` : null}
         </p>
-        {decision.stop === "when-decided" ? <p>Stopping rule: {decision.stop_rule}.</p> : null}
+        {decision.stop !== "after-blocks" ? <p>Stopping rule: {decision.stop_rule}.</p> : null}
         <dl class="meanings">
-          {VERDICT_ORDER.map((verdict) => (
+          {VERDICT_ORDER.filter((verdict) => verdict !== "no-gain" || decision.stop === "when-gain-decided").map((verdict) => (
             <div key={verdict}>
               <dt>
                 <VerdictMark verdict={verdict} />

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { heldAgainst } from "../analysis/throughput.ts";
-import { effectWithInterval, verdictCounts } from "../analysis/verdicts.ts";
+import { effectWithInterval, VERDICT_WORD, verdictCounts } from "../analysis/verdicts.ts";
 import { change, count, isKnown, share, UNKNOWN } from "../format/number.ts";
 import { together } from "../format/span.ts";
 import type { Report, Treatment } from "../model.ts";
@@ -87,7 +87,7 @@ function Verdicts({ report }: { report: Report }) {
     <ul class="verdict-counts">
       {counts.map(({ verdict, steps }) => (
         <li key={verdict}>
-          <VerdictMark verdict={verdict} word={`${String(steps)} ${verdict}`} />
+          <VerdictMark verdict={verdict} word={`${String(steps)} ${VERDICT_WORD[verdict]}`} />
         </li>
       ))}
     </ul>

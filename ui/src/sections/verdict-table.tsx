@@ -1,7 +1,7 @@
 import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { percentileCurve } from "../analysis/percentiles.ts";
 import { meanTps } from "../analysis/throughput.ts";
-import { quicknessWord, intervalSentence } from "../analysis/verdicts.ts";
+import { intervalSentence, quicknessWord, VERDICT_WORD } from "../analysis/verdicts.ts";
 import { bounds, bytes, change, changeBounds, isKnown, plural, share, tps, UNKNOWN } from "../format/number.ts";
 import { microseconds } from "../format/span.ts";
 import type { Effect, Report, Treatment } from "../model.ts";
@@ -65,7 +65,7 @@ function Step({ effect, report, isReference }: StepProps) {
   const colon = effect.verdict === "undecided" ? ":" : "";
   return (
     <>
-      <strong class="step-figure">{change(effect.ratio)}</strong> <VerdictMark verdict={effect.verdict} word={effect.verdict + colon} />{" "}
+      <strong class="step-figure">{change(effect.ratio)}</strong> <VerdictMark verdict={effect.verdict} word={VERDICT_WORD[effect.verdict] + colon} />{" "}
       <span class="interval">{intervalSentence(effect, report.decision)}</span>
       {effect.blocks < blocks_planned ? (
         <span class="interval">

@@ -60,6 +60,11 @@ describe("verdicts in words", () => {
     expect(intervalSentence(effect(1, 0.99, 1.01, "same"), DECISION)).toBe("\u22121.0 … +1.0, within ±2.5\u202f%");
   });
 
+  test("no gain says of what", () => {
+    expect(intervalSentence(effect(0.99, 0.95, 1.05, "no-gain"), DECISION)).toBe("\u22125.0 … +5.0; a gain of 2.5\u202f% is improbable");
+    expect(quicknessWord(effect(0.99, 0.95, 1.05, "no-gain"))).toBe("no gain");
+  });
+
   test("a response time that fell is quicker, whatever its verdict is called", () => {
     expect(quicknessWord(effect(0.8, 0.7, 0.9, "better"))).toBe("quicker");
     expect(quicknessWord(effect(0.8, 0.7, 0.9, "worse"))).toBe("quicker");

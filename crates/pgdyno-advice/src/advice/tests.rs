@@ -532,7 +532,11 @@ fn what_was_measured_here_counts_for_more_than_what_was_read() {
         measured,
         "+7.1 % (+5.0 ... +9.2), experiment 12, tpcb, 32 clients"
     );
-    for (verdict, part) in [(Shown::Worse, "as worse"), (Shown::Same, "no difference")] {
+    for (verdict, part) in [
+        (Shown::Worse, "as worse"),
+        (Shown::Same, "no difference"),
+        (Shown::NoGain, "no gain"),
+    ] {
         asked.evidence = vec![evidence("off", verdict)];
         let advised = asked.advised();
         assert_eq!(rules(&advised), [""; 0]);

@@ -101,6 +101,7 @@ fn measured(advice: &mut Advice, evidence: &[Evidence]) -> Option<String> {
             None
         }
         Shown::Worse => Some(format!("measured here as worse: {}", shown.summary())),
+        Shown::NoGain => Some(format!("measured here as bringing no gain: {}", shown.summary())),
         Shown::Same => Some(format!(
             "measured here as making no difference: {}",
             shown.summary()

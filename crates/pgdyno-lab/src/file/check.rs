@@ -115,11 +115,16 @@ impl Check<'_> {
         self.must(smallest > 0.0 && smallest < 1.0, &["smallest_effect"], || {
             format!("smallest_effect = {smallest}: expected 0 to 1, as 0.02")
         })?;
-        let first = u32::try_from(pgdyno_judge::first_look(blocks as usize)).unwrap_or(u32::MAX);
+        let may_be_futile = file.stop == StopRule::WhenGainDecided;
+        let first =
+            u32::try_from(pgdyno_judge::first_look(blocks as usize, may_be_futile)).unwrap_or(u32::MAX);
         self.must(
             file.stop == StopRule::AfterBlocks || blocks > first && blocks <= LOOKS_MAX,
             &["stop"],
-            || format!("stop = \"when-decided\" looks after each block from {first} on: blocks = {blocks}, expected 3 to {LOOKS_MAX}"),
+            || {
+                let (stop, least) = (file.stop.name(), if may_be_futile { 5 } else { 3 });
+                format!("stop = \"{stop}\" looks after each block from {first} on: blocks = {blocks}, expected {least} to {LOOKS_MAX}")
+            },
         )
     }
 

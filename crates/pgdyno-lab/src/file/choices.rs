@@ -55,14 +55,17 @@ pub enum StopRule {
     AfterBlocks,
     /// After the block in which every comparison is decided, with intervals that hold under such looking.
     WhenDecided,
+    /// The same, where a comparison is decided, too, once a gain of `smallest_effect` is improbable.
+    WhenGainDecided,
 }
 
 impl StopRule {
-    /// Name in files and records: "when-decided".
+    /// Name in files and records, as "when-decided".
     pub fn name(self) -> &'static str {
         match self {
             StopRule::AfterBlocks => "after-blocks",
             StopRule::WhenDecided => "when-decided",
+            StopRule::WhenGainDecided => "when-gain-decided",
         }
     }
 }

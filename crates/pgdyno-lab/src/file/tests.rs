@@ -282,6 +282,11 @@ fn contradictions_are_found_before_anything_is_touched() {
         "expected 3 to 500",
     );
     check(
+        "blocks = 3",
+        "blocks = 3\nstop = \"when-gain-decided\"",
+        "expected 5 to 500",
+    );
+    check(
         "\"full-factorial\"\nblocks = 3",
         "\"ladder\"\nblocks = 9\nstop = \"when-decided\"",
         "decides nothing",
@@ -549,6 +554,7 @@ fn the_schema_knows_every_part() {
         "data_on",
         "claim",
         "when-decided",
+        "when-gain-decided",
     ] {
         assert!(text.contains(&format!("\"{key}\"")), "{key}");
     }

@@ -98,10 +98,7 @@ impl<'x> Running<'x, '_, '_> {
 
     /// Treatments that a block still lacks, in the order of their first turns.
     fn missing(&self, block: u32, done: &Done) -> Vec<usize> {
-        let needless = match self.plan.file.stop {
-            StopRule::WhenDecided if block > 1 => self.looks.needless(block - 1, &self.ended_before(block)),
-            StopRule::WhenDecided | StopRule::AfterBlocks => BTreeSet::new(),
-        };
+        let needless = self.looks.needless(block - 1, &self.ended_before(block));
         let is_missing = |number: &usize| {
             let name = &self.plan.treatments[*number].name;
             !self.ended.contains_key(number)
@@ -223,7 +220,7 @@ impl<'x> Running<'x, '_, '_> {
         let (clock, stop, on_event) = (self.runner.clock, self.runner.stop, &mut *self.runner.on_event);
         let mut deciding = Deciding {
             looks: self.looks.clone(),
-            is_wanted: plan.file.stop == StopRule::WhenDecided,
+            is_wanted: plan.file.stop != StopRule::AfterBlocks,
             blocks: plan.file.blocks,
             ended: BTreeSet::new(),
             guarded: self.ended.keys().copied().collect(),

@@ -18,11 +18,7 @@ fn case(seed: u64) -> Case {
         1 => ("a-b", 1),
         _ => ("one-at-a-time", 3),
     };
-    let stop = if seed.is_multiple_of(2) {
-        "after-blocks"
-    } else {
-        "when-decided"
-    };
+    let stop = ["after-blocks", "when-decided", "when-gain-decided"][(seed / 3 % 3) as usize];
     let steps = (0..steps).map(|step| {
         format!(
             "[[step]]\nname = 's{step}'\n[step.settings]\nwork_mem = '{}MB'\n",
@@ -70,6 +66,7 @@ fn found(seed: u64) -> Found {
             Verdict::Better => ratio > 1.0,
             Verdict::Worse => ratio < 1.0,
             Verdict::Same => is_same,
+            Verdict::NoGain => ratio < 1.0 + SMALLEST,
             Verdict::Undecided => true,
         };
         found.wrong |= !is_right;

@@ -181,7 +181,8 @@ impl Case {
             1 => "[guard]\nerror_ratio_max = 0.5\n",
             _ => "",
         };
-        let stop = match seed % 5 == 4 && blocks >= 4 {
+        let stop = match seed % 5 == 4 && blocks >= 5 {
+            true if seed.is_multiple_of(2) => "when-gain-decided",
             true => "when-decided",
             false => "after-blocks",
         };
@@ -232,6 +233,7 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
     };
     let (stop, blocks) = match draws.is(0.1) && design != "ladder" && !wants.small {
         _ if wants.decided => ("when-decided", 4 + draws.below(2)),
+        true if draws.is(0.5) => ("when-gain-decided", 5 + draws.below(4)),
         true => ("when-decided", 3 + draws.below(6)),
         false if wants.small => ("after-blocks", 1 + draws.below(2)),
         false => ("after-blocks", 1 + draws.below(4)),

@@ -190,10 +190,7 @@ fn completeness(
     let mut ended: BTreeSet<usize> = BTreeSet::new();
     let mut looks = Looks::new(&stored.record);
     for block in 1..=plan.file.blocks {
-        let needless = match plan.file.stop {
-            StopRule::WhenDecided if block > 1 => looks.needless(block - 1, &ended),
-            StopRule::WhenDecided | StopRule::AfterBlocks => BTreeSet::new(),
-        };
+        let needless = looks.needless(block - 1, &ended);
         for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
             let name = plan.treatments[number].name.as_str();
             let trial = by_place.get(&(block, name)).copied();
@@ -230,7 +227,7 @@ fn ending(
     if early == Some(Early::Trials) && most.is_none_or(|most| trials.len() < most as usize) {
         broken.push("it ended for a budget of trials that is not spent".to_owned());
     }
-    if plan.file.stop != StopRule::WhenDecided {
+    if plan.file.stop == StopRule::AfterBlocks {
         if early == Some(Early::Decided) {
             broken.push("it ended for a decision that nobody asked for".to_owned());
         }

@@ -7,7 +7,7 @@ use pgdyno_record::MetricWords;
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
 };
-use pgdyno_stats::{Effect, FixedDesign, Observation, Rules, mean_interval};
+use pgdyno_stats::{Effect, FUTILITY_ERROR, FixedDesign, Observation, Rules, mean_interval};
 
 /// The usual probability at which a smallest effect that can be found is reported (source: Cohen, *Statistical Power
 /// Analysis for the Behavioral Sciences*, 1988).
@@ -161,16 +161,24 @@ impl<'a> Analysis<'a> {
     }
 
     fn is_sequential(&self) -> bool {
-        self.record().stop == "when-decided" && self.against.iter().flatten().count() > 0
+        self.record().may_stop() && self.against.iter().flatten().count() > 0
     }
 
     fn stop_rule(&self) -> String {
         let planned = self.record().blocks;
         match self.is_sequential() {
             true => format!(
-                "evaluated after each block from block {} on, and ends when every comparison is decided, after {planned} blocks at \
+                "evaluated after each block from block {} on, and ends when every comparison is decided{}, after {planned} blocks at \
                  the latest; intervals hold at all of these looks",
-                pgdyno_judge::first_look(planned as usize)
+                pgdyno_judge::first_look(planned as usize, self.record().looks_for_gains()),
+                match self.record().looks_for_gains() {
+                    true => format!(
+                        ", or has no gain of {} % (a treatment that gains as much is called so with a probability of {:.0} % at most)",
+                        self.record().smallest_effect * 100.0,
+                        FUTILITY_ERROR * 100.0
+                    ),
+                    false => String::new(),
+                }
             ),
             false => format!("ends after {planned} blocks, whatever they show; there is no verdict before"),
         }

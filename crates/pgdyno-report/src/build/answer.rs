@@ -250,6 +250,7 @@ fn groups_text(record: &ExperimentRecord, treatments: &[Treatment]) -> String {
         (titled(Verdict::Better), "paid"),
         (titled(Verdict::Worse), "did harm"),
         (titled(Verdict::Same), "made no difference that matters"),
+        (titled(Verdict::NoGain), "brought no gain that matters"),
         (titled(Verdict::Undecided), UNDECIDED),
     ];
     let compared = treatments.iter().filter(|t| t.step.is_some()).count();

@@ -332,7 +332,8 @@ fn study_claim(
 /// A finding that is contradicted by what is decided here is disagreed with; what is not decided neither way.
 fn outcome(found: &str, verdict: Option<Verdict>) -> ClaimOutcome {
     let here = match verdict {
-        None | Some(Verdict::Undecided) => return ClaimOutcome::Undecided,
+        // The bound of a futile comparison does not hold together with those of other findings.
+        None | Some(Verdict::NoGain | Verdict::Undecided) => return ClaimOutcome::Undecided,
         Some(Verdict::Better) => "better",
         Some(Verdict::Worse) => "worse",
         Some(Verdict::Same) => "same",

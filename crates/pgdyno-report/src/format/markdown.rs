@@ -107,7 +107,7 @@ fn decision(text: &mut String, report: &Report) {
             d.power * 100.0
         );
     }
-    if d.stop == "when-decided" {
+    if d.stop != "after-blocks" {
         line!(text, "Stopping rule: {}.\n", d.stop_rule);
     }
 }

@@ -4,7 +4,7 @@
 pub(crate) mod ladders;
 pub(crate) mod slices;
 
-use pgdyno_stats::{Comparison, Looked, Observation, Sequential, Trials, Verdict};
+use pgdyno_stats::{Comparison, Looked, Observation, Rules, Sequential, Trials, Verdict, decide};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::TAU;
@@ -205,6 +205,8 @@ pub(crate) struct Tally {
     pub(crate) better: usize,
     /// With any comparison the same.
     pub(crate) same: usize,
+    /// With the first comparison ended because a gain is improbable.
+    pub(crate) no_gain: usize,
     /// Blocks until each was done.
     pub(crate) blocks: Vec<usize>,
     /// Blocks until the first comparison of each was decided.
@@ -241,7 +243,9 @@ impl Tally {
         let has = |verdict| looked.effects.iter().flatten().any(|e| e.verdict == verdict);
         self.experiments += 1;
         self.better_or_worse += usize::from(has(Verdict::Better) || has(Verdict::Worse));
-        self.better += usize::from(looked.effects[0].is_some_and(|e| e.verdict == Verdict::Better));
+        let first = looked.effects[0].map(|effect| effect.verdict);
+        self.better += usize::from(first == Some(Verdict::Better));
+        self.no_gain += usize::from(first == Some(Verdict::NoGain));
         self.same += usize::from(has(Verdict::Same));
         let last = looked
             .decided_after
@@ -293,11 +297,12 @@ pub(crate) fn tally_of(
 pub(crate) fn tally_until_decided(
     plan: &Sequential,
     looks: (usize, usize),
+    scene: Scene,
     effects: &[f64],
     experiments: usize,
 ) -> Tally {
     on_two_threads(experiments, |random, tally| {
-        let mut observations = experiment(random, QUIET, effects, looks.1);
+        let mut observations = experiment(random, scene, effects, looks.1);
         let mut looked = None;
         for block in looks.0..=looks.1 {
             let ended: Vec<usize> = (0..block).collect();
@@ -325,6 +330,32 @@ pub(crate) fn tally_until_decided(
     })
 }
 
+/// The blocks that a fixed design of so many treatments needs to find an effect of the second in this percentage of experiments, between
+/// two numbers by how near each comes.
+#[expect(clippy::cast_precision_loss, reason = "counts of blocks")]
+pub(crate) fn fixed_blocks(treatments: usize, effect: f64, rules: Rules, percent: f64) -> f64 {
+    let found = |blocks: usize| {
+        let mut effects = vec![0.0; treatments];
+        effects[1] = effect.ln_1p();
+        let one = |random: &mut Random, tally: &mut Tally| {
+            let observations = experiment(random, QUIET, &effects, blocks);
+            let found = decide(&observations, &to_first(treatments), rules)[0];
+            tally.experiments += 1;
+            tally.better += usize::from(found.is_some_and(|effect| effect.verdict == Verdict::Better));
+        };
+        let tally = on_two_threads(20_000, one);
+        tally.percent(tally.better)
+    };
+    let (mut blocks, mut below) = (2, 0.0);
+    loop {
+        let here = found(blocks);
+        if here >= percent {
+            return blocks as f64 - (here - percent) / (here - below);
+        }
+        (blocks, below) = (blocks + 1, here);
+    }
+}
+
 fn on_two_threads(experiments: usize, one: impl Fn(&mut Random, &mut Tally) + Sync) -> Tally {
     let half = |seed: u64| {
         let mut random = Random::new(seed);
@@ -342,6 +373,7 @@ fn on_two_threads(experiments: usize, one: impl Fn(&mut Random, &mut Tally) + Sy
     one.better_or_worse += other.better_or_worse;
     one.better += other.better;
     one.same += other.same;
+    one.no_gain += other.no_gain;
     one.blocks.extend(other.blocks);
     one.first.extend(other.first);
     one.trials.extend(other.trials);

@@ -320,7 +320,7 @@ fn what_an_experiment_has_shown_is_in_the_advice() {
     // The shortest there can be: what comes out does not matter, only that it is found again. Any difference is within half.
     let text = fs::read_to_string(file).expect("an experiment");
     let text = text
-        .replace("blocks = 5", "blocks = 3\nsmallest_effect = 0.9")
+        .replace("blocks = 10", "blocks = 5\nsmallest_effect = 0.9")
         .replace("scale = 50", "scale = 1")
         .replace("tpcb", "select-only")
         .replace("warmup_s = 10", "warmup_s = 0.5")

@@ -72,6 +72,7 @@ fn shown(report: &Report) -> Vec<Evidence> {
                     Verdict::Better => Shown::Better,
                     Verdict::Worse => Shown::Worse,
                     Verdict::Same => Shown::Same,
+                    Verdict::NoGain => Shown::NoGain,
                     Verdict::Undecided => Shown::Undecided,
                 },
                 percent: percent(effect.ratio),

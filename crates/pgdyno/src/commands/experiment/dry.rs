@@ -288,6 +288,9 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
         put!("{}", text.trim_end());
     }
     let or_fewer = match plan.file.stop {
+        pgdyno_lab::StopRule::WhenGainDecided => {
+            ", or fewer: it ends when every comparison is decided, or a gain is improbable"
+        }
         pgdyno_lab::StopRule::WhenDecided => ", or fewer: it ends when every comparison is decided",
         pgdyno_lab::StopRule::AfterBlocks => "",
     };

@@ -62,11 +62,13 @@ Example: pgdyno apply sandbox:main work_mem=16MB --revert-after 10m
 More: docs/how-to/apply.md, docs/reference/files.md";
 
 const VERDICTS: &str = "\
-A comparison ends with one of four verdicts. Each rests on the confidence interval of the ratio
+A comparison ends with one of five verdicts. Each rests on the confidence interval of the ratio
 of two treatments and on the smallest effect that matters (2 % unless the file says otherwise):
 
   better, worse    the interval excludes \"no effect\"
   the same         the whole interval is within the smallest effect that matters
+  no gain          none of these, and a gain that matters is improbable
+                   (with stop = \"when-gain-decided\")
   undecided        none of these: more blocks decide it
 
 Trials are compared within blocks, in random order. The intervals of one figure hold together
