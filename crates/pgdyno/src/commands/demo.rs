@@ -14,27 +14,17 @@ use std::path::Path;
 /// The experiment as it is shipped.
 const FILE: &str = "demo";
 const NAME: &str = "pgdyno-demo";
-/// The line of the file that says how much data there is: three times the memory of the small machine.
-const SCALE: &str = "scale = 200";
-/// Without root there are no limits, so a small amount of data does.
-const SCALE_WITHOUT_ROOT: &str = "scale = 20";
 
-/// A small cloud machine: 1 GB of memory, a volume of 3,000 requests and 125 MB per second.
+/// A small machine.
+const CPUS: f64 = 2.0;
 const MEMORY_BYTES: u64 = 1 << 30;
-const IOPS: u64 = 3000;
-const BANDWIDTH_BYTES_PER_S: u64 = 125_000_000;
 
 pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
     let root = User::is_root();
     let shipped =
         shipped::experiment(FILE).ok_or_else(|| Failure::new("the demonstration is not shipped"))?;
-    let text = if root {
-        shipped.to_owned()
-    } else {
-        shipped.replace(SCALE, SCALE_WITHOUT_ROOT)
-    };
     let file = ExperimentFile::parse(
-        &text,
+        shipped,
         Path::new("catalog/experiments/demo.toml"),
         &context.catalogue,
     )?;
@@ -45,11 +35,9 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
         sandbox::destroy(context, NAME)?;
     }
     if root {
-        err!(
-            "making a private PostgreSQL with the limits of a small cloud machine: 1 GB, 3,000 IOPS, 125 MB/s"
-        );
+        err!("creating a private PostgreSQL with the limits of a small machine: 2 CPUs, 1 GB of memory");
     } else {
-        err!("creating a private PostgreSQL; without root it has no limits, and kernel knobs are skipped");
+        err!("creating a private PostgreSQL; without root it has no limits");
     }
     let sandbox = sandboxes::create(context, &create_args(args, root))?;
     err!("PostgreSQL {} runs; creating data", sandbox.record().version);
@@ -61,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
         &Consent::default(),
         Begin {
             file,
-            text: &text,
+            text: shipped,
             held,
             repeat,
             command: "demo",
@@ -83,9 +71,8 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
 fn create_args(args: &DemoArgs, root: bool) -> CreateArgs {
     CreateArgs {
         pg_bin: args.pg_bin.clone(),
+        cpus: root.then_some(CPUS),
         memory: root.then_some(MEMORY_BYTES),
-        iops: root.then_some(IOPS),
-        bandwidth: root.then_some(BANDWIDTH_BYTES_PER_S),
         ..CreateArgs::plain(NAME, *MAJORS.end())
     }
 }
