@@ -271,9 +271,30 @@ pub struct Decision {
     /// after each block, and where nothing is known of the spread.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub minimum_detectable_effect: Option<f64>,
+    /// How long trials should measure; `None` where too little is known of their seconds, and where treatments took turns.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
+    pub trial_length: Option<TrialLength>,
     /// Probability with which `minimum_detectable_effect` is found: 0.8.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub power: f64,
+}
+
+/// How long trials measure, and how long they should.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct TrialLength {
+    /// Seconds that a trial measures, and those that it costs besides: median over the trials.
+    pub measured_s: f64,
+    /// Seconds from the end of the measured time to the beginning of the next trial's.
+    pub overhead_s: f64,
+    /// Spread between trials that stays however long they measure: 0.01 = 1 %.
+    pub between: f64,
+    /// Seconds that would take least time for the same error; `None` where longer ones are always better.
+    pub best_s: Option<f64>,
+    /// The time of the whole experiment with trials of that length, as a share of its own: at most 1.
+    pub time: Option<f64>,
+    /// All of it as a sentence.
+    pub sentence: String,
 }
 
 /// Something that an experiment varies in levels.

@@ -24,6 +24,7 @@ mod sequential;
 mod spread;
 mod steady;
 mod summary;
+mod trial_length;
 mod usl;
 mod verdict;
 
@@ -47,5 +48,6 @@ pub use sequential::{FUTILITY_ERROR, Looked, MOST_BLOCKS, Sequential, StoppingRu
 pub use spread::{Estimate, OpenEstimate};
 pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};
 pub use summary::{MeanInterval, mean_interval};
+pub use trial_length::{NoiseParts, TrialLength};
 pub use usl::{UslError, UslFit, UslNeed, UslParameters, UslPeak, UslPoint, fit_usl};
 pub use verdict::{Effect, Rules, Verdict, decide};

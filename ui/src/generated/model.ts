@@ -208,6 +208,8 @@ export type Decision = {
   /** The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `null` where it was evaluated
    * after each block, and where nothing is known of the spread. */
   minimum_detectable_effect?: number | null,
+  /** How long trials should measure; `null` where too little is known of their seconds, and where treatments took turns. */
+  trial_length?: TrialLength | null,
   /** Probability with which `minimum_detectable_effect` is found: 0.8. */
   power?: number,
 };
@@ -1006,6 +1008,22 @@ export type TrialDocument = {
   distribution?: Array<DistributionPoint>,
   /** Response times over time; `null` where they were not kept. */
   latency_heat: Heat | null,
+};
+
+/** How long trials measure, and how long they should. */
+export type TrialLength = {
+  /** Seconds that a trial measures, and those that it costs besides: median over the trials. */
+  measured_s: number,
+  /** Seconds from the end of the measured time to the beginning of the next trial's. */
+  overhead_s: number,
+  /** Spread between trials that stays however long they measure: 0.01 = 1 %. */
+  between: number,
+  /** Seconds that would take least time for the same error; `null` where longer ones are always better. */
+  best_s: number | null,
+  /** The time of the whole experiment with trials of that length, as a share of its own: at most 1. */
+  time: number | null,
+  /** All of it as a sentence. */
+  sentence: string,
 };
 
 /** A trial as a report has it, and what is reported of it here alone. Its `series` is empty: the columns hold it. */

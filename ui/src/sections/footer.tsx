@@ -39,7 +39,8 @@ export function Footer({ report }: { report: Report }) {
           {isKnown(decision.noise_floor)
             ? `Trials of one and the same treatment spread by ${share(decision.noise_floor)}, estimated with ${plural(decision.degrees_of_freedom, "degree")} of freedom.`
             : "How much trials of one and the same treatment spread is not known."}{" "}
-          {isKnown(least) ? `So many blocks find an effect of ${share(least)} with a probability of ${roundShare(decision.power)}.` : null}
+          {isKnown(least) ? `So many blocks find an effect of ${share(least)} with a probability of ${roundShare(decision.power)}.` : null}{" "}
+          {decision.trial_length?.sentence}
         </p>
         {decision.stop !== "after-blocks" ? <p>Stopping rule: {decision.stop_rule}.</p> : null}
         <dl class="meanings">

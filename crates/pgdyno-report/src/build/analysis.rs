@@ -1,17 +1,19 @@
 //! What all parts of a report share: which trials count, what is compared with what, and what may be said of it. The
 //! deciding is the store's [`Judge`]; here it is asked.
 
-use crate::model::{Decision, Excluded, Interval};
+use crate::model::{Decision, Excluded, Interval, TrialLength};
 use pgdyno_judge::{Judge, Judged, Observations, Progress};
 use pgdyno_record::MetricWords;
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
 };
-use pgdyno_stats::{Effect, FUTILITY_ERROR, FixedDesign, Observation, Rules, mean_interval};
+use pgdyno_stats::{Effect, FUTILITY_ERROR, FixedDesign, NoiseParts, Observation, Rules, mean_interval};
 
 /// The usual probability at which a smallest effect that can be found is reported (source: Cohen, *Statistical Power
 /// Analysis for the Behavioral Sciences*, 1988).
 const POWER: f64 = 0.8;
+/// Another length of trials is named where it takes less than this share of the time.
+const TIME_MOST: f64 = 0.9;
 /// The factor that steps are levels of.
 pub(super) const STEP: &str = "step";
 
@@ -28,6 +30,11 @@ pub(super) fn interval_of(values: &[f64], confidence: f64) -> Option<Interval> {
         },
         high: found.high,
     })
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 /// An experiment with all its judgements.
@@ -156,8 +163,61 @@ impl<'a> Analysis<'a> {
             stop_rule: self.stop_rule(),
             excluded: excluded.collect(),
             minimum_detectable_effect: self.minimum_detectable_effect(),
+            trial_length: self.trial_length(),
             power: POWER,
         }
+    }
+
+    /// From the seconds of finished trials, and from when each began. Of turns within a load nothing is known of starts.
+    fn trial_length(&self) -> Option<TrialLength> {
+        let record = self.record();
+        if record.metric != "tps" || record.design == "switchback" {
+            return None;
+        }
+        let trials = self.stored.trials.iter().map(|(_, trial)| trial);
+        let finished: Vec<&TrialRecord> = trials
+            .filter(|trial| trial.status == TrialStatus::Finished)
+            .collect();
+        let measured_s = median(finished.iter().map(|trial| trial.measured_s).collect())?;
+        let apart_s = |pair: &[&TrialRecord]| {
+            let apart_ms = pair[1].started_unix_ms.checked_sub(pair[0].started_unix_ms)?;
+            #[expect(clippy::cast_precision_loss, reason = "milliseconds of a trial")]
+            let apart_s = apart_ms as f64 / 1000.0;
+            Some(apart_s - pair[0].measured_s)
+        };
+        let overhead_s = median(finished.windows(2).filter_map(apart_s).collect())?;
+        let seconds = |trial: &&TrialRecord| {
+            let measured = trial.seconds.iter().filter(|second| second.t_s > trial.warmup_s);
+            measured.map(|second| second.tps).collect()
+        };
+        let seconds: Vec<Vec<f64>> = finished.iter().map(seconds).collect();
+        let parts = NoiseParts::new(self.judged.noise_floor?, &seconds, 1.0, measured_s)?;
+        let best = parts.best_length(overhead_s.max(0.0), measured_s);
+        let between = parts.between.sqrt().exp_m1();
+        let stays = format!(
+            "Trials that measure {measured_s:.0} s and cost {overhead_s:.0} s besides differ by {:.1} % from start to start, which \
+             longer ones do not change",
+            between * 100.0
+        );
+        let sentence = match best {
+            Some(best) if best.time < TIME_MOST => format!(
+                "{stays}. With {:.0} s each, more of them would find the same in {:.0} % of the time.",
+                best.best_s.max(1.0),
+                best.time * 100.0
+            ),
+            Some(_) => format!("{stays}. Their length is about right."),
+            None => format!(
+                "Trials differ by no more than their seconds do: longer ones than {measured_s:.0} s would find more."
+            ),
+        };
+        Some(TrialLength {
+            measured_s,
+            overhead_s,
+            between,
+            best_s: best.map(|best| best.best_s),
+            time: best.map(|best| best.time),
+            sentence,
+        })
     }
 
     fn is_sequential(&self) -> bool {

@@ -2,8 +2,8 @@
 
 use super::*;
 use pgdyno_record::{
-    DistributionPoint, ExperimentRecord, ExperimentStatus, Percentiles, SettingRecord, TreatmentRecord,
-    TrialRecord, TrialStatus, WorkloadRecord,
+    DistributionPoint, ExperimentRecord, ExperimentStatus, Percentiles, SecondRecord, SettingRecord,
+    TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 use pgdyno_stats::Verdict;
 use pgdyno_store::Life;
@@ -269,4 +269,38 @@ fn blocks_without_a_decided_treatment_have_ended() {
     }
     let report = build(&stored, "test", 0);
     assert_eq!(report.experiment.blocks_finished, 10);
+}
+
+/// Trials of five seconds that begin thirteen seconds apart, and whose seconds differ by more than they do.
+#[test]
+fn how_long_trials_should_measure_follows_from_their_seconds_and_starts() {
+    let mut stored = stored("one-at-a-time", 4);
+    assert!(
+        build(&stored, "test", 0).decision.trial_length.is_none(),
+        "nothing is known of their seconds"
+    );
+    for (i, (_, trial)) in stored.trials.iter_mut().enumerate() {
+        trial.started_unix_ms = 13_000 * i as u64;
+        let tps = trial.tps.unwrap_or_default();
+        let second = |second: u32| SecondRecord {
+            t_s: f64::from(second),
+            tps: tps * (1.0 + 0.0005 * (f64::from(second * 7 % 5) - 2.0)),
+            ..SecondRecord::default()
+        };
+        trial.seconds = (1..=6).map(second).collect();
+    }
+    let length = build(&stored, "test", 0)
+        .decision
+        .trial_length
+        .expect("seconds and starts are known");
+    assert_eq!((length.measured_s, length.overhead_s), (5.0, 8.0));
+    assert!(length.between > 0.0 && length.best_s.is_some(), "{length:?}");
+    assert!(
+        length
+            .sentence
+            .starts_with("Trials that measure 5 s and cost 8 s besides"),
+        "{length:?}"
+    );
+    stored.record.design = "switchback".into();
+    assert!(build(&stored, "test", 0).decision.trial_length.is_none());
 }

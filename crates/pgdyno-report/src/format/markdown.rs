@@ -107,6 +107,9 @@ fn decision(text: &mut String, report: &Report) {
             d.power * 100.0
         );
     }
+    if let Some(length) = &d.trial_length {
+        line!(text, "{}\n", length.sentence);
+    }
     if d.stop != "after-blocks" {
         line!(text, "Stopping rule: {}.\n", d.stop_rule);
     }
