@@ -276,6 +276,9 @@ fn after_blocks() -> String {
 /// and there is no experiment file.
 pub const DESIGN_OF_LOADS: &str = "load";
 
+/// Rule for the end of an experiment that looks for gains.
+pub const WHEN_GAIN_DECIDED: &str = "when-gain-decided";
+
 impl ExperimentRecord {
     /// Whether it may end before its last block.
     pub fn may_stop(&self) -> bool {
@@ -284,7 +287,7 @@ impl ExperimentRecord {
 
     /// Whether a treatment is not tried again, too, once a gain of the smallest effect is improbable.
     pub fn looks_for_gains(&self) -> bool {
-        self.stop == "when-gain-decided"
+        self.stop == WHEN_GAIN_DECIDED
     }
 
     /// One with a name and a load, and nothing else: a block, no treatment.

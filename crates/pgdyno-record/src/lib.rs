@@ -14,7 +14,7 @@ pub use class::ErrorClass;
 pub use experiment::{
     BLOCKS_MAX, ClaimRecord, DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus, FactorRecord, FigureRecord,
     RestoredRecord, SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,
-    TreatmentRecord, WorkloadRecord,
+    TreatmentRecord, WHEN_GAIN_DECIDED, WorkloadRecord,
 };
 pub use fact::FactRecord;
 pub use heat::{HeatError, HeatRecord};

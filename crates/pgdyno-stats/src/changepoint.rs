@@ -191,22 +191,15 @@ fn squares(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::{Rng, SeedableRng};
-    use rand_xoshiro::Xoshiro256PlusPlus;
+    use crate::chance::{SeedableRng, Xoshiro256PlusPlus, normal};
 
     /// AR(1) around 1, of standard deviation `sd`.
     fn noise(seed: u64, n: usize, rho: f64, sd: f64) -> Vec<f64> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut normal = || {
-            (0..12)
-                .map(|_| f64::from(random.next_u32()) / 2_f64.powi(32))
-                .sum::<f64>()
-                - 6.0
-        };
-        let mut state = normal();
+        let mut state = normal(&mut random);
         let mut next = || {
             let now = state;
-            state = rho * state + (1.0 - rho * rho).sqrt() * normal();
+            state = rho * state + (1.0 - rho * rho).sqrt() * normal(&mut random);
             1.0 + sd * now
         };
         (0..n).map(|_| next()).collect()

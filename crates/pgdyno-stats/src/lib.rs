@@ -4,6 +4,8 @@ mod autocorrelation;
 mod blocks;
 mod boundary;
 mod capacity;
+#[cfg(test)]
+mod chance;
 mod changepoint;
 mod compare;
 mod design;

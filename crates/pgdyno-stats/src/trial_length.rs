@@ -27,9 +27,9 @@ pub struct TrialLength {
 }
 
 impl NoiseParts {
-    /// From the noise floor (0.02 = 2 %), and the values of each trial at equal distances of `step_s` seconds over `measured_s`
-    /// seconds. `None` without a trial of four values or more, all above zero.
-    pub fn new(noise_floor: f64, trials: &[Vec<f64>], step_s: f64, measured_s: f64) -> Option<NoiseParts> {
+    /// From the noise floor (0.02 = 2 %), and a value for each second of trials that measure `measured_s` seconds. `None` without a
+    /// trial of four values or more whose mean is above zero, and where no second differs from another.
+    pub fn new(noise_floor: f64, trials: &[Vec<f64>], measured_s: f64) -> Option<NoiseParts> {
         let of_trial = |values: &Vec<f64>| {
             let mean = values.iter().sum::<f64>() / count(values.len());
             if values.len() < 4 || mean.is_nan() || mean <= 0.0 {
@@ -38,44 +38,35 @@ impl NoiseParts {
             let squares: f64 = values.iter().map(|value| (value / mean - 1.0).powi(2)).sum();
             // Seconds that follow one another are alike: the variance of the mean goes by independent ones.
             let independent = effective_sample_size(values)?;
-            Some(squares / count(values.len() - 1) / independent * count(values.len()) * step_s)
+            Some(squares / count(values.len() - 1) / independent * count(values.len()))
         };
         let known: Vec<f64> = trials.iter().filter_map(of_trial).collect();
         if known.is_empty() || !(measured_s > 0.0 && noise_floor > 0.0) {
             return None;
         }
         let within = known.iter().sum::<f64>() / count(known.len());
-        Some(NoiseParts {
+        (within > 0.0).then(|| NoiseParts {
             between: (noise_floor.ln_1p().powi(2) - within / measured_s).max(0.0),
             within,
         })
     }
 
-    /// The best length of trials, where each costs `overhead_s` seconds besides those that it measures. `None` where a longer one is
-    /// always better: no start differs from another.
+    /// The best length of trials, where each costs `overhead_s` seconds, more than none, besides those that it measures. `None` where
+    /// a longer one is always better: no start differs from another.
     pub fn best_length(&self, overhead_s: f64, measured_s: f64) -> Option<TrialLength> {
         let best_s = (overhead_s * self.within / self.between).sqrt();
         let time = |length_s: f64| (overhead_s + length_s) * (self.between + self.within / length_s);
-        let found = TrialLength {
+        best_s.is_finite().then(|| TrialLength {
             best_s,
             time: time(best_s) / time(measured_s),
-        };
-        (best_s.is_finite() && best_s > 0.0 && found.time.is_finite()).then_some(found)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::{Rng, SeedableRng};
-    use rand_xoshiro::Xoshiro256PlusPlus;
-
-    /// Sum of twelve uniforms.
-    fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a random fraction")]
-        let uniform = |r: u64| (r >> 11) as f64 / (1_u64 << 53) as f64;
-        (0..12).map(|_| uniform(random.next_u64())).sum::<f64>() - 6.0
-    }
+    use crate::chance::{SeedableRng, Xoshiro256PlusPlus, normal};
 
     /// Trials of `seconds` seconds that differ by `between` from start to start and by `within` from second to second.
     fn trials(between: f64, within: f64, seconds: usize) -> (f64, Vec<Vec<f64>>) {
@@ -99,7 +90,7 @@ mod tests {
     #[test]
     fn both_parts_are_found() {
         let (floor, trials) = trials(0.01, 0.05, 25);
-        let parts = NoiseParts::new(floor, &trials, 1.0, 25.0).unwrap();
+        let parts = NoiseParts::new(floor, &trials, 25.0).unwrap();
         // A fifth is what the effective size of so short a series is known to.
         assert!((parts.within.sqrt() / 0.05 - 1.0).abs() < 0.2, "{parts:?}");
         assert!((parts.between.sqrt() / 0.01 - 1.0).abs() < 0.3, "{parts:?}");
@@ -133,9 +124,14 @@ mod tests {
 
     #[test]
     fn too_little_says_nothing() {
-        assert_eq!(NoiseParts::new(0.02, &[], 1.0, 10.0), None);
-        assert_eq!(NoiseParts::new(0.02, &[vec![1.0, 2.0, 3.0]], 1.0, 3.0), None);
-        assert_eq!(NoiseParts::new(0.0, &[vec![1.0; 9]], 1.0, 9.0), None);
-        assert_eq!(NoiseParts::new(0.02, &[vec![0.0; 9]], 1.0, 9.0), None);
+        assert_eq!(NoiseParts::new(0.02, &[], 10.0), None);
+        assert_eq!(NoiseParts::new(0.02, &[vec![1.0, 2.0, 3.0]], 3.0), None);
+        assert_eq!(NoiseParts::new(0.0, &[vec![1.0, 2.0, 1.0, 2.0]], 4.0), None);
+        assert_eq!(NoiseParts::new(0.02, &[vec![0.0; 9]], 9.0), None);
+        assert_eq!(
+            NoiseParts::new(0.02, &[vec![7.0; 9]], 9.0),
+            None,
+            "no second differs"
+        );
     }
 }

@@ -192,8 +192,7 @@ pub(crate) fn verdict(low: f64, high: f64, rules: Rules) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rand_core::{Rng, SeedableRng};
-    use rand_xoshiro::Xoshiro256PlusPlus;
+    use crate::chance::{SeedableRng, Xoshiro256PlusPlus, normal};
 
     const RULES: Rules = Rules {
         confidence: 0.95,
@@ -254,13 +253,6 @@ mod tests {
         check(Verdict::Same, (1, 1), Verdict::Same);
     }
 
-    /// Sum of twelve uniforms: normal enough for a tally of false alarms.
-    fn noise(random: &mut Xoshiro256PlusPlus) -> f64 {
-        #[expect(clippy::cast_precision_loss, reason = "a random fraction")]
-        let uniform = |r: u64| (r >> 11) as f64 / (1_u64 << 53) as f64;
-        (0..12).map(|_| uniform(random.next_u64())).sum::<f64>() - 6.0
-    }
-
     /// 3 blocks, 7 treatments that are all the same, 2 % noise and a drift between blocks: the share of experiments
     /// with any better or worse among the 11 comparisons of a cumulative design stays within the promised 5 %.
     #[test]
@@ -281,9 +273,9 @@ mod tests {
         for _ in 0..experiments {
             let mut all = Vec::new();
             for block in 0..3 {
-                let drift = 0.1 * noise(&mut random);
+                let drift = 0.1 * normal(&mut random);
                 for treatment in 0..7 {
-                    let value = 1000.0 * (drift + 0.02 * noise(&mut random)).exp();
+                    let value = 1000.0 * (drift + 0.02 * normal(&mut random)).exp();
                     all.push(Observation {
                         block,
                         treatment,

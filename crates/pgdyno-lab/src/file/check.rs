@@ -116,13 +116,17 @@ impl Check<'_> {
             format!("smallest_effect = {smallest}: expected 0 to 1, as 0.02")
         })?;
         let may_be_futile = file.stop == StopRule::WhenGainDecided;
-        let first =
-            u32::try_from(pgdyno_judge::first_look(blocks as usize, may_be_futile)).unwrap_or(u32::MAX);
+        let first_of = |blocks: u32| {
+            let first = pgdyno_judge::first_look(blocks as usize, may_be_futile);
+            u32::try_from(first).unwrap_or(u32::MAX)
+        };
+        let first = first_of(blocks);
         self.must(
             file.stop == StopRule::AfterBlocks || blocks > first && blocks <= LOOKS_MAX,
             &["stop"],
             || {
-                let (stop, least) = (file.stop.name(), if may_be_futile { 5 } else { 3 });
+                let stop = file.stop.name();
+                let least = (1..LOOKS_MAX).find(|&blocks| first_of(blocks) < blocks).unwrap_or(LOOKS_MAX);
                 format!("stop = \"{stop}\" looks after each block from {first} on: blocks = {blocks}, expected {least} to {LOOKS_MAX}")
             },
         )

@@ -1,5 +1,6 @@
 //! Words that have a fixed set in experiment files.
 
+use pgdyno_record::WHEN_GAIN_DECIDED;
 use pgdyno_sandbox::{PoolMode, PoolerKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -65,7 +66,7 @@ impl StopRule {
         match self {
             StopRule::AfterBlocks => "after-blocks",
             StopRule::WhenDecided => "when-decided",
-            StopRule::WhenGainDecided => "when-gain-decided",
+            StopRule::WhenGainDecided => WHEN_GAIN_DECIDED,
         }
     }
 }

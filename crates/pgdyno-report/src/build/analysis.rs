@@ -32,6 +32,7 @@ pub(super) fn interval_of(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
+/// The upper one of two in the middle.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
@@ -185,14 +186,14 @@ impl<'a> Analysis<'a> {
             let apart_s = apart_ms as f64 / 1000.0;
             Some(apart_s - pair[0].measured_s)
         };
-        let overhead_s = median(finished.windows(2).filter_map(apart_s).collect())?;
+        let overhead_s = median(finished.windows(2).filter_map(apart_s).collect()).filter(|s| *s > 0.0)?;
         let seconds = |trial: &&TrialRecord| {
             let measured = trial.seconds.iter().filter(|second| second.t_s > trial.warmup_s);
             measured.map(|second| second.tps).collect()
         };
         let seconds: Vec<Vec<f64>> = finished.iter().map(seconds).collect();
-        let parts = NoiseParts::new(self.judged.noise_floor?, &seconds, 1.0, measured_s)?;
-        let best = parts.best_length(overhead_s.max(0.0), measured_s);
+        let parts = NoiseParts::new(self.judged.noise_floor?, &seconds, measured_s)?;
+        let best = parts.best_length(overhead_s, measured_s);
         let between = parts.between.sqrt().exp_m1();
         let stays = format!(
             "Trials that measure {measured_s:.0} s and cost {overhead_s:.0} s besides differ by {:.1} % from start to start, which \

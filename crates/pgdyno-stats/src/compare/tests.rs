@@ -1,20 +1,13 @@
 use super::*;
+use crate::chance::{SeedableRng, Xoshiro256PlusPlus, normal};
 use crate::verdict::Verdict;
 use proptest::prelude::*;
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 const RULES: Rules = Rules {
     confidence: 0.95,
     smallest_effect: 0.02,
     larger_is_better: true,
 };
-
-/// Sum of twelve uniforms: normal enough.
-fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
-    let uniform = |r: u64| count(usize::try_from(r >> 33).unwrap()) / f64::from(1_u32 << 31);
-    (0..12).map(|_| uniform(random.next_u64())).sum::<f64>() - 6.0
-}
 
 /// Seconds around 1000 with a spread of 50, each like the one before with correlation `r`.
 fn seconds(random: &mut Xoshiro256PlusPlus, n: usize, r: f64) -> Vec<f64> {

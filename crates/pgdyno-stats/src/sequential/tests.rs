@@ -119,7 +119,6 @@ fn a_rule_that_cannot_be_is_none() {
     check(
         StoppingRule {
             blocks_max: 501,
-            may_be_futile: false,
             ..RULE
         },
         1,
@@ -138,7 +137,6 @@ fn one_look_is_decided_as_ever() {
     let rule = StoppingRule {
         blocks_min: 5,
         blocks_max: 5,
-        may_be_futile: false,
         ..RULE
     };
     let all = observe(5, &[1.0, 1.02, 1.05]);

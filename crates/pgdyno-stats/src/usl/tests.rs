@@ -1,7 +1,6 @@
 use super::*;
+use crate::chance::{SeedableRng, Xoshiro256PlusPlus, normal};
 use proptest::prelude::*;
-use rand_core::{Rng, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
 
 const LADDER: [f64; 8] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 
@@ -11,12 +10,6 @@ fn law(lambda: f64, sigma: f64, kappa: f64, n: f64) -> f64 {
 
 fn point(n: f64, value: f64) -> UslPoint {
     UslPoint { block: 1, n, value }
-}
-
-/// Sum of twelve uniforms: normal enough.
-fn normal(random: &mut Xoshiro256PlusPlus) -> f64 {
-    let uniform = |r: u64| count(usize::try_from(r >> 33).unwrap()) / f64::from(1_u32 << 31);
-    (0..12).map(|_| uniform(random.next_u64())).sum::<f64>() - 6.0
 }
 
 fn noisy(

@@ -96,7 +96,7 @@ fn text(page: &Page<'_>, found: &Found, steps: &[Tried<'_>], design: &str) -> St
     let _ = writeln!(
         text,
         "design = \"{design}\"\nblocks = {}\n\
-         # What is improbable to bring a gain of 2 % is not tried again.\nstop = \"when-gain-decided\"\n",
+         # A setting that is unlikely to gain 2 % is not tried again.\nstop = \"when-gain-decided\"\n",
         if in_turns { 16 } else { 10 }
     );
     match page.target.filter(|target| !target.is_empty()) {
