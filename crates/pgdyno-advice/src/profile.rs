@@ -7,6 +7,7 @@ mod value;
 
 pub use export::{Carrier, Exported, export};
 pub use resolve::{Now, Resolved, ResolvedSetting, SkippedSetting, Why};
+pub use value::knob_text;
 
 use crate::expression::{Expression, ExpressionError};
 use crate::known::Known;
@@ -211,7 +212,11 @@ const FILES: &[(&str, &str)] = shipped![
     "pgtune-web",
     "server",
     "small",
+    "tuned-latency-performance",
+    "tuned-network-latency",
     "tuned-postgresql",
+    "tuned-throughput-performance",
+    "tuned-virtual-host",
     "virtual-guest",
     "write-heavy-large",
 ];

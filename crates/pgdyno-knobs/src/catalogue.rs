@@ -235,7 +235,7 @@ impl Catalogue {
                 let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-+./".contains(&b);
                 knob.choices.is_empty() && !value.is_empty() && value.bytes().all(legal)
             }
-            Form::CpuList => is_cpu_list(value),
+            Form::CpuList => is_cpu_list(value) || knob.node_of(value).is_some(),
         };
         if fine { Ok(knob) } else { wrong(knob.legal()) }
     }
@@ -304,6 +304,13 @@ mod tests {
         let error = check("vm.swappiness", "201").unwrap_err().to_string();
         assert!(error.contains("0 to 200"), "{error}");
         assert!(check("vm.dirty_bytes", "0").is_err(), "the kernel refuses it too");
+        assert!(check("cgroup.cpus", "node:12").is_ok() && check("cgroup.cpus", "0-3,8").is_ok());
+        let error = check("cgroup.cpus", "node:x").unwrap_err().to_string();
+        assert!(error.contains("as node:0"), "{error}");
+        assert!(
+            check("cgroup.memory_nodes", "node:0").is_err()
+                && check("server.cpu_affinity", "node:0").is_err()
+        );
         assert!(check("block.scheduler", "none; rm").is_err());
         let error = check("read_ahead_kb", "0").unwrap_err().to_string();
         assert!(error.contains("\"block.read_ahead_kb\"?"), "{error}");

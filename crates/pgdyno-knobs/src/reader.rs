@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
                 let mut took = true;
                 for (address, _) in &files {
                     let now = self.kernel_value(knob, &address.path)?;
-                    took &= is_same(knob, &setting.value, &now);
+                    took &= is_same(knob, &self.listed(knob, &setting.value)?, &now);
                 }
                 remark = self.not_below(knob);
                 (self.current(&setting.knob)?, took)
@@ -281,11 +281,10 @@ impl<'a> Reader<'a> {
         if knob.kind != Kind::CpuQuota {
             let version_1 = value == "max" && self.host.read_trimmed(path)?.parse::<u64>().is_ok();
             return Ok(if version_1 && path.ends_with("limit_in_bytes") {
-                "-1"
+                "-1".to_owned()
             } else {
-                value
-            }
-            .to_owned());
+                self.listed(knob, value)?
+            });
         }
         let now = self.host.read(path)?;
         let period = self.period_us(path, &now);
@@ -296,6 +295,16 @@ impl<'a> Reader<'a> {
             (_, Ok(quota)) => quota.to_string(),
             (_, Err(_)) => "-1".to_owned(),
         })
+    }
+
+    /// A value with the CPUs of the memory node that it names.
+    fn listed(&self, knob: &Knob, value: &str) -> Result<String, HostError> {
+        match knob.node_of(value) {
+            Some(node) => self
+                .host
+                .read_trimmed(&format!("/sys/devices/system/node/node{node}/cpulist")),
+            None => Ok(value.to_owned()),
+        }
     }
 
     /// A quota as a number of CPUs, or "none".

@@ -2,6 +2,7 @@
 
 mod check;
 mod choices;
+mod expressions;
 mod levels;
 mod lines;
 mod parts;
@@ -14,6 +15,7 @@ pub(crate) use check::{SEED_MAX, clock};
 pub use choices::{
     Design, Found, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule, Take,
 };
+pub use expressions::asks_for_target;
 pub use levels::LevelsError;
 pub use parts::{
     BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,
@@ -74,6 +76,7 @@ impl ExperimentFile {
 
     /// Parses and checks a text; `path` is for messages.
     pub fn parse(text: &str, path: &Path, catalogue: &Catalogue) -> Result<ExperimentFile, FileError> {
+        let text = &*expressions::worked_out(text, path, catalogue)?;
         let mut file: ExperimentFile = toml::from_str(text).map_err(|error| FileError::Wrong {
             path: path.to_owned(),
             line: error.span().map_or(1, |span| line_at(text, span.start)),
@@ -100,7 +103,15 @@ impl ExperimentFile {
     pub fn schema() -> serde_json::Value {
         let mut schema = schemars::schema_for!(ExperimentFile);
         schema.insert("title".into(), "pgdyno experiment".into());
-        schema.to_value()
+        let mut schema = schema.to_value();
+        for part in ["DataPart", "LoadPart", "ServerPart"] {
+            let properties = schema["$defs"][part]["properties"].as_object_mut();
+            properties
+                .into_iter()
+                .flatten()
+                .for_each(|(_, key)| expressions::allow(key));
+        }
+        schema
     }
 }
 

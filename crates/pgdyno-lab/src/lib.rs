@@ -38,7 +38,7 @@ pub use file::{
     BudgetPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart, FigurePart, FileError,
     Found, GuardPart, Instances, LevelsError, LoadPart, Place, PoolModeWord, PoolerWord, Prewarm, Reset,
     RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, SwitchPart, TablePart, Take, TargetPart,
-    WindowPart, sized, why_not_in_turns,
+    WindowPart, asks_for_target, sized, why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{MeasureError, endpoint, measure};

@@ -7,7 +7,7 @@ use crate::output::hide;
 use crate::sandboxes;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
-use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind};
+use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind, TargetPart};
 use pgdyno_sandbox::{Control, Guard, MAJORS, Sandbox, SandboxError, State};
 use pgdyno_server::{Conninfo, Found, Postmaster, Server};
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ pub(crate) fn of_experiment(
     allow_restart: bool,
     command: &str,
 ) -> Result<Held> {
-    let Some(text) = text_of(file, named) else {
+    let Some(text) = text_of(&file.target, named) else {
         return Err(Usage(NO_TARGET.into()).into());
     };
     hide(&text);
@@ -117,8 +117,8 @@ pub(crate) fn shown_sandbox(name: &str) -> String {
 }
 
 /// The target of an experiment as it is named: on the command line, else in the file.
-pub(crate) fn text_of(file: &ExperimentFile, named: Option<&str>) -> Option<String> {
-    let of_file = || match (&file.target.sandbox, &file.target.connection) {
+pub(crate) fn text_of(part: &TargetPart, named: Option<&str>) -> Option<String> {
+    let of_file = || match (&part.sandbox, &part.connection) {
         (Some(name), _) => Some(of_sandbox_named(name)),
         (None, connection) => connection.clone(),
     };
@@ -155,7 +155,7 @@ pub(crate) fn ahead(
         what,
         mends: vec![mend],
     };
-    let Some(text) = text_of(file, named) else {
+    let Some(text) = text_of(&file.target, named) else {
         let mend = "--target sandbox:NAME (or a connection string)".to_owned();
         return Ok(Ahead::Nowhere(finding(
             FindingKind::Value,

@@ -325,7 +325,7 @@ impl Resolver<'_> {
             ProfileValue::Text(text) => Ok(text.clone()),
             ProfileValue::Number(number) => value::text_of(*number, setting.unit, knob),
             ProfileValue::Expression(expression) => match expression.evaluate(self.known) {
-                Ok(found) => text_of_json(&found, setting, knob),
+                Ok(found) => value::of_json(&found, setting.unit, knob),
                 Err(error) => return missing(error),
             },
             ProfileValue::Drop => Ok(String::new()),
@@ -442,17 +442,5 @@ impl Resolver<'_> {
         };
         let names = |a: &Knob, b: &Knob| a.excludes.contains(&b.id) || a.counterpart.as_ref() == Some(&b.id);
         names(knob, other) || names(other, knob)
-    }
-}
-
-fn text_of_json(found: &serde_json::Value, setting: &ProfileSetting, knob: &Knob) -> Result<String, String> {
-    match found {
-        serde_json::Value::String(text) => Ok(text.clone()),
-        serde_json::Value::Bool(truth) => Ok(if *truth { "on" } else { "off" }.to_owned()),
-        serde_json::Value::Number(number) => {
-            let number = number.as_f64().unwrap_or(f64::NAN);
-            value::text_of(number, setting.unit, knob)
-        }
-        other => Err(format!("expected a number, a text, true or false, found {other}")),
     }
 }

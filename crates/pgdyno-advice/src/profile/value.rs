@@ -41,6 +41,22 @@ pub(super) fn text_of(number: f64, unit: Option<Unit>, knob: &Knob) -> Result<St
     }
 }
 
+/// A value that an expression gave, as a knob takes it: a number is bytes for a knob that is a size, else in the knob's own unit.
+pub fn knob_text(value: &serde_json::Value, knob: &Knob) -> Result<String, String> {
+    let is_size = matches!(knob.unit.as_deref(), Some("bytes" | "kB" | "8kB" | "MB"));
+    of_json(value, is_size.then_some(Unit::Bytes), knob)
+}
+
+/// A value that an expression gave, where `unit` says what its numbers are.
+pub(super) fn of_json(found: &serde_json::Value, unit: Option<Unit>, knob: &Knob) -> Result<String, String> {
+    match found {
+        serde_json::Value::String(text) => Ok(text.clone()),
+        serde_json::Value::Bool(truth) => Ok(if *truth { "on" } else { "off" }.to_owned()),
+        serde_json::Value::Number(number) => text_of(number.as_f64().unwrap_or(f64::NAN), unit, knob),
+        other => Err(format!("expected a number, a text, true or false, found {other}")),
+    }
+}
+
 /// 4GB, 1500MB, 512kB: the largest unit that it is a whole number of, after rounding down.
 fn bytes(number: f64) -> String {
     let step = if number >= WHOLE_MB_FROM { MB } else { KB };

@@ -317,6 +317,15 @@ impl Knob {
         if safe { Risk::None } else { self.risk }
     }
 
+    /// The memory node whose CPUs a value means: `node:1`, for a kernel file that lists the server's CPUs.
+    pub fn node_of(&self, value: &str) -> Option<u32> {
+        let lists_cpus =
+            self.kind == Kind::Sysfs && self.form == Form::CpuList && self.gives == Some(Gives::Cpus);
+        let digits = value.strip_prefix("node:").filter(|_| lists_cpus)?;
+        let is_number = (1..=4).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| digits.parse().ok()).flatten()
+    }
+
     /// How many CPUs this value gives the server; `None` of a knob that gives none, and of a value that sets no limit.
     pub fn cpus_of(&self, value: &str) -> Option<f64> {
         let Some(Gives::Cpus) = self.gives else {
@@ -365,7 +374,10 @@ impl Knob {
             Form::Integer => format!("a whole number{range}{unit}"),
             Form::Decimal => format!("a number{range}{unit}"),
             Form::Integers => format!("whole numbers with spaces between{unit}"),
-            Form::CpuList => "a list of CPUs, as 0-3,8".to_owned(),
+            Form::CpuList if self.node_of("node:0").is_some() => {
+                "a list of CPUs, as 0-3,8, or those of a memory node, as node:0".to_owned()
+            }
+            Form::CpuList => "a list of numbers, as 0-3,8".to_owned(),
             Form::Server => match &self.unit {
                 Some(unit) => format!("what the server takes; a bare number counts {unit}"),
                 None => "what the server takes".to_owned(),

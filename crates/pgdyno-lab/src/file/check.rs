@@ -3,6 +3,7 @@
 mod switchback;
 
 use super::choices::{Design, Instances, Reset, StopRule};
+use super::expressions::check_conditions;
 use super::lines::line_of;
 use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
@@ -80,7 +81,10 @@ impl Check<'_> {
         self.loads_whole()?;
         self.bounds()?;
         self.figures()?;
-        self.study()
+        self.study()?;
+        check_conditions(self.file, self.catalogue).map_err(|(keys, message)| {
+            self.wrong(&keys.iter().map(String::as_str).collect::<Vec<_>>(), message)
+        })
     }
 
     fn wrong(&self, keys: &[&str], message: String) -> FileError {

@@ -2,6 +2,7 @@
 
 use super::parts::{DataPart, ExperimentFile, FactorPart, LoadPart, ServerPart, StepPart};
 use super::{settings_of, text_of};
+use pgdyno_workload::Dataset;
 use std::collections::BTreeSet;
 use toml::Table;
 
@@ -78,6 +79,19 @@ fn decides_about(key: &str) -> &str {
 }
 
 impl DataPart {
+    /// The data set that a load reads; `None` where it reads none, or brings its own.
+    pub(crate) fn of_load(&self, load: &LoadPart) -> Option<Dataset> {
+        match (load.workload, self.dataset) {
+            (Some(workload), _) => workload.dataset(),
+            (None, Some(dataset)) => Some(dataset),
+            // Scripts, pgbench itself and jobs are written for pgbench's tables, if for any; other programs bring their own.
+            (None, None) => match load.program.as_deref() {
+                None | Some("pgbench" | "job") => Some(Dataset::Pgbench),
+                Some(_) => None,
+            },
+        }
+    }
+
     /// Its keys over those of `below`.
     pub(crate) fn over(&self, below: &DataPart) -> DataPart {
         self.each_over(below)
@@ -194,12 +208,17 @@ impl FactorPart {
     }
 }
 
+/// Whether it is a key of the load, the data or the server. A knob's name may begin as one does.
+pub(super) fn is_key(of: &str) -> bool {
+    [LoadPart::KEYS, DataPart::KEYS, ServerPart::KEYS]
+        .iter()
+        .any(|keys| keys.contains(&of))
+}
+
 /// A level that sets a key of the load, the data or the server, or else a knob, to a value.
 fn level_of(of: &str, value: &toml::Value) -> Result<StepPart, LevelsError> {
-    // A knob's name may begin as a part's does.
-    let keys = [LoadPart::KEYS, DataPart::KEYS, ServerPart::KEYS];
     let (part, key) = match of.split_once('.') {
-        Some(part_and_key) if keys.iter().any(|keys| keys.contains(&of)) => part_and_key,
+        Some(part_and_key) if is_key(of) => part_and_key,
         _ => ("settings", of),
     };
     let inner = Table::from_iter([(key.to_owned(), value.clone())]);

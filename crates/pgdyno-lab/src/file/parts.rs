@@ -37,9 +37,15 @@ pub struct ExperimentFile {
     /// Smallest effect that matters.
     #[serde(default = "default_smallest_effect")]
     pub smallest_effect: f64,
+    /// What must hold, as expressions over target.*, data.*, load.* and setting.*: the file is refused where it does not.
+    #[serde(default)]
+    pub holds: Vec<String>,
     /// The server that trials run on.
     #[serde(default)]
     pub target: TargetPart,
+    /// What expressions take for the target's memory and CPUs; a run writes it down where the target is there already.
+    #[serde(default)]
+    pub given: GivenPart,
     /// Data set, its scale, and its state before a trial.
     #[serde(default)]
     pub data: DataPart,
@@ -122,6 +128,16 @@ pub struct CreatePart {
     pub iops: Option<u64>,
     /// Bytes per second that it may read and write, as "125M".
     pub bandwidth: Option<String>,
+}
+
+/// What expressions take for the target's; without it, the limits of the sandbox that the file makes.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenPart {
+    /// Memory, as "64GB".
+    pub memory: Option<String>,
+    /// CPUs, as 1.5.
+    pub cpus: Option<f64>,
 }
 
 /// Data set, its scale, and its state before a trial.
@@ -231,6 +247,9 @@ pub struct StepPart {
     pub title: Option<String>,
     /// Why it is tried, which reports show.
     pub reason: Option<String>,
+    /// What must hold of it, as expressions: the file is refused where it does not.
+    #[serde(default)]
+    pub holds: Vec<String>,
     /// A profile whose settings are below its own.
     pub profile: Option<String>,
     /// Knob = value, over those of the profile.

@@ -35,15 +35,7 @@ impl DataKey {
 
 /// The data that a treatment's load reads; `None` where it reads none, or brings its own.
 pub(crate) fn data_of(treatment: &Treatment) -> Option<DataKey> {
-    let dataset = match (treatment.load.workload, treatment.data.dataset) {
-        (Some(workload), _) => workload.dataset()?,
-        (None, Some(dataset)) => dataset,
-        // Scripts, pgbench itself and jobs are written for pgbench's tables, if for any; other programs bring their own.
-        (None, None) => match treatment.load.program.as_deref() {
-            None | Some("pgbench" | "job") => Dataset::Pgbench,
-            Some(_) => return None,
-        },
-    };
+    let dataset = treatment.data.of_load(&treatment.load)?;
     Some(DataKey {
         dataset,
         scale: treatment.data.scale?,

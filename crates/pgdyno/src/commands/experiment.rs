@@ -21,12 +21,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod dry;
+mod given;
 
 use dry::dry_run;
+pub(crate) use given::with_target;
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = text_of(&args.file)?;
     let text = sized(&text, &args.file, args.size.as_deref(), &args.set)?;
+    let text = with_target(context, &text, args.target.as_deref())?;
     let file = ExperimentFile::parse(&text, &args.file, &context.catalogue)?;
     let consent = consent_of(&args.consent);
     if args.dry_run {

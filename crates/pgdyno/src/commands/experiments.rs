@@ -1,6 +1,7 @@
 //! `pgdyno experiments`: those that are shipped, one as a file, and the schema of such files.
 
 use crate::cli::ExperimentsArgs;
+use crate::commands::experiment::with_target;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Result, Usage};
@@ -25,7 +26,8 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> Result<u8> {
     }
     let mut lines = Vec::new();
     for (name, text) in shipped::EXPERIMENTS {
-        let file = ExperimentFile::parse(text, Path::new(name), &context.catalogue)?;
+        let text = with_target(context, text, None)?;
+        let file = ExperimentFile::parse(&text, Path::new(name), &context.catalogue)?;
         let plan = Plan::new(
             file,
             &ProfileSettings::new(),

@@ -166,7 +166,7 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
             None
         }
     };
-    let text = target::text_of(&file, args.target.as_deref()).filter(|_| target.is_some());
+    let text = target::text_of(&file.target, args.target.as_deref()).filter(|_| target.is_some());
     let profiles = match text {
         Some(text) => profiles_of(context, &file, &text)?,
         None => ProfileSettings::new(),
