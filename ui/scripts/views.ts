@@ -43,6 +43,7 @@ const HEADS: Record<string, Head> = {
   live: { view: "live", height: 420 },
   experiment: { view: "report", height: 1000 },
   waterfall: { view: "report", height: 900, from: "#steps" },
+  charts: { view: "factors", height: 1900, from: "#charts" },
   effects: { view: "factors", height: 700, from: "#effects" },
   "heat-map": { view: "trial", height: 1000, from: "#response" },
   efficiency: { view: "report", height: 700, from: "#efficiency" },

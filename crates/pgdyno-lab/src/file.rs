@@ -13,7 +13,8 @@ mod switch;
 
 pub(crate) use check::{SEED_MAX, clock};
 pub use choices::{
-    Design, Found, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule, Take,
+    ChartForm, Design, Found, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule,
+    Take,
 };
 pub use expressions::asks_for_target;
 pub use levels::LevelsError;
@@ -24,7 +25,7 @@ pub use parts::{
 pub(crate) use place::LOOPBACK;
 pub use place::Place;
 pub use size::sized;
-pub use study::{ClaimPart, FigurePart, StudyPart, TablePart};
+pub use study::{ChartPart, ClaimPart, FigurePart, StudyPart, TablePart};
 pub(crate) use switch::Slices;
 pub use switch::why_not_in_turns;
 

@@ -128,10 +128,24 @@ pub struct StudyRecord {
     pub source: String,
     /// Title and year of the publication.
     pub title: String,
+    /// Charts that its results are drawn as.
+    #[serde(default)]
+    pub charts: Vec<ChartRecord>,
     /// Tables that its results are shown in.
     pub tables: Vec<TableRecord>,
     /// Findings that the experiment checks.
     pub claims: Vec<ClaimRecord>,
+}
+
+/// A chart: one figure along a factor, a line or group of bars for each level of another, a panel for each combination of the rest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChartRecord {
+    /// "lines", "bars" or "heat".
+    pub form: String,
+    /// What the study's own chart shows, in a sentence without a full stop; `None` where the file does not say.
+    pub published: Option<String>,
+    /// Its figures: the rows are the places along its axis, the columns its lines.
+    pub table: TableRecord,
 }
 
 /// A table: figures by one factor, or one figure by two.
@@ -162,6 +176,9 @@ pub struct ClaimRecord {
     pub found: String,
     /// Ratio that the study reports, 1.12 = 12 % more; `None` where it reports none.
     pub ratio: Option<f64>,
+    /// Title of the chart that shows it; `None` where none does.
+    #[serde(default)]
+    pub chart: Option<String>,
 }
 
 /// A knob that was restored at the end.

@@ -12,8 +12,8 @@ mod trial;
 
 pub use class::ErrorClass;
 pub use experiment::{
-    BLOCKS_MAX, ClaimRecord, DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus, FactorRecord, FigureRecord,
-    RestoredRecord, SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,
+    BLOCKS_MAX, ChartRecord, ClaimRecord, DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus, FactorRecord,
+    FigureRecord, RestoredRecord, SettingRecord, StoredExperiment, StudyRecord, TREATMENTS_MAX, TableRecord,
     TreatmentRecord, WHEN_GAIN_DECIDED, WorkloadRecord,
 };
 pub use fact::FactRecord;

@@ -37,6 +37,7 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
             .enumerate()
             .map(|(place, (id, trial))| trial_of(*id, trial, analysis.is_excluded(place)))
             .collect(),
+        charts: tables::charts(&analysis),
         tables: tables::tables(&analysis),
         study: drafts.study,
         claims: drafts.claims,

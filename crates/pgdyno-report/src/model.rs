@@ -3,8 +3,8 @@
 mod found;
 
 pub use found::{
-    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Study, StudyClaim, StudyTable,
-    TableBlock, TableCell, TableColumn, TableRow, UslCurve, Zone,
+    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Study, StudyChart, StudyClaim,
+    StudyTable, TableBlock, TableCell, TableColumn, TableRow, UslCurve, Zone,
 };
 
 use crate::heat::Heat;
@@ -382,6 +382,9 @@ pub struct Report {
     pub treatments: Vec<Treatment>,
     /// Trials in the order they ran.
     pub trials: Vec<Trial>,
+    /// Charts of the study.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
+    pub charts: Vec<StudyChart>,
     /// Tables of the study, or else the figure that decides by the first two factors.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub tables: Vec<StudyTable>,

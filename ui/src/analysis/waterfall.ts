@@ -5,6 +5,7 @@ import { meanTps } from "./throughput.ts";
 /** One row of the waterfall: a bar that floats from the throughput before the step to the one after it. */
 export interface WaterfallRow {
   index: number;
+  title: string;
   treatment: Treatment;
   /** null where the treatment has no throughput: not tested, or every trial failed. */
   from_tps: number | null;
@@ -19,7 +20,7 @@ export interface WaterfallRow {
 /** A step is compared with the last treatment before it that has a throughput; the reference starts at zero. */
 export function waterfallRows(report: Report): WaterfallRow[] {
   let before: number | null = null;
-  return report.treatments.map((treatment, index) => {
+  const rows = report.treatments.map((treatment, index) => {
     const to = meanTps(report, treatment);
     const isReference = treatment.name === report.experiment.reference;
     const from = isReference ? 0 : before;
@@ -28,6 +29,7 @@ export function waterfallRows(report: Report): WaterfallRow[] {
     if (to !== null) before = to;
     return {
       index,
+      title: treatment.title,
       treatment,
       from_tps: to === null ? null : (from ?? 0),
       to_tps: to,
@@ -37,6 +39,30 @@ export function waterfallRows(report: Report): WaterfallRow[] {
       effect,
     };
   });
+  return [...rows, ...total(report, rows)];
+}
+
+/** All steps together, where the last one that has a throughput is compared with the reference over more than one step. */
+function total(report: Report, rows: readonly WaterfallRow[]): WaterfallRow[] {
+  const last = rows.findLast(({ to_tps }) => to_tps !== null);
+  const effect = last?.treatment.total ?? null;
+  const reference = report.treatments.find(({ name }) => name === report.experiment.reference);
+  const start = reference === undefined ? null : meanTps(report, reference);
+  if (last === undefined || effect === null || last.index < 2) return [];
+  const whisker = stepWhisker(effect, start);
+  return [
+    {
+      index: rows.length,
+      title: "All steps together",
+      treatment: last.treatment,
+      from_tps: 0,
+      to_tps: last.to_tps,
+      low_tps: whisker?.low ?? null,
+      high_tps: whisker?.high ?? null,
+      verdict: effect.verdict,
+      effect,
+    },
+  ];
 }
 
 function stepWhisker(effect: Effect | null, start: number | null): { low: number; high: number } | null {

@@ -10,8 +10,8 @@ import { rowLabelMarks, rowLayout, type RowLabel } from "./row-labels.ts";
 const AXIS_HEIGHT = 44;
 
 function labelOf(row: WaterfallRow): RowLabel {
-  const { index, treatment, effect, to_tps, low_tps, high_tps } = row;
-  const base = { index, title: treatment.title, verdict: row.verdict };
+  const { index, title, treatment, effect, to_tps, low_tps, high_tps } = row;
+  const base = { index, title, verdict: row.verdict };
   if (to_tps === null) {
     return { ...base, figure: treatment.status === "not-tested" ? "not tested" : "no finished trial", interval: "" };
   }
@@ -29,10 +29,10 @@ function barOf(row: WaterfallRow): Bar[] {
 }
 
 export function waterfallSummary(rows: readonly WaterfallRow[]): string {
-  const parts = rows.map(({ treatment, effect, to_tps }) => {
-    if (to_tps === null) return `${treatment.title}: no throughput`;
+  const parts = rows.map(({ title, effect, to_tps }) => {
+    if (to_tps === null) return `${title}: no throughput`;
     const found = effect === null ? "" : `, ${effectWithInterval(effect)}, ${VERDICT_WORD[effect.verdict]}`;
-    return `${treatment.title}: ${tps(to_tps)} TPS${found}`;
+    return `${title}: ${tps(to_tps)} TPS${found}`;
   });
   return `Waterfall of throughput by step. ${parts.join("; ")}.`;
 }

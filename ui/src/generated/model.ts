@@ -602,6 +602,8 @@ export type Report = {
   treatments: Array<Treatment>,
   /** Trials in the order they ran. */
   trials: Array<Trial>,
+  /** Charts of the study. */
+  charts?: Array<StudyChart>,
   /** Tables of the study, or else the figure that decides by the first two factors. */
   tables?: Array<StudyTable>,
   /** The study that is repeated, and how its findings are here. */
@@ -736,6 +738,18 @@ export type Study = {
   title: string,
   /** How many findings this host agrees with, in a sentence without a full stop; `null` without findings. */
   summary: string | null,
+};
+
+/** A figure drawn along a factor, as a study draws it. */
+export type StudyChart = {
+  /** How it is drawn. */
+  form: "lines" | "bars" | "heat",
+  /** What the study's own chart shows, in a sentence without a full stop; `null` where nobody says. */
+  published: string | null,
+  /** Its figures: a row for each place along the axis, a column for each line, a block for each panel. */
+  table: StudyTable,
+  /** Places of the findings that it shows, in the list of all findings. */
+  claims: Array<number>,
 };
 
 /** A finding of the study, and its test in this experiment. */

@@ -1,20 +1,9 @@
-import { OUTCOME, studyFigure, testedOn } from "../analysis/claims.ts";
+import { studyFigure, testedOn } from "../analysis/claims.ts";
 import { change, changeBounds, UNKNOWN } from "../format/number.ts";
 import type { Report, StudyClaim } from "../model.ts";
 import { Cell, DataTable } from "../parts/data-table.tsx";
+import { OutcomeMark } from "../parts/outcome-mark.tsx";
 import { Section } from "../parts/section.tsx";
-
-function OutcomeMark({ claim }: { claim: StudyClaim }) {
-  const { symbol, word, style } = OUTCOME[claim.outcome];
-  return (
-    <span class={`verdict verdict-${style}`}>
-      <span class="verdict-symbol" aria-hidden="true">
-        {symbol}
-      </span>
-      {word}
-    </span>
-  );
-}
 
 function Row({ claim, titles }: { claim: StudyClaim; titles: ReadonlyMap<string, string> }) {
   const pairs = testedOn(claim, titles);

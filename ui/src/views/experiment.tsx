@@ -23,6 +23,7 @@ import { Repeat } from "../sections/repeat.tsx";
 import { ResponseTimes } from "../sections/response-times.tsx";
 import { Settings } from "../sections/settings.tsx";
 import { Steps } from "../sections/steps.tsx";
+import { StudyCharts } from "../sections/study-charts.tsx";
 import { StudyTables } from "../sections/study-tables.tsx";
 import { Trials } from "../sections/trials.tsx";
 
@@ -78,6 +79,7 @@ function Content({ loading, report, section, onNews }: ContentProps) {
         <main id="top">
           <KeyFigures report={report} headline={headline} />
           <Claims report={report} />
+          <StudyCharts report={report} />
           <Steps report={report} />
           <FactorEffects report={report} />
           <Curves curves={report.curves ?? []} />

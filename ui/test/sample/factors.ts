@@ -1,4 +1,4 @@
-import type { Curve, CurvePoint, Effect, FactorEffect, Report, StudyClaim, Treatment, Trial } from "../../src/model.ts";
+import type { Curve, CurvePoint, Effect, FactorEffect, Report, StudyClaim, TableBlock, Treatment, Trial } from "../../src/model.ts";
 import { DECISION, reportAround } from "./report.ts";
 import { seeded } from "./random.ts";
 import { percentilesAt, STARTED } from "./trials.ts";
@@ -150,6 +150,17 @@ export function factors(): Report {
     columns: POOLERS.map((title) => ({ title, figure: "tps", figure_title: "TPS" })),
     blocks: [{ title: null, rows: CLIENTS.map((n) => ({ title: String(n), cells: POOLERS.map((pooler) => (n === 4 && pooler === "none" ? null : cell(n, pooler))) })) }],
   }];
+  const byPages = (title: string): TableBlock => ({
+    title,
+    rows: ["off", "on"].map((pages, row) => ({ title: pages, cells: POOLERS.map((pooler) => cell(32 * (row + 1), pooler)) })),
+  });
+  const [table] = report.tables;
+  if (table === undefined) throw new Error("the sample has no table");
+  report.charts = [
+    { form: "lines", published: "From 16 clients on the pooler was ahead", claims: [0, 1], table: { ...table, title: "Throughput by clients, a line for each pooler" } },
+    { form: "bars", published: null, claims: [], table: { ...table, title: "Throughput by page size", rows: "Huge pages", blocks: [byPages("ext4"), byPages("xfs")] } },
+    { form: "heat", published: null, claims: [2], table: { ...table, title: "Where throughput is" } },
+  ];
   report.study = { source: "pooler-2021", title: "Poolers measured (2021)", summary: "Of 4 findings of [pooler-2021], this host agrees with 1, disagrees with 1, 1 is not decided, 1 is not tested" };
   report.claims = CLAIMS;
   report.effects = EFFECTS;
@@ -182,5 +193,5 @@ export function ladder(): Report {
     .map((treatment) => ({ ...treatment, against: null, step: null, total: null }));
   report.trials = report.trials.filter(({ treatment }) => treatment.endsWith("none"));
   report.curves = [curveOf("none")].map((curve) => ({ ...curve, title: null, usl: null, why_no_usl: "the scalability law needs at least 4 different N and there are 3" }));
-  return { ...report, study: null, claims: [], effects: [], tables: [] };
+  return { ...report, study: null, claims: [], effects: [], charts: [], tables: [] };
 }

@@ -6,12 +6,21 @@ import { notTested, nothingFinished, oneAtATime, singleBlock } from "../sample/v
 
 describe("waterfall", () => {
   test("each bar floats from the throughput before to the one after", () => {
-    const rows = waterfallRows(sampleReport());
-    expect(rows).toHaveLength(7);
+    const rows = waterfallRows(sampleReport()).slice(0, 7);
     expect(rows[0]?.from_tps).toBe(0);
     for (const [place, row] of rows.entries()) {
       if (place > 0) expect(row.from_tps).toBe(rows[place - 1]?.to_tps);
     }
+  });
+
+  test("the last bar is all steps together, from zero, with their interval around its end", () => {
+    const report = sampleReport();
+    const rows = waterfallRows(report);
+    expect(rows).toHaveLength(8);
+    const [last, total] = rows.slice(-2);
+    expect(total).toMatchObject({ index: 7, title: "All steps together", from_tps: 0, to_tps: last?.to_tps, effect: last?.treatment.total });
+    expect(total?.low_tps).toBeLessThan(total?.to_tps ?? 0);
+    expect(total?.high_tps).toBeGreaterThan(total?.to_tps ?? Infinity);
   });
 
   test("the whisker of an undecided step crosses where its bar starts, that of a better one does not", () => {

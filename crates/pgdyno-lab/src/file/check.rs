@@ -7,7 +7,7 @@ use super::expressions::check_conditions;
 use super::lines::line_of;
 use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
-use super::study::ClaimPart;
+use super::study::{ClaimPart, StudyPart};
 use super::switch::is_of_turns;
 use super::{FileError, settings_of};
 use crate::foreign::{gives, programs, reports};
@@ -589,13 +589,11 @@ impl Check<'_> {
                 "values = [] shows nothing".into()
             })?;
             for (key, factor) in [("rows", &table.rows), ("columns", &table.columns)] {
-                if let Some(factor) = factor {
-                    let known = factor == STEP || self.file.factor.iter().any(|f| f.name == *factor);
-                    self.must(known, &["study", "table", &number, key], || {
-                        format!("there is no factor \"{factor}\"")
-                    })?;
-                }
+                self.known_factor(factor.as_deref(), &["study", "table", &number, key])?;
             }
+        }
+        for i in 0..study.chart.len() {
+            self.chart(study, i)?;
         }
         for (i, claim) in study.claim.iter().enumerate() {
             self.claim(claim, &i.to_string())?;
@@ -603,7 +601,49 @@ impl Check<'_> {
         Ok(())
     }
 
+    fn known_factor(&self, factor: Option<&str>, keys: &[&str]) -> Checked {
+        let Some(factor) = factor else { return Ok(()) };
+        let known = factor == STEP || self.file.factor.iter().any(|f| f.name == factor);
+        self.must(known, keys, || format!("there is no factor \"{factor}\""))
+    }
+
+    fn chart(&self, study: &StudyPart, place: usize) -> Checked {
+        let (chart, number) = (&study.chart[place], place.to_string());
+        let keys = |key: &'static str| ["study", "chart", number.as_str(), key];
+        let taken = study.chart[..place]
+            .iter()
+            .any(|other| other.title == chart.title);
+        self.must(!taken, &keys("title"), || {
+            format!("the title \"{}\" is taken", chart.title)
+        })?;
+        for (key, factor) in [("x", &chart.x), ("lines", &chart.lines)] {
+            self.known_factor(factor.as_deref(), &keys(key))?;
+        }
+        if let Some(value) = &chart.value {
+            self.known_metric(value, &keys("value"))?;
+        }
+        self.must(
+            chart.lines.is_none() || chart.lines != chart.x,
+            &keys("lines"),
+            || "lines and x are the same factor: expected two".into(),
+        )?;
+        let has_factors = !self.file.factor.is_empty();
+        self.must(chart.x.is_some() || !has_factors, &keys("x"), || {
+            "a chart needs x, the factor along its axis".into()
+        })
+    }
+
     fn claim(&self, claim: &ClaimPart, number: &str) -> Checked {
+        let study = self.file.study.iter();
+        let mut charts = study.flat_map(|study| &study.chart);
+        let missing = claim
+            .chart
+            .as_ref()
+            .filter(|&title| !charts.any(|chart| chart.title == *title));
+        if let Some(title) = missing {
+            let message = format!("there is no [[study.chart]] with the title \"{title}\"");
+            return Err(self.wrong(&["study", "claim", number, "chart"], message));
+        }
         for (side, levels) in [("of", &claim.of), ("against", &claim.against)] {
             for (factor, level) in levels {
                 self.known_level(factor, level, &["study", "claim", number, side, factor])?;

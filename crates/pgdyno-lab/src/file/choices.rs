@@ -196,6 +196,29 @@ impl Found {
     }
 }
 
+/// How a chart is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChartForm {
+    /// A line for each level, its points along the axis.
+    Lines,
+    /// Bars side by side at each place of the axis.
+    Bars,
+    /// A table whose cells are the darker the larger their figure is.
+    Heat,
+}
+
+impl ChartForm {
+    /// Name in files and reports: "lines".
+    pub fn name(self) -> &'static str {
+        match self {
+            ChartForm::Lines => "lines",
+            ChartForm::Bars => "bars",
+            ChartForm::Heat => "heat",
+        }
+    }
+}
+
 /// The pooler between clients and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

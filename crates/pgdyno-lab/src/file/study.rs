@@ -1,6 +1,6 @@
 //! Figures of an experiment's own, and the study that it repeats.
 
-use super::choices::{Found, Take};
+use super::choices::{ChartForm, Found, Take};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -33,12 +33,33 @@ pub struct StudyPart {
     pub source: String,
     /// Title and year of the publication.
     pub title: String,
+    /// Charts of results.
+    #[serde(default)]
+    pub chart: Vec<ChartPart>,
     /// Tables of results.
     #[serde(default)]
     pub table: Vec<TablePart>,
     /// Findings that the experiment checks.
     #[serde(default)]
     pub claim: Vec<ClaimPart>,
+}
+
+/// A chart of results: one figure along a factor.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChartPart {
+    /// Heading above the chart, unique among charts.
+    pub title: String,
+    /// How it is drawn: "lines", "bars" or "heat".
+    pub form: ChartForm,
+    /// Factor along its axis; the steps where none is given.
+    pub x: Option<String>,
+    /// Factor whose levels are lines, groups of bars, or columns of a heat table.
+    pub lines: Option<String>,
+    /// The figure; the experiment's own when not given.
+    pub value: Option<String>,
+    /// What the study's own chart shows, in a sentence without a full stop.
+    pub published: Option<String>,
 }
 
 /// A table of results: one figure by one or two factors.
@@ -72,4 +93,6 @@ pub struct ClaimPart {
     pub found: Found,
     /// Ratio that the study reports, where it does: 1.12 is 12 % more.
     pub ratio: Option<f64>,
+    /// Title of the chart that shows it.
+    pub chart: Option<String>,
 }

@@ -515,6 +515,49 @@ fn wash_out_of_a_switchback_is_that_of_its_knobs() {
     check("", "settings.'cpu.governor' = 'performance'\n", 5.0);
 }
 
+/// A chart names factors and figures that are there, and a finding a chart that is.
+#[test]
+fn a_chart_that_cannot_be_drawn_is_refused() {
+    let with = |chart: &str, claim: &str| {
+        parse(&format!(
+            "name='x'\nquestion='q'\ndesign='full-factorial'\nblocks=2\n[load]\nworkload='tpcb'\nmeasure_s=1\n\
+             [[factor]]\nname='clients'\nof='load.clients'\nvalues=[1,8]\n[[factor]]\nname='mem'\nof='work_mem'\nvalues=['4MB','8MB']\n\
+             [study]\nsource='s'\ntitle='t'\n[[study.chart]]\ntitle='a'\n{chart}\n[[study.claim]]\ntext='c'\nof={{mem='8MB'}}\nfound='better'\n{claim}\n"
+        ))
+    };
+    assert!(
+        with(
+            "form='lines'\nx='clients'\nlines='mem'\nvalue='p99_ms'",
+            "chart='a'"
+        )
+        .is_ok()
+    );
+    for (chart, claim, expected) in [
+        ("form='lines'\nx='client'", "", "there is no factor \"client\""),
+        (
+            "form='lines'\nx='clients'\nlines='clients'",
+            "",
+            "lines and x are the same factor",
+        ),
+        ("form='bars'\nlines='mem'", "", "a chart needs x"),
+        ("form='bars'\nx='mem'\nvalue='tpz'", "", "tpz"),
+        ("form='pie'\nx='mem'", "", "unknown variant `pie`"),
+        (
+            "form='bars'\nx='mem'",
+            "chart='b'",
+            "there is no [[study.chart]] with the title \"b\"",
+        ),
+        (
+            "form='bars'\nx='mem'\n[[study.chart]]\ntitle='a'\nform='heat'\nx='mem'",
+            "",
+            "the title \"a\" is taken",
+        ),
+    ] {
+        let error = with(chart, claim).unwrap_err();
+        assert!(error.to_string().contains(expected), "{chart} {claim}: {error}");
+    }
+}
+
 /// Every experiment that is shipped is whole, in each of its sizes, and can be planned.
 #[test]
 fn what_is_shipped_holds() {

@@ -11,8 +11,8 @@ use crate::ports::TrialTarget;
 use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
 use pgdyno_record::{
-    ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord, StudyRecord,
-    TableRecord, TreatmentRecord,
+    ChartRecord, ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord,
+    StudyRecord, TableRecord, TreatmentRecord,
 };
 use pgdyno_sandbox::PoolMode;
 use pgdyno_workload::Dataset;
@@ -213,6 +213,20 @@ fn study_record(study: &StudyPart, metric: &str) -> StudyRecord {
     StudyRecord {
         source: study.source.clone(),
         title: study.title.clone(),
+        charts: study
+            .chart
+            .iter()
+            .map(|chart| ChartRecord {
+                form: chart.form.name().to_owned(),
+                published: chart.published.clone(),
+                table: TableRecord {
+                    title: chart.title.clone(),
+                    rows: chart.x.clone(),
+                    columns: chart.lines.clone(),
+                    values: vec![chart.value.clone().unwrap_or_else(|| metric.to_owned())],
+                },
+            })
+            .collect(),
         tables: study
             .table
             .iter()
@@ -233,6 +247,7 @@ fn study_record(study: &StudyPart, metric: &str) -> StudyRecord {
                 metric: claim.metric.clone().unwrap_or_else(|| metric.to_owned()),
                 found: claim.found.name().to_owned(),
                 ratio: claim.ratio,
+                chart: claim.chart.clone(),
             })
             .collect(),
     }

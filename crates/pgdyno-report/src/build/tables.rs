@@ -2,9 +2,9 @@
 
 use super::analysis::{Analysis, STEP, interval_of};
 use super::levels::{groups, level_of};
-use crate::model::{StudyTable, TableBlock, TableCell, TableColumn, TableRow};
+use crate::model::{StudyChart, StudyTable, TableBlock, TableCell, TableColumn, TableRow};
 use pgdyno_record::MetricWords;
-use pgdyno_record::{FactorRecord, TableRecord};
+use pgdyno_record::{ChartRecord, FactorRecord, TableRecord};
 
 /// All tables of an experiment.
 pub(super) fn tables(analysis: &Analysis<'_>) -> Vec<StudyTable> {
@@ -14,6 +14,22 @@ pub(super) fn tables(analysis: &Analysis<'_>) -> Vec<StudyTable> {
         None => own_table(analysis).into_iter().collect(),
     };
     tables.iter().map(|table| filled(analysis, table)).collect()
+}
+
+/// All charts of a study.
+pub(super) fn charts(analysis: &Analysis<'_>) -> Vec<StudyChart> {
+    let Some(study) = &analysis.record().study else {
+        return Vec::new();
+    };
+    let chart = |chart: &ChartRecord| StudyChart {
+        form: chart.form.clone(),
+        published: chart.published.clone(),
+        table: filled(analysis, &chart.table),
+        claims: (0..study.claims.len())
+            .filter(|&place| study.claims[place].chart.as_ref() == Some(&chart.table.title))
+            .collect(),
+    };
+    study.charts.iter().map(chart).collect()
 }
 
 /// The figure that decides by the first two factors. Fractions have too few of the combinations for that.

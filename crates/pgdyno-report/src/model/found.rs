@@ -30,6 +30,21 @@ pub struct StudyTable {
     pub blocks: Vec<TableBlock>,
 }
 
+/// A figure drawn along a factor, as a study draws it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct StudyChart {
+    /// How it is drawn.
+    #[cfg_attr(feature = "typescript", ts(type = "\"lines\" | \"bars\" | \"heat\""))]
+    pub form: String,
+    /// What the study's own chart shows, in a sentence without a full stop; `None` where nobody says.
+    pub published: Option<String>,
+    /// Its figures: a row for each place along the axis, a column for each line, a block for each panel.
+    pub table: StudyTable,
+    /// Places of the findings that it shows, in the list of all findings.
+    pub claims: Vec<usize>,
+}
+
 /// A column with a figure, for a level of a factor or alone.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]

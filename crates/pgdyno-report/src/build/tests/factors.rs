@@ -5,8 +5,8 @@ use crate::build;
 use crate::markdown;
 use crate::model::{ClaimOutcome, Report};
 use pgdyno_record::{
-    ClaimRecord, FactorRecord, StoredExperiment, StudyRecord, TableRecord, TrialRecord, TrialStatus,
-    WorkloadRecord,
+    ChartRecord, ClaimRecord, FactorRecord, StoredExperiment, StudyRecord, TableRecord, TrialRecord,
+    TrialStatus, WorkloadRecord,
 };
 use pgdyno_stats::Verdict;
 use std::collections::BTreeMap;
@@ -100,6 +100,7 @@ fn claim(of: &[(&str, &str)], against: &[(&str, &str)], found: &str, ratio: Opti
         metric: "tps".into(),
         found: found.into(),
         ratio,
+        chart: None,
     }
 }
 
@@ -107,6 +108,7 @@ fn study(tables: Vec<TableRecord>, claims: Vec<ClaimRecord>) -> Option<StudyReco
     Some(StudyRecord {
         source: "ibm-z".into(),
         title: "A study (2020)".into(),
+        charts: Vec::new(),
         tables,
         claims,
     })
@@ -495,6 +497,74 @@ fn a_guard_that_ends_a_treatment_leaves_the_blocks_whole() {
     let last = stored.trials.iter_mut().find(|(_, trial)| trial.treatment == "c");
     last.unwrap().1.status = TrialStatus::Failed;
     assert_eq!(report(&stored).experiment.blocks_finished, 3);
+}
+
+/// A chart has a place for each level, a line for each of another factor, a panel for each of the rest, and its findings.
+#[test]
+fn a_chart_has_lines_panels_and_the_findings_that_it_shows() {
+    let mut stored = pages_and_scheduler();
+    let titled = |chart: Option<&str>| ClaimRecord {
+        chart: chart.map(str::to_owned),
+        ..claim(&[("pages", "2M")], &[], "better", None)
+    };
+    let mut made = study(
+        Vec::new(),
+        vec![
+            titled(None),
+            titled(Some("By scheduler")),
+            titled(Some("By pages")),
+        ],
+    );
+    let chart = |title: &str, rows: &str, columns: Option<&str>| ChartRecord {
+        form: "lines".into(),
+        published: Some("It doubles".into()),
+        table: TableRecord {
+            title: title.into(),
+            rows: Some(rows.into()),
+            columns: columns.map(str::to_owned),
+            values: vec!["tps".into()],
+        },
+    };
+    made.as_mut().unwrap().charts = vec![
+        chart("By pages", "pages", None),
+        chart("By scheduler", "scheduler", Some("pages")),
+    ];
+    stored.record.study = made;
+    let report = report(&stored);
+    let [by_pages, by_scheduler] = &report.charts[..] else {
+        panic!("{:?}", report.charts);
+    };
+    let panels: Vec<_> = by_pages
+        .table
+        .blocks
+        .iter()
+        .map(|block| block.title.clone().unwrap())
+        .collect();
+    assert_eq!(panels, ["The scheduler none", "The scheduler bfq"]);
+    assert_eq!(
+        (by_pages.table.columns.len(), &by_pages.claims[..]),
+        (1, &[2][..])
+    );
+    let mean = |panel: usize, row: usize| {
+        by_pages.table.blocks[panel].rows[row].cells[0]
+            .as_ref()
+            .unwrap()
+            .mean
+    };
+    let means = [mean(0, 0), mean(0, 1), mean(1, 1)];
+    assert!(
+        means[1] > 1.5 * means[0] && means[2] > 1.2 * means[1],
+        "{means:?}"
+    );
+    let lines: Vec<_> = by_scheduler
+        .table
+        .columns
+        .iter()
+        .map(|line| line.title.as_str())
+        .collect();
+    assert_eq!((lines, &by_scheduler.claims[..]), (vec!["4k", "2M"], &[1][..]));
+    assert_eq!(by_scheduler.table.blocks.len(), 1);
+    assert!(markdown(&report).contains("## By scheduler\n\n| The scheduler"));
 }
 
 #[test]

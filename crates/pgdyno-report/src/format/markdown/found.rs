@@ -66,9 +66,10 @@ pub(super) fn claims(text: &mut String, report: &Report) {
     line!(text);
 }
 
-/// Writes the tables of results.
+/// Writes the tables of results, those of charts first.
 pub(super) fn tables(text: &mut String, report: &Report) {
-    for table in &report.tables {
+    let drawn = report.charts.iter().map(|chart| &chart.table);
+    for table in drawn.chain(&report.tables) {
         line!(text, "## {}\n", cell(&table.title));
         if table.blocks.is_empty() {
             line!(text, "No trial of it counts.\n");

@@ -1,0 +1,53 @@
+import { titleOf } from "../analysis/study-chart.ts";
+import { StudyChart } from "../charts/study-chart.tsx";
+import type { Report } from "../model.ts";
+import { OutcomeMark } from "../parts/outcome-mark.tsx";
+import { Section } from "../parts/section.tsx";
+import { ResultTable } from "../parts/result-table.tsx";
+
+/** Charts in the study's form, with what the study says of its own and the findings that each shows. */
+export function StudyCharts({ report }: { report: Report }) {
+  const { charts = [], claims = [], study } = report;
+  if (charts.length === 0) return null;
+  return (
+    <Section id="charts" lede="Means over the trials that count; a whisker is the interval of that mean alone.">
+      {charts.map((chart, place) => (
+        <div class="study-chart" key={place}>
+          <h3>{chart.table.title}</h3>
+          {chart.published === null ? null : (
+            <p class="published">
+              [{study?.source ?? ""}]: {chart.published}.
+            </p>
+          )}
+          {chart.table.blocks.length === 0 ? <p class="empty">No trial of it counts.</p> : null}
+          {chart.table.blocks.map((block, panel) => (
+            <figure key={panel}>
+              {block.title === null ? null : <figcaption>{block.title}</figcaption>}
+              <StudyChart chart={chart} block={block} />
+            </figure>
+          ))}
+          {chart.claims.length === 0 ? null : (
+            <ul class="remarks chart-claims">
+              {chart.claims.flatMap((number) => {
+                const claim = claims[number];
+                return claim === undefined ? [] : [
+                  <li key={number}>
+                    <OutcomeMark claim={claim} /> {claim.text}: {claim.sentence}
+                  </li>,
+                ];
+              })}
+            </ul>
+          )}
+          {chart.table.blocks.length === 0 ? null : (
+            <details>
+              <summary>The same as a table</summary>
+              {chart.table.blocks.map((block, panel) => (
+                <ResultTable key={panel} table={chart.table} block={block} caption={titleOf(chart.table, block.title)} />
+              ))}
+            </details>
+          )}
+        </div>
+      ))}
+    </Section>
+  );
+}
