@@ -130,8 +130,10 @@ pub(crate) trait Data {
     /// Replaces a database by a copy of its template.
     fn renew_from_template(&mut self, name: &str) -> Result<(), LabError>;
     fn vacuum(&mut self, database: Option<&str>) -> Result<(), LabError>;
-    /// Saves the server's files as `name`; whether it did: files that were saved to their end are kept.
-    fn save_files(&mut self, name: &str) -> Result<bool, LabError>;
+    /// Whether files were saved as `name`, to their end.
+    fn has_files(&mut self, name: &str) -> Result<bool, LabError>;
+    /// Saves the server's files as `name`.
+    fn save_files(&mut self, name: &str) -> Result<(), LabError>;
     /// Copies the files that were saved under that name back to the server.
     fn restore_files(&mut self, name: &str) -> Result<(), LabError>;
 }

@@ -100,6 +100,8 @@ struct Running<'x, 'r, 's> {
     whole: BTreeSet<(ServerVariant, String)>,
     /// Those that no load has used yet.
     untouched: Untouched,
+    /// Whether trials of it were stored before this run.
+    has_trials: bool,
     /// Time that counts for the budget: waiting for the window does not.
     spent: Duration,
     /// Time of storing and deciding.
@@ -203,6 +205,7 @@ impl<'s> Runner<'_, 's> {
             settled: BTreeSet::new(),
             whole: BTreeSet::new(),
             untouched,
+            has_trials: false,
             spent: Duration::ZERO,
             own: Duration::ZERO,
         };
@@ -369,6 +372,7 @@ impl Running<'_, '_, '_> {
             self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));
             done.insert((record.block, record.treatment));
         }
+        self.has_trials = !done.is_empty();
         Ok(done)
     }
 

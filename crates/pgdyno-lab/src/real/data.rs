@@ -66,13 +66,13 @@ impl Data for RealTarget<'_> {
         Ok(work(&self.conninfo(database)?, self.resources.stop, &statements)?)
     }
 
-    fn save_files(&mut self, name: &str) -> Result<bool, LabError> {
+    fn has_files(&mut self, name: &str) -> Result<bool, LabError> {
+        Ok(is_whole_copy(&self.resources.scratch.join(name)))
+    }
+
+    fn save_files(&mut self, name: &str) -> Result<(), LabError> {
         let place = self.resources.scratch.join(name);
-        if is_whole_copy(&place) {
-            return Ok(false);
-        }
-        self.while_stopped(|sandbox| sandbox.save_copy(&place, &mut |_| {}))?;
-        Ok(true)
+        self.while_stopped(|sandbox| sandbox.save_copy(&place, &mut |_| {}))
     }
 
     fn restore_files(&mut self, name: &str) -> Result<(), LabError> {

@@ -111,8 +111,16 @@ impl Running<'_, '_, '_> {
                 is_untouched = self.runner.ensure_data(self.plan, &mut *at.target, data)?;
             }
             // Before any load runs on it, whatever the treatments that come first want.
-            if self.plan.copies_files(&at.variant, data) {
-                is_saved_now = at.target.save_files(&files)?;
+            if self.plan.copies_files(&at.variant, data) && !at.target.has_files(&files)? {
+                // Where they were removed, because the experiment seemed to be over, its loads have changed the data.
+                if self.has_trials && !is_untouched {
+                    let database = self.plan.database_of(data);
+                    let plan = data.plan();
+                    self.runner
+                        .create(&mut *at.target, database.as_deref(), &plan, false)?;
+                }
+                at.target.save_files(&files)?;
+                is_saved_now = true;
             }
             // Only what was made to its end: the next trial tries again.
             self.whole.insert(key.clone());

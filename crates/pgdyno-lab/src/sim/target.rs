@@ -331,12 +331,13 @@ impl Data for SimTarget {
         Ok(())
     }
 
-    fn save_files(&mut self, name: &str) -> Result<bool, LabError> {
-        let mut world = self.ask("saving files")?;
-        if server!(self, world).copies.get(name).is_some_and(Option::is_some) {
-            return Ok(false);
-        }
-        drop(world);
+    fn has_files(&mut self, name: &str) -> Result<bool, LabError> {
+        let mut world = self.ask("looking for files")?;
+        Ok(server!(self, world).copies.get(name).is_some_and(Option::is_some))
+    }
+
+    fn save_files(&mut self, name: &str) -> Result<(), LabError> {
+        drop(self.ask("saving files")?);
         self.while_stopped(|target, world| {
             let server = server!(target, world);
             let tables = server.tables.clone();
@@ -346,7 +347,7 @@ impl Data for SimTarget {
                 .copies
                 .insert(name.to_owned(), Some(tables));
         });
-        Ok(true)
+        Ok(())
     }
 
     fn restore_files(&mut self, name: &str) -> Result<(), LabError> {
