@@ -44,6 +44,7 @@ const HEADS: Record<string, Head> = {
   experiment: { view: "report", height: 1000 },
   waterfall: { view: "report", height: 900, from: "#steps" },
   charts: { view: "factors", height: 1900, from: "#charts" },
+  timeline: { view: "factors", height: 760, from: "#timelines" },
   effects: { view: "factors", height: 700, from: "#effects" },
   "heat-map": { view: "trial", height: 1000, from: "#response" },
   efficiency: { view: "report", height: 700, from: "#efficiency" },

@@ -19,8 +19,8 @@ pub use choices::{
 pub use expressions::asks_for_target;
 pub use levels::LevelsError;
 pub use parts::{
-    BudgetPart, CreatePart, DataPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart, StepPart,
-    SwitchPart, TargetPart, WindowPart,
+    BudgetPart, CreatePart, DataPart, EventPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart,
+    StepPart, SwitchPart, TargetPart, WindowPart,
 };
 pub(crate) use place::LOOPBACK;
 pub use place::Place;

@@ -35,10 +35,10 @@ pub use bench::Loads;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
 pub use error::{LabError, ProviderError};
 pub use file::{
-    BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, ExperimentFile, FactorPart,
-    FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LoadPart, Place, PoolModeWord,
-    PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart, SwitchPart,
-    TablePart, Take, TargetPart, WindowPart, asks_for_target, sized, why_not_in_turns,
+    BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart, ExperimentFile,
+    FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LoadPart, Place,
+    PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart,
+    SwitchPart, TablePart, Take, TargetPart, WindowPart, asks_for_target, sized, why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{MeasureError, endpoint, measure};

@@ -47,6 +47,8 @@ const OWN_IN_A_PAUSE: u64 = 4;
 const PREPARED_CHECK: u64 = 6;
 
 /// Disturbances are reported from these on.
+const UNCHECKED_KILL: &str =
+    "no cross-check: the server was killed while the load ran, and began to count again";
 const STEAL_MAX: f64 = 0.02;
 const OTHERS_MAX: f64 = 0.10;
 
@@ -167,6 +169,7 @@ pub(crate) fn watch(
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
+        .filter(|_| !probe.kills)
         .zip(probe.server_cpu_us(asking))
         .and_then(|(a, b)| b.checked_sub(a));
     let measured: Vec<f64> = load
@@ -175,14 +178,16 @@ pub(crate) fn watch(
         .filter(|s| s.measured && s.length_s > 0.99)
         .map(SecondFigures::tps)
         .collect();
-    let settled_part = settled_part(&measured, &heat, &load);
+    // What changes while a load runs changes its level: that is no warm-up, and no trend.
+    let is_uniform = probe.changes == 0;
+    let settled_part = settled_part(&measured, &heat, &load).filter(|_| is_uniform);
     let cut_s = settled_part.as_ref().map_or(0, |rest| rest.cut_s);
     let counted = measured.get(cut_s as usize..).unwrap_or_default();
     let books = settled_part.as_ref().map_or(&load.measured, |rest| &rest.books);
     let distribution = distribution(books, &heat, cut_s);
     let mut measurement = Measurement {
         settled: settled_part,
-        steadiness: steadiness(counted),
+        steadiness: steadiness(counted).filter(|_| is_uniform),
         stability_cv: coefficient_of_variation(counted),
         server_cpu_us_per_tx: per_transaction(cpu_us, &load),
         wal_bytes_per_tx: None,
@@ -196,10 +201,13 @@ pub(crate) fn watch(
         distribution,
         heat: heat_record(&heat),
         statements,
+        events: Vec::new(),
         figures: BTreeMap::new(),
+        // Who was thrown out by a kill that was asked for has come back by the end.
         broken: load
             .lost
             .as_ref()
+            .filter(|_| !probe.kills || load.seconds.last().is_none_or(|last| last.committed == 0))
             .map(|(reason, lost)| format!("{lost} of {clients} clients: {reason}")),
         load,
         seconds,
@@ -252,7 +260,10 @@ pub(crate) fn watch(
                 // A server that crashed has begun to count again.
                 measurement.cross_check = None;
                 measurement.unchecked = None;
-                measurement.broken = Some("the server restarted during the load".into());
+                match probe.kills {
+                    true => measurement.disturbances.push(UNCHECKED_KILL.into()),
+                    false => measurement.broken = Some("the server restarted during the load".into()),
+                }
             }
         }
         Err(error) => {
@@ -569,6 +580,7 @@ mod tests {
             postmaster: Some(10),
             depth: Depth::Host,
             changes: 0,
+            kills: false,
         };
         let check = |asking, expected_us| {
             assert_eq!(probe.server_cpu_us(asking), Some(expected_us), "{asking:?}");

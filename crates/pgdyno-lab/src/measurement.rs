@@ -2,7 +2,8 @@
 
 use pgdyno_engine::{Books, LoadResult, Rest};
 use pgdyno_record::{
-    CrossCheck, DistributionPoint, HeatRecord, Percentiles, SecondRecord, SeriesRecord, StatementRecord,
+    CrossCheck, DistributionPoint, EventRecord, HeatRecord, Percentiles, SecondRecord, SeriesRecord,
+    StatementRecord,
 };
 use pgdyno_stats::Steadiness;
 use pgdyno_workload::nopm;
@@ -49,6 +50,8 @@ pub struct Measurement {
     pub distribution: Vec<DistributionPoint>,
     /// Response times over time, where they are known.
     pub heat: Option<HeatRecord>,
+    /// What was done to the server while it ran.
+    pub events: Vec<EventRecord>,
     /// Figures beyond those of every trial, by name: `job_s`, `recovery_s`.
     pub figures: BTreeMap<String, f64>,
     /// Why it is no measurement at all; `None` where it is one.

@@ -136,7 +136,7 @@ impl Plan {
         consent: &Consent,
     ) -> Result<Plan, PlanError> {
         let plan = Plan::unasked(file, profiles, seed)?;
-        agreed(&plan.treatments, catalogue, consent)?;
+        plan.agreed(catalogue, consent)?;
         Ok(plan)
     }
 
@@ -181,13 +181,24 @@ impl Plan {
             let changed = stored.settings.iter().filter(|setting| setting.changed);
             treatment.step = changed.map(setting).collect();
         }
-        agreed(&plan.treatments, catalogue, consent)?;
+        plan.agreed(catalogue, consent)?;
         Ok(plan)
     }
 
     /// Knobs that trade durability without consent: the first treatment that sets each so, and the knob.
     pub fn unagreed(&self, catalogue: &Catalogue, consent: &Consent) -> Vec<(String, String)> {
-        lacking_consent(&self.treatments, catalogue, consent).unwrap_or_default()
+        self.lacking_consent(catalogue, consent).unwrap_or_default()
+    }
+
+    /// All that may be set, by treatments and by events.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = Setting> {
+        let of_treatments = self.treatments.iter().flat_map(|treatment| &treatment.settings);
+        let of_events = self
+            .file
+            .event
+            .iter()
+            .flat_map(|event| settings_of(&event.settings));
+        of_treatments.cloned().chain(of_events)
     }
 
     /// Settings that all treatments have.
@@ -293,38 +304,46 @@ impl Plan {
     }
 }
 
-/// Whether there is consent to all that the treatments set.
-fn agreed(treatments: &[Treatment], catalogue: &Catalogue, consent: &Consent) -> Result<(), PlanError> {
-    match lacking_consent(treatments, catalogue, consent)?
-        .into_iter()
-        .next()
-    {
-        Some((treatment, knob)) => Err(PlanError::Durability { treatment, knob }),
-        None => Ok(()),
+impl Plan {
+    /// Whether there is consent to all that the treatments and events set.
+    fn agreed(&self, catalogue: &Catalogue, consent: &Consent) -> Result<(), PlanError> {
+        let lacking = self.lacking_consent(catalogue, consent)?;
+        match lacking.into_iter().next() {
+            Some((treatment, knob)) => Err(PlanError::Durability { treatment, knob }),
+            None => Ok(()),
+        }
     }
-}
 
-/// Knobs that trade durability without consent to just that knob, each with the first treatment that sets it so.
-fn lacking_consent(
-    treatments: &[Treatment],
-    catalogue: &Catalogue,
-    consent: &Consent,
-) -> Result<Vec<(String, String)>, PlanError> {
-    let mut lacking: Vec<(String, String)> = Vec::new();
-    for treatment in treatments {
-        for setting in treatment.settings.iter().chain(&treatment.step) {
-            match catalogue.agree(setting, &consent.durability) {
-                Ok(_) => {}
-                Err(ConsentError::Catalogue(error)) => return Err(error.into()),
-                Err(ConsentError::Durability { knob, .. }) => {
-                    if lacking.iter().all(|(_, known)| *known != knob) {
-                        lacking.push((treatment.name.clone(), knob));
+    /// Knobs that trade durability without consent to just that knob, each with the first treatment or event that sets it so.
+    fn lacking_consent(
+        &self,
+        catalogue: &Catalogue,
+        consent: &Consent,
+    ) -> Result<Vec<(String, String)>, PlanError> {
+        let of_treatments = self.treatments.iter().map(|treatment| {
+            let settings = treatment.settings.iter().chain(&treatment.step);
+            (treatment.name.clone(), settings.cloned().collect::<Vec<_>>())
+        });
+        let of_events = self.file.event.iter().map(|event| {
+            let name = format!("the event \"{}\"", event.titled());
+            (name, settings_of(&event.settings))
+        });
+        let mut lacking: Vec<(String, String)> = Vec::new();
+        for (name, settings) in of_treatments.chain(of_events) {
+            for setting in &settings {
+                match catalogue.agree(setting, &consent.durability) {
+                    Ok(_) => {}
+                    Err(ConsentError::Catalogue(error)) => return Err(error.into()),
+                    Err(ConsentError::Durability { knob, .. }) => {
+                        if lacking.iter().all(|(_, known)| *known != knob) {
+                            lacking.push((name.clone(), knob));
+                        }
                     }
                 }
             }
         }
+        Ok(lacking)
     }
-    Ok(lacking)
 }
 
 /// Settings of profiles, worked out for the target, by their names.

@@ -2,7 +2,7 @@
 //! seeded simulator for tests.
 
 use crate::error::LabError;
-use crate::file::GuardPart;
+use crate::file::{EventPart, GuardPart, ServerPart};
 use crate::measurement::Measurement;
 use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::preflight::PreflightReport;
@@ -97,6 +97,14 @@ pub(crate) trait Apply {
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError>;
 }
 
+/// What can be done to a server while its load runs.
+pub(crate) trait Meanwhile: Apply {
+    /// Kills the server and starts it again; seconds until it answers.
+    fn kill(&mut self) -> Result<f64, LabError>;
+    /// Starts a neighbour that ends with the load.
+    fn start_neighbour(&mut self, part: &ServerPart) -> Result<(), LabError>;
+}
+
 /// Changes of settings, with their journal.
 pub(crate) trait Changes: Apply {
     /// Restores everything and closes the journal.
@@ -155,6 +163,8 @@ pub(crate) struct Drive<'t> {
     pub(crate) id: i64,
     /// Changes of settings while it runs, at most.
     pub(crate) changes: u32,
+    /// What is done to the server while it runs, because the file says so.
+    pub(crate) events: &'t [EventPart],
 }
 
 /// A load that was driven.
@@ -167,7 +177,7 @@ pub(crate) struct Driven {
 }
 
 /// What is asked after each second of a load.
-pub(crate) type GoOn<'t> = dyn FnMut(&Second, &mut dyn Apply) -> bool + 't;
+pub(crate) type GoOn<'t> = dyn FnMut(&Second, &mut dyn Meanwhile) -> bool + 't;
 
 /// The load, with the pooler and the neighbour that the treatment needs.
 pub(crate) trait Load {

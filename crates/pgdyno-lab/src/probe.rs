@@ -15,6 +15,8 @@ pub struct Probe {
     pub depth: Depth,
     /// Changes of settings that pgdyno makes while the load runs, at most: they ask the server too.
     pub changes: u32,
+    /// Whether the server is killed while the load runs, because somebody asked for it.
+    pub kills: bool,
 }
 
 /// How much is recorded beside a load.

@@ -2,6 +2,7 @@
 //! clocks by their ports alone.
 
 mod data;
+mod during;
 mod event;
 mod guard;
 mod pace;
@@ -169,7 +170,6 @@ impl<'s> Runner<'_, 's> {
         if !variant.is_target() {
             (self.on_event)(Event::GoingTo(variant));
         }
-        let mut settings = plan.treatments.iter().flat_map(|treatment| &treatment.settings);
         let text = match id {
             Some(id) => format!("run {} ({id})", plan.file.name),
             None => format!("run {}", plan.file.name),
@@ -177,7 +177,7 @@ impl<'s> Runner<'_, 's> {
         let purpose = Purpose {
             text: &text,
             commands: &plan.commands(),
-            changes_host: settings.any(|setting| {
+            changes_host: plan.settings().any(|setting| {
                 let knob = self.catalogue.get(&setting.knob);
                 knob.is_ok_and(|knob| knob.kind.is_of_host())
             }),

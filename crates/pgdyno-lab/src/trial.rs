@@ -77,6 +77,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
                 }
             })
             .collect(),
+        events: measurement.events.clone(),
         percentiles: Percentiles {
             mean_ms: books.mean_ms(),
             p50_ms: percentile(50.0),

@@ -168,6 +168,7 @@ impl Part {
             statements: Vec::new(),
             distribution: distribution(&measured, &self.heat, 0),
             heat: heat_record(&self.heat),
+            events: Vec::new(),
             figures: BTreeMap::new(),
             broken: whole.and_then(|whole| whole.broken.clone()),
             load: LoadResult {

@@ -168,6 +168,9 @@ pub struct ClaimRecord {
     pub text: String,
     /// Levels of the treatments that it is about.
     pub of: BTreeMap<String, String>,
+    /// Title of an event, where the finding is about what it changes.
+    #[serde(default)]
+    pub event: Option<String>,
     /// Levels of the treatments that these are compared with.
     pub against: BTreeMap<String, String>,
     /// Name of the figure that it is about.

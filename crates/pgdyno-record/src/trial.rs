@@ -257,6 +257,9 @@ pub struct TrialRecord {
     /// Throughput and host for each second of the load, the warm-up included.
     #[serde(with = "seconds")]
     pub seconds: Vec<SecondRecord>,
+    /// What was done to the server while the load ran, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventRecord>,
     /// Figures beyond those that every trial has: `job_s`, `recovery_s`, what is taken from series.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
@@ -274,6 +277,21 @@ pub struct TrialRecord {
     /// where the server has not got it, and in records from before they were kept.
     #[serde(default)]
     pub statements: Vec<StatementRecord>,
+}
+
+/// Seconds at least on each side of an event: fewer say nothing of the level.
+pub const FINDING_EVENT_S: f64 = 5.0;
+
+/// Something that was done to a server while a load ran.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "TrialEvent"))]
+pub struct EventRecord {
+    /// What it was: "jit off".
+    pub title: String,
+    /// When it began, from the start of the load, warm-up included.
+    pub t_s: f64,
+    /// How long it took: until settings were in force, or until a server that was killed answered again.
+    pub took_s: f64,
 }
 
 impl TrialRecord {
@@ -309,6 +327,7 @@ impl TrialRecord {
             disturbances: Vec::new(),
             disturbed: false,
             seconds: Vec::new(),
+            events: Vec::new(),
             figures: BTreeMap::new(),
             server_variant: None,
             unsettled_s: None,

@@ -10,6 +10,7 @@ mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 mod thinned;
+mod timelines;
 mod treatment;
 
 use crate::model::{Experiment, FORMAT, Factor, Report, Trial};
@@ -37,6 +38,7 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
             .enumerate()
             .map(|(place, (id, trial))| trial_of(*id, trial, analysis.is_excluded(place)))
             .collect(),
+        timelines: drafts.timelines,
         charts: tables::charts(&analysis),
         tables: tables::tables(&analysis),
         study: drafts.study,
@@ -77,6 +79,7 @@ fn drafts(analysis: &Analysis<'_>) -> Drafts {
         headline: answer::headline(analysis, &treatments),
         study: claims::study(analysis, &claims),
         curves: curves::curves(analysis),
+        timelines: timelines::timelines(analysis),
         treatments,
         effects,
         claims,

@@ -22,8 +22,9 @@ pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};
 pub use marks::{Mark, MarkKind, mark_metrics};
 pub use model::{
-    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Study, StudyChart,
-    StudyClaim, StudyTable, TableBlock, TableCell, TableColumn, TableRow, Treatment, Trial, UslCurve, Zone,
+    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Shift, Study,
+    StudyChart, StudyClaim, StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline,
+    TimelinePoint, Treatment, Trial, UslCurve, Zone,
 };
 pub use parquet::{ParquetFault, SeriesParquet, trials_parquet};
 pub use text::{effect, figure_heading, figure_value, verdict_word};

@@ -3,8 +3,8 @@
 mod found;
 
 pub use found::{
-    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Study, StudyChart, StudyClaim,
-    StudyTable, TableBlock, TableCell, TableColumn, TableRow, UslCurve, Zone,
+    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Shift, Study, StudyChart, StudyClaim,
+    StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline, TimelinePoint, UslCurve, Zone,
 };
 
 use crate::heat::Heat;
@@ -382,6 +382,9 @@ pub struct Report {
     pub treatments: Vec<Treatment>,
     /// Trials in the order they ran.
     pub trials: Vec<Trial>,
+    /// Throughput over time where something was done to the server while loads ran.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
+    pub timelines: Vec<Timeline>,
     /// Charts of the study.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub charts: Vec<StudyChart>,

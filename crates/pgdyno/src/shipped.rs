@@ -34,6 +34,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "senzing-connections",
     "senzing-fillfactor-hot",
     "senzing-jit",
+    "senzing-jit-live",
 ];
 
 /// The text of one by its name.

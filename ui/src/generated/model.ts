@@ -602,6 +602,8 @@ export type Report = {
   treatments: Array<Treatment>,
   /** Trials in the order they ran. */
   trials: Array<Trial>,
+  /** Throughput over time where something was done to the server while loads ran. */
+  timelines?: Array<Timeline>,
   /** Charts of the study. */
   charts?: Array<StudyChart>,
   /** Tables of the study, or else the figure that decides by the first two factors. */
@@ -668,6 +670,22 @@ export type Setting = {
   risk: "none" | "stability" | "durability",
   /** Whether this treatment adds or changes it against what it is compared with. */
   changed: boolean,
+};
+
+/** An event, and throughput before and after it. */
+export type Shift = {
+  /** What it was: "jit off". */
+  title: string,
+  /** When it began, from the start of the load, mean over the trials. */
+  t_s: number,
+  /** How long it took, mean over the trials. */
+  took_s: number,
+  /** Throughput from the event before, or from the begin of the measured time; `null` where too few seconds are known. */
+  before_tps: number | null,
+  /** Throughput up to the event after, or to the end. */
+  after_tps: number | null,
+  /** After against before, each trial compared with itself; `null` with a single trial. */
+  effect: Effect | null,
 };
 
 /** A figure of one side. */
@@ -854,6 +872,28 @@ export type Targets = {
   why_not_known: string | null,
   /** Whether servers were asked for their own settings. */
   servers_asked: boolean,
+};
+
+/** Throughput over time of a treatment whose loads had events, and what each has changed. */
+export type Timeline = {
+  /** Name of the treatment. */
+  treatment: string,
+  /** Number of trials that the means are of. */
+  trials: number,
+  /** Length of the warm-up, with which the seconds begin. */
+  warmup_s: number,
+  /** Means over the trials, second by second. */
+  seconds: Array<TimelinePoint>,
+  /** What each event has changed, in the order of time. */
+  shifts: Array<Shift>,
+};
+
+/** A second of loads. */
+export type TimelinePoint = {
+  /** End of the second, from the start of the load. */
+  t_s: number,
+  /** Transactions committed in it, mean over the trials. */
+  tps: number,
 };
 
 /** A treatment with its results. */

@@ -5,6 +5,7 @@ import type { Report } from "../model.ts";
 export const SECTIONS = {
   figures: "Key figures",
   claims: "What the study found",
+  timelines: "What events changed",
   charts: "Charts of the study",
   steps: "Effect of each treatment",
   effects: "Effect of each factor",
@@ -26,12 +27,13 @@ export const SECTIONS = {
 export type SectionId = keyof typeof SECTIONS;
 
 /** Those that a report has something for. */
-export function sectionsOf({ study, effects = [], curves = [], charts = [], tables = [], capacity = [] }: Report, hasNotes: boolean): SectionId[] {
+export function sectionsOf({ study, effects = [], curves = [], timelines = [], charts = [], tables = [], capacity = [] }: Report, hasNotes: boolean): SectionId[] {
   const missing = new Set<SectionId>();
   if (study === undefined || study === null) missing.add("claims");
   if (effects.length === 0) missing.add("effects");
   if (curves.length === 0) missing.add("curves");
   if (capacity.length === 0) missing.add("capacity");
+  if (timelines.length === 0) missing.add("timelines");
   if (charts.length === 0) missing.add("charts");
   if (tables.length === 0) missing.add("tables");
   if (!hasNotes) missing.add("notes");

@@ -25,6 +25,7 @@ import { Settings } from "../sections/settings.tsx";
 import { Steps } from "../sections/steps.tsx";
 import { StudyCharts } from "../sections/study-charts.tsx";
 import { StudyTables } from "../sections/study-tables.tsx";
+import { Timelines } from "../sections/timelines.tsx";
 import { Trials } from "../sections/trials.tsx";
 
 /** One experiment: from the page itself, or from the server, where it may still be running. */
@@ -79,6 +80,7 @@ function Content({ loading, report, section, onNews }: ContentProps) {
         <main id="top">
           <KeyFigures report={report} headline={headline} />
           <Claims report={report} />
+          <Timelines report={report} />
           <StudyCharts report={report} />
           <Steps report={report} />
           <FactorEffects report={report} />

@@ -61,10 +61,10 @@ describe("factors", () => {
   });
 
   test("sections are there for what there is", () => {
-    const added = (report: Report) => sectionsOf(report, false).filter((id) => ["claims", "charts", "effects", "curves", "tables"].includes(id));
+    const added = (report: Report) => sectionsOf(report, false).filter((id) => ["claims", "timelines", "charts", "effects", "curves", "tables"].includes(id));
     expect(added(sampleReport())).toEqual([]);
     expect(added(ladder())).toEqual(["curves"]);
-    expect(added(factors())).toEqual(["claims", "charts", "effects", "curves", "tables"]);
+    expect(added(factors())).toEqual(["claims", "timelines", "charts", "effects", "curves", "tables"]);
   });
 
   test("trials that are left out are said to be, and are not doubtful", () => {

@@ -49,6 +49,7 @@ impl Bench<'_> {
             postmaster: None,
             depth: Depth::Host,
             changes: 0,
+            kills: false,
         };
         let (mut tps, mut disturbances) = (Vec::new(), Vec::new());
         for run in 1..=RUNS {

@@ -1,5 +1,6 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
+mod event;
 mod switchback;
 
 use super::choices::{Design, Instances, Reset, StopRule};
@@ -76,6 +77,7 @@ impl Check<'_> {
         self.factors()?;
         self.design()?;
         self.switchback()?;
+        self.events()?;
         self.instances()?;
         self.exclude()?;
         self.loads_whole()?;
@@ -370,6 +372,8 @@ impl Check<'_> {
         })?;
         let (holds, expected) = match file.design {
             Design::Cumulative => (steps > 0, "1 to 100 [[step]] parts"),
+            // What events change is compared with what was before, in each trial.
+            Design::OneAtATime if !file.event.is_empty() => (true, ""),
             Design::OneAtATime | Design::Switchback => (steps + factors > 0, "[[step]] or [[factor]] parts"),
             Design::AB => (steps == 1, "one [[step]] part"),
             Design::AA => (
@@ -649,6 +653,23 @@ impl Check<'_> {
                 self.known_level(factor, level, &["study", "claim", number, side, factor])?;
             }
         }
+        let mut events = self.file.event.iter();
+        let unknown = claim
+            .event
+            .as_ref()
+            .filter(|&title| !events.any(|event| event.titled() == *title));
+        if let Some(title) = unknown {
+            let message = format!("there is no [[event]] \"{title}\"");
+            return Err(self.wrong(&["study", "claim", number, "event"], message));
+        }
+        self.must(claim.event.is_none() || claim.against.is_empty() && claim.metric.is_none(), &["study", "claim", number, "event"], || {
+            "a claim about an event is about throughput after it against before: against and metric are of others".into()
+        })?;
+        self.must(
+            claim.event.is_some() || !claim.of.is_empty(),
+            &["study", "claim", number, "of"],
+            || "a claim is of = { factor = \"level\" }, or about an event".into(),
+        )?;
         match &claim.metric {
             Some(metric) => self.known_metric(metric, &["study", "claim", number, "metric"]),
             None => Ok(()),

@@ -69,6 +69,9 @@ pub struct ExperimentFile {
     /// Combinations of levels that are not tried: factor = level, all of which must hold.
     #[serde(default)]
     pub exclude: Vec<BTreeMap<String, String>>,
+    /// What is done to the server while each load runs, in the order of time.
+    #[serde(default)]
+    pub event: Vec<EventPart>,
     /// How the load of a switchback is cut.
     #[serde(default)]
     pub switch: SwitchPart,
@@ -287,6 +290,27 @@ pub struct FactorPart {
     /// Levels, the reference first.
     #[serde(default)]
     pub level: Vec<StepPart>,
+}
+
+/// Something that is done to the server while a load runs: settings, a kill, or a neighbour.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EventPart {
+    /// When, from the begin of the measured time, as "60s".
+    pub at: String,
+    /// Title in reports, unique among events; what is done when not given.
+    pub title: Option<String>,
+    /// Settings from then on, over those of the treatment; such as take effect without a restart.
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub settings: Table,
+    /// Whether the server is killed, as by a crash, and started again; for sandboxes.
+    #[serde(default)]
+    pub kill: bool,
+    /// A command that runs beside the load from then on.
+    pub neighbour: Option<String>,
+    /// Memory that this neighbour may use, as "512MB"; without it, all.
+    pub neighbour_memory: Option<String>,
 }
 
 /// How the load of a switchback is cut into the turns of its treatments.

@@ -83,7 +83,10 @@ pub struct ClaimPart {
     /// A sentence without a full stop.
     pub text: String,
     /// The treatment: factor = level, or step = name. Levels that are not named are all those there are.
+    #[serde(default)]
     pub of: BTreeMap<String, String>,
+    /// Title of an event, where the finding is about what it changes: after it against before.
+    pub event: Option<String>,
     /// What it is compared with; the reference when not given.
     #[serde(default)]
     pub against: BTreeMap<String, String>,

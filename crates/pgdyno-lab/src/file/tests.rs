@@ -553,6 +553,73 @@ fn a_chart_that_cannot_be_drawn_is_refused() {
     }
 }
 
+/// An event is at a time with room on both sides, and one thing that can be done while a load runs.
+#[test]
+fn an_event_that_cannot_happen_is_refused() {
+    let with = |events: &str| {
+        parse(&format!(
+            "name='x'\nquestion='q'\ndesign='one-at-a-time'\nblocks=2\n[data]\nscale=1\n[load]\nworkload='tpcb'\nclients=1\nmeasure_s=20\n{events}"
+        ))
+    };
+    let whole =
+        with("[[event]]\nat='5s'\nsettings={ 'vm.swappiness'=1 }\n[[event]]\nat='12s'\nkill=true\n").unwrap();
+    let titles: Vec<String> = whole.event.iter().map(EventPart::titled).collect();
+    assert_eq!(titles, ["vm.swappiness = 1", "the server is killed"]);
+    for (events, expected) in [
+        ("", "expected [[step]] or [[factor]] parts"),
+        ("[[event]]\nat='2s'\nkill=true\n", "expected 5 s at least"),
+        ("[[event]]\nat='17s'\nkill=true\n", "before its end at 20 s"),
+        (
+            "[[event]]\nat='5s'\nkill=true\n[[event]]\nat='8s'\nneighbour='x'\n",
+            "at = \"8s\"",
+        ),
+        ("[[event]]\nat='soon'\nkill=true\n", "line 12: expected a time"),
+        ("[[event]]\nat='6s'\n", "one of them"),
+        ("[[event]]\nat='6s'\nkill=true\nneighbour='x'\n", "one of them"),
+        (
+            "[[event]]\nat='6s'\nsettings={ shared_buffers='1GB' }\n",
+            "shared_buffers cannot change while a load runs: it takes effect after a restart",
+        ),
+        (
+            "[[event]]\nat='6s'\nsettings={ jit='off' }\n",
+            "plans of prepared statements keep the old value",
+        ),
+        (
+            "[[event]]\nat='6s'\nsettings={ wurk_mem='8MB' }\n",
+            "did you mean \"work_mem\"?",
+        ),
+        (
+            "[[event]]\nat='6s'\nkill=true\n[[event]]\nat='12s'\nkill=true\n",
+            "is taken",
+        ),
+        (
+            "[[event]]\nat='6s'\nneighbour='x'\nneighbour_memory='lots'\n",
+            "expected a size",
+        ),
+        (
+            "[[event]]\nat='6s'\nkill=true\n[study]\nsource='s'\ntitle='t'\n[[study.claim]]\ntext='c'\nevent='b'\nfound='better'\n",
+            "there is no [[event]] \"b\"",
+        ),
+        (
+            "[[event]]\nat='6s'\nkill=true\n[study]\nsource='s'\ntitle='t'\n[[study.claim]]\ntext='c'\nfound='better'\n",
+            "a claim is of =",
+        ),
+    ] {
+        let error = with(events).unwrap_err();
+        assert!(error.to_string().contains(expected), "{events}: {error}");
+    }
+    let switchback = switchback(
+        "",
+        "",
+        "settings.commit_delay = 10\n[[event]]\nat='6s'\nkill=true\n",
+    )
+    .unwrap_err();
+    assert!(
+        switchback.to_string().contains("changes settings by itself"),
+        "{switchback}"
+    );
+}
+
 /// Every experiment that is shipped is whole, in each of its sizes, and can be planned.
 #[test]
 fn what_is_shipped_holds() {

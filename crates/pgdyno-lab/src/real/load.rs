@@ -1,16 +1,17 @@
 //! The load of a trial on a real server, with its pooler and neighbour.
 
 use super::room::{Room, watched};
-use super::target::RealTarget;
+use super::target::{RealTarget, crash};
 use crate::error::LabError;
-use crate::file::LoadPart;
+use crate::file::{LoadPart, ServerPart};
 use crate::foreign::{ProgramRun, measure_program};
 use crate::measure::measure;
 use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
-use crate::ports::{Drive, Driven, GoOn, Load};
+use crate::ports::{Apply, Drive, Driven, GoOn, Load, Meanwhile};
 use crate::probe::{Depth, Probe};
 use pgdyno_engine::Second;
+use pgdyno_knobs::{Agreed, Applied, Changer, Restart, Setting};
 use pgdyno_sandbox::{Control, PoolMode, Pooler, PoolerKind, PoolerPlan};
 use pgdyno_server::{Conninfo, Server, counters};
 use pgdyno_workload::LoadPlan;
@@ -46,6 +47,30 @@ impl Load for RealTarget<'_> {
     }
 }
 
+/// A server while its load runs.
+struct Loaded<'c, 'x> {
+    changer: &'c mut Changer<'x>,
+    /// They end with the load.
+    neighbours: Vec<Neighbour>,
+}
+
+impl Apply for Loaded<'_, '_> {
+    fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
+        Apply::apply(self.changer, settings, restart)
+    }
+}
+
+impl Meanwhile for Loaded<'_, '_> {
+    fn kill(&mut self) -> Result<f64, LabError> {
+        crash(self.changer)
+    }
+
+    fn start_neighbour(&mut self, part: &ServerPart) -> Result<(), LabError> {
+        self.neighbours.extend(Neighbour::start(part)?);
+        Ok(())
+    }
+}
+
 impl RealTarget<'_> {
     /// `through` is the way of the load, `direct` that of the questions about the server.
     fn measure(
@@ -65,6 +90,7 @@ impl RealTarget<'_> {
             postmaster: target.postmaster(&**host),
             depth: Depth::Whole,
             changes: drive.changes,
+            kills: drive.events.iter().any(|event| event.kill),
         };
         let room = Room {
             part: drive.guard,
@@ -76,14 +102,17 @@ impl RealTarget<'_> {
             Some(cycles) => Some((cycles, Server::connect(&direct.with_database(ASIDE))?)),
             None => None,
         };
-        let changer = &mut self.changer;
+        let mut loaded = Loaded {
+            changer: &mut self.changer,
+            neighbours: Vec::new(),
+        };
         let (halt, mut is_enough) = (Arc::new(AtomicBool::new(false)), false);
         let mut on_second = |second: &Second| {
             is_enough |= cycles.as_mut().is_some_and(|(cycles, server)| {
                 let ended = second.measured.then(|| counters(server).ok()).flatten();
                 cycles.are_over(second, ended.map(|counters| counters.checkpoints))
             });
-            if !go_on(second, changer) || is_enough {
+            if !go_on(second, &mut loaded) || is_enough {
                 halt.store(true, Ordering::Relaxed);
             }
         };

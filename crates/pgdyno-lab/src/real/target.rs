@@ -68,17 +68,7 @@ impl Server for RealTarget<'_> {
     }
 
     fn crash(&mut self) -> Result<f64, LabError> {
-        let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
-            return Err(LabError::ForSandboxes("a crash"));
-        };
-        let trouble = |source: pgdyno_sandbox::SandboxError| LabError::ServerVariant {
-            what: "a crash of the server".to_owned(),
-            source: source.into(),
-        };
-        sandbox.crash().map_err(trouble)?;
-        let begun = Instant::now();
-        sandbox.start().map_err(trouble)?;
-        Ok(begun.elapsed().as_secs_f64())
+        crash(&self.changer)
     }
 
     fn figure(&mut self, database: Option<&str>, sql: &str) -> Result<f64, LabError> {
@@ -87,6 +77,21 @@ impl Server for RealTarget<'_> {
         let number = value.parse::<f64>().ok().filter(|value| value.is_finite());
         number.ok_or(LabError::NoNumber(value))
     }
+}
+
+/// Kills a sandbox's server and starts it again; seconds until it answers.
+pub(super) fn crash(changer: &Changer<'_>) -> Result<f64, LabError> {
+    let Control::Sandbox(sandbox) = &changer.target()?.control else {
+        return Err(LabError::ForSandboxes("a crash"));
+    };
+    let trouble = |source: pgdyno_sandbox::SandboxError| LabError::ServerVariant {
+        what: "a crash of the server".to_owned(),
+        source: source.into(),
+    };
+    sandbox.crash().map_err(trouble)?;
+    let begun = Instant::now();
+    sandbox.start().map_err(trouble)?;
+    Ok(begun.elapsed().as_secs_f64())
 }
 
 impl Apply for Changer<'_> {

@@ -243,6 +243,7 @@ fn study_record(study: &StudyPart, metric: &str) -> StudyRecord {
             .map(|claim| ClaimRecord {
                 text: claim.text.clone(),
                 of: claim.of.clone(),
+                event: claim.event.clone(),
                 against: claim.against.clone(),
                 metric: claim.metric.clone().unwrap_or_else(|| metric.to_owned()),
                 found: claim.found.name().to_owned(),

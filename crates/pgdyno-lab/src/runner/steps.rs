@@ -1,12 +1,13 @@
 //! A trial in its steps: data, settings, caches, load, cross-check, crash.
 
+use super::during::Events;
 use super::guard::Guard;
 use super::{Event, Running};
 use crate::error::LabError;
 use crate::file::{Prewarm, RestartPolicy};
 use crate::measurement::Measurement;
 use crate::plan::{Treatment, data_of};
-use crate::ports::{Apply, Drive};
+use crate::ports::{Drive, Meanwhile};
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Applied, Restart, Setting};
@@ -90,22 +91,34 @@ impl Running<'_, '_, '_> {
             guard: &plan.file.guard,
             seed,
             id: self.id,
-            changes: 0,
+            #[expect(clippy::cast_possible_truncation, reason = "a few events")]
+            changes: plan.file.event.len() as u32,
+            events: &plan.file.event,
         };
+        let agreed = (self.runner.catalogue, &self.runner.consent.durability[..]);
+        let mut events = Events::new(&plan.file.event, treatment, agreed, self.runner.clock);
+        let mut trouble = None;
         let (mut guard, mut guarded) = (Guard::new(&plan.file.guard), None);
         let Some(at) = &mut self.at else {
             return Err(LabError::NoServer);
         };
         let (stop, on_event) = (self.runner.stop, &mut *self.runner.on_event);
-        let driven = at
-            .target
-            .drive(&drive, stop, &mut |second: &Second, _: &mut dyn Apply| {
+        let driven = at.target.drive(
+            &drive,
+            stop,
+            &mut |second: &Second, server: &mut dyn Meanwhile| {
                 on_event(Event::Second(second));
+                trouble = events.after(second, server).err();
                 guarded = guarded.take().or_else(|| guard.second(&second.figures()));
-                guarded.is_none()
-            })?;
+                guarded.is_none() && trouble.is_none()
+            },
+        )?;
+        if let Some(error) = trouble {
+            return Err(error);
+        }
         let guarded = guarded.or(driven.shortage);
-        let measurement = driven.measurement;
+        let mut measurement = driven.measurement;
+        measurement.events = events.done;
         let stopped = measurement.load.stopped_early && guarded.is_none() && !driven.is_enough;
         Ok((!stopped).then_some((measurement, guarded)))
     }

@@ -8,7 +8,7 @@ use crate::error::LabError;
 use crate::file::{Slices, StopRule};
 use crate::measurement::Measurement;
 use crate::plan::Plan;
-use crate::ports::{Apply, Drive, Driven};
+use crate::ports::{Drive, Driven, Meanwhile};
 use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
 use crate::turns::{Next, Turns};
 use pgdyno_engine::Second;
@@ -213,6 +213,7 @@ impl<'x> Running<'x, '_, '_> {
             seed,
             id: self.id,
             changes: turns.count(),
+            events: &[],
         };
         let Some(at) = &mut self.at else {
             return Err(LabError::NoServer);
@@ -227,64 +228,68 @@ impl<'x> Running<'x, '_, '_> {
         };
         let mut begun = None;
         at.target
-            .drive(&drive, stop, &mut |second: &Second, target: &mut dyn Apply| {
-                let length = Duration::from_secs_f64(second.length_s);
-                let begun = *begun.get_or_insert_with(|| clock.now().saturating_sub(length));
-                on_event(Event::Second(second));
-                let (counted, mut next) = turns.second(second);
-                // What is washed out is of two treatments.
-                if let Some(trial) = counted
-                    && let Some(reason) = trials[trial].guard.second(&second.figures())
-                {
-                    let number = trials[trial].number;
-                    for (i, other) in trials.iter_mut().enumerate().skip(trial) {
-                        if other.number == number {
-                            other.is_dropped = i > trial;
-                            next = turns.end(i);
+            .drive(
+                &drive,
+                stop,
+                &mut |second: &Second, target: &mut dyn Meanwhile| {
+                    let length = Duration::from_secs_f64(second.length_s);
+                    let begun = *begun.get_or_insert_with(|| clock.now().saturating_sub(length));
+                    on_event(Event::Second(second));
+                    let (counted, mut next) = turns.second(second);
+                    // What is washed out is of two treatments.
+                    if let Some(trial) = counted
+                        && let Some(reason) = trials[trial].guard.second(&second.figures())
+                    {
+                        let number = trials[trial].number;
+                        for (i, other) in trials.iter_mut().enumerate().skip(trial) {
+                            if other.number == number {
+                                other.is_dropped = i > trial;
+                                next = turns.end(i);
+                            }
                         }
+                        trials[trial].guarded = Some(reason);
+                        deciding.guarded.insert(number);
                     }
-                    trials[trial].guarded = Some(reason);
-                    deciding.guarded.insert(number);
-                }
-                next = deciding.after_blocks(turns, trials).unwrap_or(next);
-                loop {
-                    let trial = match next {
-                        Next::GoOn => return true,
-                        Next::Over => return false,
-                        Next::Turn(trial) => trial,
-                    };
-                    let Taking {
-                        number,
-                        settings,
-                        record,
-                        ..
-                    } = &mut trials[trial];
-                    if !turns.has_begun(trial) {
-                        record.started_unix_ms = clock.unix_ms();
-                    }
-                    on_event(Event::Turn {
-                        treatment: &plan.treatments[*number],
-                        block: record.block,
-                    });
-                    *last = trial;
-                    let applied = target.apply(settings, Restart::WhenNeeded);
-                    match applied.and_then(|applied| take_in(applied, record)) {
-                        Ok(()) => {
-                            turns.begin(clock.now().saturating_sub(begun).as_secs_f64());
-                            return true;
+                    next = deciding.after_blocks(turns, trials).unwrap_or(next);
+                    loop {
+                        let trial = match next {
+                            Next::GoOn => return true,
+                            Next::Over => return false,
+                            Next::Turn(trial) => trial,
+                        };
+                        let Taking {
+                            number,
+                            settings,
+                            record,
+                            ..
+                        } = &mut trials[trial];
+                        if !turns.has_begun(trial) {
+                            record.started_unix_ms = clock.unix_ms();
                         }
-                        Err(error) => {
-                            let is_its_own = matches!(error, LabError::NotTaken(_));
-                            trials[trial].error = Some(error.to_string());
-                            next = turns.end(trial);
-                            // What keeps one setting from being applied may keep all: the others have their turns in another load.
-                            if !is_its_own {
-                                return false;
+                        on_event(Event::Turn {
+                            treatment: &plan.treatments[*number],
+                            block: record.block,
+                        });
+                        *last = trial;
+                        let applied = target.apply(settings, Restart::WhenNeeded);
+                        match applied.and_then(|applied| take_in(applied, record)) {
+                            Ok(()) => {
+                                turns.begin(clock.now().saturating_sub(begun).as_secs_f64());
+                                return true;
+                            }
+                            Err(error) => {
+                                let is_its_own = matches!(error, LabError::NotTaken(_));
+                                trials[trial].error = Some(error.to_string());
+                                next = turns.end(trial);
+                                // What keeps one setting from being applied may keep all: the others have their turns in another load.
+                                if !is_its_own {
+                                    return false;
+                                }
                             }
                         }
                     }
-                }
-            })
+                },
+            )
             .map(Some)
     }
 

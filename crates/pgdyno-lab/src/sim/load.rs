@@ -131,6 +131,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
         statements: Vec::new(),
         distribution: Vec::new(),
         heat: None,
+        events: Vec::new(),
         figures: BTreeMap::new(),
         broken: None,
     }

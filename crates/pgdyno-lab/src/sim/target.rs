@@ -4,9 +4,9 @@ use super::World;
 use super::ports::Shared;
 use super::world::{Owner, Tables, failure};
 use crate::error::LabError;
-use crate::file::{Prewarm, Reset, RestartPolicy};
+use crate::file::{Prewarm, Reset, RestartPolicy, ServerPart};
 use crate::plan::{Plan, ServerVariant, Treatment};
-use crate::ports::{Apply, Caches, Changes, Data, Drive, Present, Server};
+use crate::ports::{Apply, Caches, Changes, Data, Drive, Meanwhile, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
 use pgdyno_knobs::{Agreed, Applied, Outcome, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
@@ -139,6 +139,17 @@ impl Server for SimTarget {
             course.answers += usize::from(answers);
         }
         answers.then_some(1.0).ok_or_else(|| failure("a figure"))
+    }
+}
+
+impl Meanwhile for SimTarget {
+    fn kill(&mut self) -> Result<f64, LabError> {
+        self.crash()
+    }
+
+    fn start_neighbour(&mut self, _: &ServerPart) -> Result<(), LabError> {
+        drop(self.shared.step());
+        Ok(())
     }
 }
 

@@ -467,6 +467,38 @@ fn a_switchback_that_is_killed_anywhere_loses_and_doubles_no_trial() {
     });
 }
 
+/// What a file does to the server while loads run is done in each of them, at its time, and undone before the next.
+#[test]
+fn events_happen_in_every_trial_and_are_undone_after_it() {
+    const TEXT: &str = "name = 'events'\nquestion = '?'\ndesign = 'one-at-a-time'\nblocks = 3\nseed = 7\n\
+        [target]\nrestart = 'when-needed'\n[data]\nscale = 1\n[load]\nworkload = 'tpcb'\nclients = 4\nwarmup_s = 2\nmeasure_s = 22\n\
+        [[step]]\nname = 's0'\nsettings.work_mem = '8MB'\n\
+        [[event]]\nat = '5s'\ntitle = 'swappiness'\nsettings = { 'vm.swappiness' = 1, commit_delay = 10 }\n\
+        [[event]]\nat = '11s'\nkill = true\n[[event]]\nat = '16s'\nneighbour = 'true'\n";
+    for_seeds(60, |seed| {
+        let ran = kept(&Case::quiet(seed, TEXT.to_owned()), trouble_of(seed, 200))?;
+        for (_, trial) in &ran.stored().trials {
+            let events: Vec<(&str, f64)> = trial
+                .events
+                .iter()
+                .map(|event| (event.title.as_str(), event.t_s))
+                .collect();
+            let expected = [
+                ("swappiness", 7.0),
+                ("the server is killed", 13.0),
+                ("a neighbour starts", 18.0),
+            ];
+            if trial.status == pgdyno_record::TrialStatus::Finished && events != expected {
+                return Err(format!(
+                    "block {} of {}: {events:?}",
+                    trial.block, trial.treatment
+                ));
+            }
+        }
+        Ok(())
+    });
+}
+
 /// The files that pgdyno ships: name and text.
 fn shipped() -> Vec<(String, String)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/experiments");

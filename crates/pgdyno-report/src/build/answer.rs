@@ -3,7 +3,7 @@
 use super::analysis::{Analysis, place_of};
 use super::treatment::Drafts;
 use crate::metric::{is_duration, with_unit};
-use crate::model::{Curve, FactorEffect, Treatment, Zone};
+use crate::model::{Curve, FactorEffect, Timeline, Treatment, Zone};
 use crate::text::{listed, number, percent};
 use pgdyno_record::MetricWords;
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus};
@@ -67,6 +67,7 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
         "fractional" | "screening" => of_effects(record, &drafts.effects),
         _ => of_treatments(analysis, drafts),
     };
+    let main = main.or_else(|| of_events(&drafts.timelines));
     let main = main.unwrap_or_else(|| {
         let load = load_of(record);
         format!("There is no answer yet: no treatment of {load} has been measured")
@@ -74,6 +75,31 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
     let study = drafts.study.as_ref().and_then(|study| study.summary.as_ref());
     let study = study.map(|summary| format!(" {summary}.")).unwrap_or_default();
     format!("{main}.{}{study}{not_whole}", of_instances(analysis))
+}
+
+/// What the events of loads have changed; `None` without any.
+fn of_events(timelines: &[Timeline]) -> Option<String> {
+    let [timeline] = timelines else { return None };
+    let changes = timeline.shifts.iter().filter_map(|shift| {
+        let (before, after) = (shift.before_tps?, shift.after_tps?);
+        let interval = shift.effect.map(|effect| {
+            format!(
+                " ({} %, between {} and {})",
+                percent(effect.ratio),
+                percent(effect.ratio_low),
+                percent(effect.ratio_high)
+            )
+        });
+        Some(format!(
+            "With \u{201c}{}\u{201d} throughput went from {} to {} TPS{}",
+            shift.title,
+            number(before),
+            number(after),
+            interval.unwrap_or_default()
+        ))
+    });
+    let changes: Vec<String> = changes.take(NAMES_IN_ANSWER).collect();
+    (!changes.is_empty()).then(|| changes.join(". "))
 }
 
 /// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.

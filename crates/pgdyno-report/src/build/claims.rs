@@ -2,6 +2,7 @@
 
 use super::analysis::{Analysis, STEP};
 use super::levels::level_of;
+use super::timelines;
 use crate::model::{ClaimOutcome, FactorEffect, Study, StudyClaim};
 use crate::text::percent;
 use pgdyno_judge::{FINDING_BLOCKS_MIN, FINDINGS_TOGETHER, shared};
@@ -16,6 +17,8 @@ type Pair = (usize, usize);
 enum Test {
     /// The comparison that the experiment makes anyway.
     Own(Effect),
+    /// What an event has changed; `None` where one trial says nothing of chance.
+    Shift(Option<Effect>),
     /// Treatments that are compared with others for its sake.
     Pairs,
     /// Not testable here, with the reason.
@@ -35,6 +38,7 @@ pub(super) fn claims(analysis: &Analysis<'_>, effects: &[FactorEffect]) -> Vec<S
     let tested = study.claims.iter().zip(tests).map(|(claim, (pairs, test))| {
         let effect = match test {
             Test::Own(effect) => Ok(Some(effect)),
+            Test::Shift(effect) => Ok(effect),
             Test::Pairs => Ok(compare(analysis, claim, &pairs)),
             Test::Not(why) => Err(why),
         };
@@ -82,6 +86,15 @@ fn summary(source: &str, claims: &[StudyClaim]) -> Option<String> {
 
 fn test(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) -> (Vec<Pair>, Test) {
     let record = analysis.record();
+    if let Some(event) = &claim.event {
+        let of = |i: usize| has_levels(&record.treatments[i], &claim.of);
+        let shift = timelines::shift(analysis, event, of, confidence(analysis));
+        let test = shift.map_or_else(
+            || Test::Not("no trial with this event finished".to_owned()),
+            Test::Shift,
+        );
+        return (Vec::new(), test);
+    }
     let named: Vec<usize> = (0..record.treatments.len())
         .filter(|&i| has_levels(&record.treatments[i], &claim.of))
         .collect();

@@ -4,7 +4,7 @@ use super::analysis::Analysis;
 use super::levels::levels_of;
 use crate::distribution::together;
 use crate::heat::{self, Heat};
-use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Treatment, Trial};
+use crate::model::{Curve, FactorEffect, Series, Setting, Study, StudyClaim, Timeline, Treatment, Trial};
 use pgdyno_record::{DistributionPoint, METRICS, Percentiles, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::mean_interval;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,7 @@ pub(super) struct Drafts {
     pub(super) claims: Vec<StudyClaim>,
     pub(super) study: Option<Study>,
     pub(super) curves: Vec<Curve>,
+    pub(super) timelines: Vec<Timeline>,
 }
 
 pub(super) fn treatment_of(analysis: &Analysis<'_>, number: usize, record: &TreatmentRecord) -> Treatment {

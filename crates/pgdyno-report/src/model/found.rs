@@ -45,6 +45,50 @@ pub struct StudyChart {
     pub claims: Vec<usize>,
 }
 
+/// Throughput over time of a treatment whose loads had events, and what each has changed.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Timeline {
+    /// Name of the treatment.
+    pub treatment: String,
+    /// Number of trials that the means are of.
+    pub trials: usize,
+    /// Length of the warm-up, with which the seconds begin.
+    pub warmup_s: f64,
+    /// Means over the trials, second by second.
+    pub seconds: Vec<TimelinePoint>,
+    /// What each event has changed, in the order of time.
+    pub shifts: Vec<Shift>,
+}
+
+/// A second of loads.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct TimelinePoint {
+    /// End of the second, from the start of the load.
+    pub t_s: f64,
+    /// Transactions committed in it, mean over the trials.
+    pub tps: f64,
+}
+
+/// An event, and throughput before and after it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Shift {
+    /// What it was: "jit off".
+    pub title: String,
+    /// When it began, from the start of the load, mean over the trials.
+    pub t_s: f64,
+    /// How long it took, mean over the trials.
+    pub took_s: f64,
+    /// Throughput from the event before, or from the begin of the measured time; `None` where too few seconds are known.
+    pub before_tps: Option<f64>,
+    /// Throughput up to the event after, or to the end.
+    pub after_tps: Option<f64>,
+    /// After against before, each trial compared with itself; `None` with a single trial.
+    pub effect: Option<Effect>,
+}
+
 /// A column with a figure, for a level of a factor or alone.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]

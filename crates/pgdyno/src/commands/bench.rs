@@ -48,6 +48,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
             _ => None,
         }),
         changes: 0,
+        kills: false,
         depth: match args.store {
             Some(_) => Depth::Whole,
             None => Depth::Host,

@@ -181,6 +181,10 @@ impl Load for SimTarget {
         } else {
             world.tps(treatment, drive.seed)
         };
+        let before = world
+            .course
+            .as_ref()
+            .map(|course| (course.applied.clone(), course.restart, course.recovery_s));
         drop(world);
         #[expect(
             clippy::cast_possible_truncation,
@@ -188,11 +192,15 @@ impl Load for SimTarget {
             reason = "seconds of a load"
         )]
         let seconds = (warmup_s + measured_s) as u32;
-        if drive.changes > 0 {
+        if drive.changes > 0 && drive.events.is_empty() {
             return Ok(self.turns(&fate, (warmup_s, seconds), stop, go_on));
         }
         let (ending, is_enough) = self.seconds(drive, &fate, (warmup_s, seconds), stop, go_on);
         let mut world = self.shared.step();
+        // A trial's record has what was in force when its load began.
+        if let Some((course, before)) = world.course.as_mut().zip(before) {
+            (course.applied, course.restart, course.recovery_s) = before;
+        }
         let server = server!(self, world);
         server.has_pooler = false;
         server.runs = ending != Some(Ending::Died);

@@ -5,8 +5,8 @@ use crate::build;
 use crate::markdown;
 use crate::model::{ClaimOutcome, Report};
 use pgdyno_record::{
-    ChartRecord, ClaimRecord, FactorRecord, StoredExperiment, StudyRecord, TableRecord, TrialRecord,
-    TrialStatus, WorkloadRecord,
+    ChartRecord, ClaimRecord, EventRecord, FactorRecord, SecondRecord, StoredExperiment, StudyRecord,
+    TableRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 use pgdyno_stats::Verdict;
 use std::collections::BTreeMap;
@@ -96,6 +96,7 @@ fn claim(of: &[(&str, &str)], against: &[(&str, &str)], found: &str, ratio: Opti
     ClaimRecord {
         text: "It helps".into(),
         of: levels(of),
+        event: None,
         against: levels(against),
         metric: "tps".into(),
         found: found.into(),
@@ -565,6 +566,53 @@ fn a_chart_has_lines_panels_and_the_findings_that_it_shows() {
     assert_eq!((lines, &by_scheduler.claims[..]), (vec!["4k", "2M"], &[1][..]));
     assert_eq!(by_scheduler.table.blocks.len(), 1);
     assert!(markdown(&report).contains("## By scheduler\n\n| The scheduler"));
+}
+
+/// Each trial is compared with itself: what differs from trial to trial is no part of an event's interval.
+#[test]
+fn an_event_is_judged_by_each_trial_before_and_after_it() {
+    let mut stored = pages_and_scheduler();
+    let mut made = study(Vec::new(), vec![claim(&[], &[], "better", Some(1.72))]);
+    let finding = &mut made.as_mut().unwrap().claims[0];
+    finding.event = Some("jit off".into());
+    stored.record.study = made;
+    for (place, (_, trial)) in stored.trials.iter_mut().enumerate() {
+        let level = [800.0, 870.0, 1000.0, 640.0][place % 4];
+        let second = |t: u32| SecondRecord {
+            t_s: f64::from(t),
+            tps: level
+                * if t <= 12 {
+                    1.0
+                } else {
+                    1.7 + 0.01 * f64::from(t % 3)
+                },
+            ..SecondRecord::default()
+        };
+        trial.warmup_s = 2.0;
+        trial.seconds = (1..=22).map(second).collect();
+        trial.events = vec![EventRecord {
+            title: "jit off".into(),
+            t_s: 12.0,
+            took_s: 0.4,
+        }];
+    }
+    let made = report(&stored);
+    assert_eq!(made.timelines.len(), stored.record.treatments.len());
+    let shift = &made.timelines[0].shifts[0];
+    let effect = shift.effect.unwrap();
+    assert!(
+        (1.70..1.72).contains(&effect.ratio) && effect.ratio_high - effect.ratio_low < 0.01,
+        "{effect:?}"
+    );
+    assert_eq!(made.timelines[0].seconds.len(), 22);
+    let claim = &made.claims[0];
+    assert_eq!(claim.outcome, ClaimOutcome::Agrees, "{}", claim.sentence);
+    // One trial says nothing of chance.
+    stored.trials.truncate(1);
+    let made = report(&stored);
+    assert_eq!(made.timelines.len(), 1);
+    let shift = &made.timelines[0].shifts[0];
+    assert!(shift.effect.is_none() && shift.after_tps.unwrap() > shift.before_tps.unwrap());
 }
 
 #[test]

@@ -1,0 +1,117 @@
+//! What must hold of events: a time within the load with room on both sides, and one thing that can be done then.
+
+use super::{Check, Checked, loads};
+use crate::file::choices::Design;
+use crate::file::parts::{EventPart, LoadPart};
+use crate::file::settings_of;
+use pgdyno_engine::{Protocol, duration};
+use pgdyno_host::size_bytes;
+use pgdyno_knobs::{CarryOver, Cost};
+use pgdyno_record::FINDING_EVENT_S;
+
+const EVENTS_MAX: usize = 20;
+
+impl EventPart {
+    /// Seconds of the measured time before it.
+    pub(crate) fn at_s(&self) -> f64 {
+        duration(&self.at).map_or(0.0, |at| at.as_secs_f64())
+    }
+
+    /// Its title, or what is done.
+    pub(crate) fn titled(&self) -> String {
+        if let Some(title) = &self.title {
+            return title.clone();
+        }
+        let settings = settings_of(&self.settings);
+        let settings: Vec<String> = settings
+            .iter()
+            .map(|setting| format!("{} = {}", setting.knob, setting.value))
+            .collect();
+        match (self.kill, &self.neighbour) {
+            (true, _) => "the server is killed".to_owned(),
+            (false, Some(_)) => "a neighbour starts".to_owned(),
+            (false, None) => settings.join(", "),
+        }
+    }
+}
+
+impl Check<'_> {
+    pub(super) fn events(&self) -> Checked {
+        let (file, events) = (self.file, &self.file.event);
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.must(events.len() <= EVENTS_MAX, &["event"], || {
+            format!("{} events: expected at most {EVENTS_MAX}", events.len())
+        })?;
+        self.must(file.design != Design::Switchback, &["event"], || {
+            "a switchback changes settings by itself: [[event]] is of other designs".into()
+        })?;
+        let parts = file.parts();
+        let is_own = |load: &&LoadPart| load.program.is_none() && load.checkpoint_cycles.is_none();
+        self.must(loads(file, &parts).iter().all(is_own), &["event"], || {
+            "[[event]] is of loads of pgdyno's own clients, of a length that is known: neither program nor checkpoint_cycles".into()
+        })?;
+        let lengths = parts
+            .iter()
+            .filter_map(|part| part.load.measure_s)
+            .chain(file.load.measure_s);
+        let shortest_s = lengths.fold(f64::INFINITY, f64::min);
+        let mut before_s = 0.0;
+        for (i, event) in events.iter().enumerate() {
+            let number = i.to_string();
+            let keys = |key: &'static str| ["event", number.as_str(), key];
+            let at_s = duration(&event.at)
+                .map_err(|message| self.wrong(&keys("at"), message))?
+                .as_secs_f64();
+            let has_room = at_s >= before_s + FINDING_EVENT_S && at_s + FINDING_EVENT_S <= shortest_s;
+            self.must(has_room, &keys("at"), || {
+                format!(
+                    "at = \"{}\": expected {FINDING_EVENT_S} s at least after the begin of the measured time or the event before, and before its end at {shortest_s} s",
+                    event.at
+                )
+            })?;
+            before_s = at_s;
+            let title = event.titled();
+            let taken = events[..i].iter().any(|other| other.titled() == title);
+            self.must(!taken, &keys("title"), || {
+                format!("the title \"{title}\" is taken")
+            })?;
+            self.event(event, &number)?;
+        }
+        Ok(())
+    }
+
+    fn event(&self, event: &EventPart, number: &str) -> Checked {
+        let things = [!event.settings.is_empty(), event.kill, event.neighbour.is_some()];
+        let count = things.into_iter().filter(|is| *is).count();
+        self.must(count == 1, &["event", number], || {
+            "an event has settings, kill = true or a neighbour: one of them".into()
+        })?;
+        self.settings(&event.settings, &["event", number, "settings"])?;
+        self.no_password(event.neighbour.as_deref(), &["event", number, "neighbour"])?;
+        if let Some(Err(message)) = event.neighbour_memory.as_deref().map(size_bytes) {
+            return Err(self.wrong(&["event", number, "neighbour_memory"], message));
+        }
+        let protocol = self.file.load.protocol.unwrap_or(Protocol::Prepared);
+        for setting in settings_of(&event.settings) {
+            let Ok(knob) = self.catalogue.get(&setting.knob) else {
+                continue;
+            };
+            let objection = match (knob.cost, knob.carry_over) {
+                (Cost::Restart | Cost::Remount | Cost::Reboot, _) => {
+                    Some("it takes effect after a restart alone")
+                }
+                (_, Some(CarryOver::Plans)) if protocol == Protocol::Prepared => Some(
+                    "plans of prepared statements keep the old value; protocol = \"extended\" in [load] makes new ones",
+                ),
+                _ => None,
+            };
+            if let Some(objection) = objection {
+                let message = format!("{} cannot change while a load runs: {objection}", setting.knob);
+                return Err(self.wrong(&["event", number, "settings"], message));
+            }
+        }
+        Ok(())
+    }
+}
