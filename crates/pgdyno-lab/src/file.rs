@@ -150,4 +150,4 @@ fn text_of(value: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

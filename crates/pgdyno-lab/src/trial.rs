@@ -1,11 +1,13 @@
 //! The record of a trial: what is stored of a measurement.
 
+use crate::error::LabError;
 use crate::file::{FigurePart, Take};
 use crate::measurement::Measurement;
 use crate::plan::Treatment;
 use pgdyno_engine::hdrhistogram::Histogram;
 use pgdyno_engine::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pgdyno_engine::{Books, LoadResult};
+use pgdyno_knobs::Applied;
 use pgdyno_record::{
     ColumnRecord, ErrorCount, OpenLoopHistograms, Percentiles, SecondRecord, SeriesRecord, TransactionCounts,
     TrialRecord, TrialStatus,
@@ -324,6 +326,19 @@ fn encoded(histogram: &Histogram<u64>) -> Option<String> {
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine;
     base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// Notes what took effect; an error where a setting did not.
+pub(crate) fn take_in(applied: Vec<Applied>, record: &mut TrialRecord) -> Result<(), LabError> {
+    record.effective = applied
+        .iter()
+        .map(|a| (a.setting.knob.clone(), a.effective.clone()))
+        .collect();
+    let not_taken: Vec<Applied> = applied.into_iter().filter(|a| !a.took).collect();
+    match not_taken.is_empty() {
+        true => Ok(()),
+        false => Err(LabError::NotTaken(not_taken)),
+    }
 }
 
 #[cfg(test)]

@@ -365,12 +365,14 @@ pub(super) fn allow(key: &mut serde_json::Value) {
     if !types.contains("integer") && !types.contains("number") {
         return;
     }
-    let description = key["description"].take();
-    let number = key.take();
-    *key = serde_json::json!({
-        "description": description,
-        "anyOf": [number, { "type": "string", "pattern": format!("^{MARK}") }],
-    });
+    let mut number = key.take();
+    let description = number
+        .as_object_mut()
+        .and_then(|number| number.remove("description"));
+    *key = serde_json::json!({ "anyOf": [number, { "type": "string", "pattern": format!("^{MARK}") }] });
+    if let Some(description) = description {
+        key["description"] = description;
+    }
 }
 
 /// All conditions of a text.

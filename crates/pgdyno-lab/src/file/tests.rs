@@ -23,6 +23,30 @@ jit = false
 "block.read_ahead_kb" = 16
 "#;
 
+/// The files that pgdyno ships: name and text.
+pub(crate) fn shipped() -> Vec<(String, String)> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/experiments");
+    let mut files: Vec<(String, String)> = std::fs::read_dir(directory)
+        .expect("the shipped experiments")
+        .map(|entry| {
+            let path = entry.expect("an entry").path();
+            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            (name, std::fs::read_to_string(path).expect("a text"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// A text with the memory of a target, where it asks for one that its own sandbox does not have.
+pub(crate) fn on_a_host(text: &str, memory: &str) -> String {
+    let asks = asks_for_target(text).is_some_and(|part| part.create.unwrap_or_default().memory.is_none());
+    match asks {
+        true => format!("{text}\n[given]\nmemory = \"{memory}\"\ncpus = 2\n"),
+        false => text.to_owned(),
+    }
+}
+
 fn parse(text: &str) -> Result<ExperimentFile, FileError> {
     ExperimentFile::parse(text, Path::new("x.toml"), &Catalogue::shipped().unwrap())
 }
@@ -629,16 +653,11 @@ fn what_is_shipped_holds() {
         durability: vec!["fsync".into(), "synchronous_commit".into()],
         restart: false,
     };
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/experiments");
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let text = match asks_for_target(&text) {
-            Some(_) => format!("{text}\n[given]\nmemory = \"24GB\"\ncpus = 2\n"),
-            None => text,
-        };
+    for (name, text) in shipped() {
+        let path = PathBuf::from(format!("{name}.toml"));
+        let text = on_a_host(&text, "24GB");
         let file = ExperimentFile::parse(&text, &path, &catalogue).unwrap();
-        assert_eq!(path.file_stem().unwrap().to_str(), Some(file.name.as_str()));
+        assert_eq!(file.name, name);
         for size in file.size.keys().map(String::as_str).map(Some).chain([None]) {
             let text = sized(&text, &path, size, &[]).unwrap();
             let file = ExperimentFile::parse(&text, &path, &catalogue)

@@ -1,11 +1,10 @@
 //! What is done to the server while a load runs.
 
-use super::steps::take_in;
 use crate::error::LabError;
 use crate::file::{EventPart, ServerPart, settings_of};
 use crate::plan::{Treatment, lay_over};
 use crate::ports::{Clock, Meanwhile};
-use crate::trial::empty_record;
+use crate::trial::{empty_record, take_in};
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Catalogue, Restart, Setting};
 use pgdyno_record::EventRecord;

@@ -8,9 +8,9 @@ use crate::file::{Prewarm, RestartPolicy};
 use crate::measurement::Measurement;
 use crate::plan::{Treatment, data_of};
 use crate::ports::{Drive, Meanwhile};
-use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
+use crate::trial::{empty_record, failed, figures, filled, seed_of_trial, take_in};
 use pgdyno_engine::Second;
-use pgdyno_knobs::{Agreed, Applied, Restart, Setting};
+use pgdyno_knobs::{Agreed, Restart, Setting};
 use pgdyno_record::{SeriesRecord, TrialRecord};
 
 /// A trial as it is stored.
@@ -190,18 +190,5 @@ impl Running<'_, '_, '_> {
                 Some((figure.name.clone(), asked))
             })
             .collect()
-    }
-}
-
-/// Notes what took effect; an error where a setting did not.
-pub(super) fn take_in(applied: Vec<Applied>, record: &mut TrialRecord) -> Result<(), LabError> {
-    record.effective = applied
-        .iter()
-        .map(|a| (a.setting.knob.clone(), a.effective.clone()))
-        .collect();
-    let not_taken: Vec<Applied> = applied.into_iter().filter(|a| !a.took).collect();
-    match not_taken.is_empty() {
-        true => Ok(()),
-        false => Err(LabError::NotTaken(not_taken)),
     }
 }

@@ -1,7 +1,6 @@
 //! A switchback: blocks whose treatments take turns within one load.
 
 use super::guard::Guard;
-use super::steps::take_in;
 use super::{Done, Event, Running};
 use crate::decide::Looks;
 use crate::error::LabError;
@@ -9,7 +8,7 @@ use crate::file::{Slices, StopRule};
 use crate::measurement::Measurement;
 use crate::plan::Plan;
 use crate::ports::{Drive, Driven, Meanwhile};
-use crate::trial::{empty_record, failed, figures, filled, seed_of_trial};
+use crate::trial::{empty_record, failed, figures, filled, seed_of_trial, take_in};
 use crate::turns::{Next, Turns};
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Restart, Setting};

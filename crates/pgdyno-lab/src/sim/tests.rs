@@ -4,6 +4,7 @@ use super::ports::Shared;
 use super::promises::{Early, after_a_process, after_all, restored};
 use super::world::{Killed, Panicked, drawn};
 use crate::error::LabError;
+use crate::file::tests::{on_a_host, shipped};
 use crate::file::{Design, ExperimentFile, clock};
 use crate::plan::{Consent, Plan, ProfileSettings};
 use crate::runner::{Begin, Event, Runner, Summary};
@@ -499,21 +500,6 @@ fn events_happen_in_every_trial_and_are_undone_after_it() {
     });
 }
 
-/// The files that pgdyno ships: name and text.
-fn shipped() -> Vec<(String, String)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/experiments");
-    let mut files: Vec<(String, String)> = std::fs::read_dir(directory)
-        .expect("the shipped experiments")
-        .map(|entry| {
-            let path = entry.expect("an entry").path();
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            (name, std::fs::read_to_string(path).expect("a text"))
-        })
-        .collect();
-    files.sort();
-    files
-}
-
 #[test]
 fn new_instances_are_made_for_each_block_but_the_first() {
     let text = |instances: &str| {
@@ -537,6 +523,7 @@ fn new_instances_are_made_for_each_block_but_the_first() {
 fn every_shipped_experiment_keeps_all_promises_when_it_is_killed() {
     const KILLS: u64 = 12;
     for (name, text) in shipped() {
+        let text = on_a_host(&text, "24GB");
         let text = match text.contains("\nseed =") {
             true => text,
             false => format!("seed = 7\n{text}"),

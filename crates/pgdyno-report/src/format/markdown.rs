@@ -21,6 +21,7 @@ pub fn markdown(report: &Report) -> String {
     head(&mut text, report);
     verdicts(&mut text, report);
     found::claims(&mut text, report);
+    found::events(&mut text, report);
     found::tables(&mut text, report);
     found::effects(&mut text, report);
     found::curves(&mut text, report);

@@ -18,7 +18,7 @@ impl EventPart {
     }
 
     /// Its title, or what is done.
-    pub(crate) fn titled(&self) -> String {
+    pub fn titled(&self) -> String {
         if let Some(title) = &self.title {
             return title.clone();
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::file::sized;
+use crate::file::tests::{on_a_host, shipped};
 use crate::plan::{Plan, ProfileSettings};
 use pgdyno_workload::Dataset;
 
@@ -191,11 +192,9 @@ fn texts_are_no_expressions() {
 /// small as 4 GB and as large as 1 TB.
 #[test]
 fn what_is_shipped_holds_its_ratios_at_every_size() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../catalog/experiments");
     let mut with_conditions = 0;
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
+    for (name, text) in shipped() {
+        let path = Path::new(&name);
         let sizes: Table = toml::from_str(&text).unwrap();
         let sizes = sizes
             .get("size")
@@ -203,19 +202,13 @@ fn what_is_shipped_holds_its_ratios_at_every_size() {
             .cloned()
             .unwrap_or_default();
         for size in sizes.keys().map(String::as_str).map(Some).chain([None]) {
-            let text = sized(&text, &path, size, &[]).unwrap();
-            let asks = asks_for_target(&text).map(|part| part.create.unwrap_or_default().memory.is_none());
+            let text = sized(&text, path, size, &[]).unwrap();
             for memory in ["4GB", "24GB", "1TB"] {
-                let text = match asks {
-                    Some(true) => format!("{text}\n[given]\nmemory = \"{memory}\"\ncpus = 2\n"),
-                    Some(false) | None => text.clone(),
-                };
-                let file = ExperimentFile::parse(&text, &path, &catalogue());
-                let file =
-                    file.unwrap_or_else(|error| panic!("{} {size:?} {memory}: {error}", path.display()));
-                with_conditions += usize::from(
-                    !file.holds.is_empty() || file.parts().iter().any(|part| !part.holds.is_empty()),
-                );
+                let file = ExperimentFile::parse(&on_a_host(&text, memory), path, &catalogue());
+                let file = file.unwrap_or_else(|error| panic!("{size:?} {memory}: {error}"));
+                let has_conditions =
+                    !file.holds.is_empty() || file.parts().iter().any(|part| !part.holds.is_empty());
+                with_conditions += usize::from(has_conditions);
             }
         }
     }

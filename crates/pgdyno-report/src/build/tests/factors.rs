@@ -607,6 +607,8 @@ fn an_event_is_judged_by_each_trial_before_and_after_it() {
     assert_eq!(made.timelines[0].seconds.len(), 22);
     let claim = &made.claims[0];
     assert_eq!(claim.outcome, ClaimOutcome::Agrees, "{}", claim.sentence);
+    let text = markdown(&made);
+    assert!(text.contains("| jit off | 12.0 | 0.4 |"), "{text}");
     // One trial says nothing of chance.
     stored.trials.truncate(1);
     let made = report(&stored);

@@ -66,6 +66,40 @@ pub(super) fn claims(text: &mut String, report: &Report) {
     line!(text);
 }
 
+/// Writes what events of loads have changed.
+pub(super) fn events(text: &mut String, report: &Report) {
+    if report.timelines.is_empty() {
+        return;
+    }
+    line!(text, "## What events changed\n");
+    line!(
+        text,
+        "| treatment | event | after s | took s | TPS before | TPS after | change | verdict |"
+    );
+    line!(text, "|---|---|--:|--:|--:|--:|--:|---|");
+    for timeline in &report.timelines {
+        for shift in &timeline.shifts {
+            line!(
+                text,
+                "| {} | {} | {} | {:.1} | {} | {} | {} | {} |",
+                cell(title_of(report, &timeline.treatment)),
+                cell(&shift.title),
+                number(shift.t_s),
+                shift.took_s,
+                or_dash(shift.before_tps.map(number)),
+                or_dash(shift.after_tps.map(number)),
+                or_dash(shift.effect.as_ref().map(effect)),
+                or_dash(
+                    shift
+                        .effect
+                        .map(|effect| verdict_word(effect.verdict, report.decision.smallest_effect))
+                )
+            );
+        }
+    }
+    line!(text);
+}
+
 /// Writes the tables of results, those of charts first.
 pub(super) fn tables(text: &mut String, report: &Report) {
     let drawn = report.charts.iter().map(|chart| &chart.table);

@@ -260,6 +260,12 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
             }
         );
     }
+    if !plan.file.event.is_empty() {
+        put!("\nwhile each load runs:");
+    }
+    for event in &plan.file.event {
+        put!("  after {}: {}", event.at, event.titled());
+    }
     if !looked.found.objects.is_empty() {
         put!(
             "\nmade on the server before the first trial, and dropped at the end ({}):",
