@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A value with the CPUs of the memory node that it names.
-    fn listed(&self, knob: &Knob, value: &str) -> Result<String, HostError> {
+    pub(super) fn listed(&self, knob: &Knob, value: &str) -> Result<String, HostError> {
         match knob.node_of(value) {
             Some(node) => self
                 .host

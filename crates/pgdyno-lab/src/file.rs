@@ -16,7 +16,7 @@ pub use choices::{
     ChartForm, Design, Found, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule,
     Take,
 };
-pub use expressions::asks_for_target;
+pub use expressions::{asks_for_target, given};
 pub use levels::LevelsError;
 pub use parts::{
     BudgetPart, CreatePart, DataPart, EventPart, ExperimentFile, FactorPart, GuardPart, LoadPart, ServerPart,

@@ -38,7 +38,7 @@ pub use file::{
     BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart, ExperimentFile,
     FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LoadPart, Place,
     PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart,
-    SwitchPart, TablePart, Take, TargetPart, WindowPart, asks_for_target, sized, why_not_in_turns,
+    SwitchPart, TablePart, Take, TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{MeasureError, endpoint, measure};

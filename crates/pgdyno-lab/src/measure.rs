@@ -162,7 +162,7 @@ pub(crate) fn watch(
         &before,
         &load,
         elapsed_s,
-        (clients, probe.changes),
+        (clients, probe.changes, probe.kills),
         own_commits,
     );
     let before = before.counters;
@@ -355,7 +355,9 @@ impl Probe {
     /// CPU time of programs that are neither the server, nor pgdyno with all that it has started, nor the kernel; `None` where the
     /// server's processes are not known, for they would be others too.
     fn others(&self) -> Option<CpuUse> {
-        let (host, postmaster) = (&**self.host.as_ref()?, self.postmaster?);
+        // A server that is killed comes back as another process.
+        let postmaster = self.postmaster.filter(|_| !self.kills)?;
+        let host = &**self.host.as_ref()?;
         CpuUse::now(host, &[postmaster, std::process::id()]).ok()
     }
 
@@ -427,10 +429,10 @@ fn settle(
     before: &Before,
     load: &LoadResult,
     elapsed_s: f64,
-    (clients, changes): (u32, u32),
+    (clients, changes, kills): (u32, u32, bool),
     recorder: OwnCommits,
 ) -> Result<Settled, ServerError> {
-    if load.lost.is_some() {
+    if load.lost.is_some() || kills {
         // The server may be coming up again; its old connection is of no use.
         server = Server::connect(&server.conninfo().clone())?;
     }

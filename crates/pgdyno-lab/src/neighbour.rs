@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Why a neighbour could not be started.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +50,11 @@ impl Neighbour {
             command: command.to_owned(),
             source,
         };
-        let entrances = limit.map(limited).transpose()?;
+        let group = limit.map(|_| group_name());
+        let entrances = limit
+            .zip(group.as_deref())
+            .map(|(limit, group)| limited(limit, group))
+            .transpose()?;
         // Should this process be killed, the shell goes with it. It begins when it gets a line: in its group.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "sh", "-c", BEGIN_ON_LINE, command])
@@ -60,10 +65,7 @@ impl Neighbour {
             .spawn()
             .map_err(failed)?;
         let begin = child.stdin.take();
-        let neighbour = Neighbour {
-            child,
-            group: limit.map(|_| group_name()),
-        };
+        let neighbour = Neighbour { child, group };
         for mut entrance in entrances.into_iter().flatten() {
             let pid = neighbour.child.id();
             write!(entrance, "{pid}").map_err(|error| NeighbourError::Limit {
@@ -78,12 +80,15 @@ impl Neighbour {
     }
 }
 
+/// A name of its own for each: several may run at once.
 fn group_name() -> String {
-    format!("neighbour-{}", std::process::id())
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("neighbour-{}-{number}", std::process::id())
 }
 
 /// Where processes enter a group of that memory.
-fn limited(limit: &str) -> Result<Vec<File>, NeighbourError> {
+fn limited(limit: &str, group: &str) -> Result<Vec<File>, NeighbourError> {
     let wrong = |reason: String| NeighbourError::Limit {
         limit: limit.to_owned(),
         reason,
@@ -92,7 +97,7 @@ fn limited(limit: &str) -> Result<Vec<File>, NeighbourError> {
         memory_bytes: Some(size_bytes(limit).map_err(wrong)?),
         ..Limits::default()
     };
-    Cgroup::create(&LocalHost::new(), &group_name(), &limits, None)
+    Cgroup::create(&LocalHost::new(), group, &limits, None)
         .and_then(|group| group.open_entrances())
         .map_err(|error| wrong(error.to_string()))
 }

@@ -190,6 +190,11 @@ impl Plan {
         self.lacking_consent(catalogue, consent).unwrap_or_default()
     }
 
+    /// Whether servers are killed while loads run.
+    pub(crate) fn kills(&self) -> bool {
+        self.file.event.iter().any(|event| event.kill)
+    }
+
     /// All that may be set, by treatments and by events.
     pub(crate) fn settings(&self) -> impl Iterator<Item = Setting> {
         let of_treatments = self.treatments.iter().flat_map(|treatment| &treatment.settings);

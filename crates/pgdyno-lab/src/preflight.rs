@@ -10,6 +10,7 @@ mod starts;
 mod statements;
 mod wants;
 
+use crate::file::settings_of;
 use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Journals, Objection, Reader, Setting, Target};
@@ -256,6 +257,15 @@ impl Preflight<'_> {
                 found.add(own(finding));
             }
         }
+        // Each load has them.
+        let events = plan
+            .file
+            .event
+            .iter()
+            .flat_map(|event| settings_of(&event.settings));
+        for setting in events {
+            of(&setting).into_iter().for_each(|finding| found.add(finding));
+        }
         self.elsewhere(&elsewhere, found);
     }
 
@@ -325,7 +335,7 @@ impl Preflight<'_> {
         }
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
-            for what in needs_a_sandbox(treatment, self.is_sandbox()) {
+            for what in needs_a_sandbox(treatment, plan.kills(), self.is_sandbox()) {
                 let mends: &[String] = match self.is_sandbox() {
                     true => &[],
                     false => &["--target sandbox:NAME".to_owned()],

@@ -280,7 +280,7 @@ pub struct TrialRecord {
 }
 
 /// Seconds at least on each side of an event: fewer say nothing of the level.
-pub const FINDING_EVENT_S: f64 = 5.0;
+pub const FINDING_EVENT_S: f64 = 10.0;
 
 /// Something that was done to a server while a load ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -684,7 +684,9 @@ export type Shift = {
   before_tps: number | null,
   /** Throughput up to the event after, or to the end. */
   after_tps: number | null,
-  /** After against before, each trial compared with itself; `null` with a single trial. */
+  /** Trials in which nothing was committed any more after it. */
+  stood_still: number,
+  /** After against before, each trial compared with itself; `null` with a single block, and where a load stood still. */
   effect: Effect | null,
 };
 
@@ -778,6 +780,8 @@ export type StudyClaim = {
   treatments: Array<string>,
   /** Names of the treatments that these are compared with, one for each. */
   against: Array<string>,
+  /** Title of the event that it is about; `null` where it is about treatments alone. */
+  event: string | null,
   /** Name of the figure that it is about. */
   metric: string,
   /** Direction that the study found: "better", "worse" or "same". */

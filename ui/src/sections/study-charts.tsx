@@ -1,7 +1,7 @@
 import { titleOf } from "../analysis/study-chart.ts";
 import { StudyChart } from "../charts/study-chart.tsx";
 import type { Report } from "../model.ts";
-import { OutcomeMark } from "../parts/outcome-mark.tsx";
+import { ClaimList } from "../parts/claim-list.tsx";
 import { Section } from "../parts/section.tsx";
 import { ResultTable } from "../parts/result-table.tsx";
 
@@ -26,18 +26,7 @@ export function StudyCharts({ report }: { report: Report }) {
               <StudyChart chart={chart} block={block} />
             </figure>
           ))}
-          {chart.claims.length === 0 ? null : (
-            <ul class="remarks chart-claims">
-              {chart.claims.flatMap((number) => {
-                const claim = claims[number];
-                return claim === undefined ? [] : [
-                  <li key={number}>
-                    <OutcomeMark claim={claim} /> {claim.text}: {claim.sentence}
-                  </li>,
-                ];
-              })}
-            </ul>
-          )}
+          <ClaimList claims={claims.filter((_, number) => chart.claims.includes(number))} />
           {chart.table.blocks.length === 0 ? null : (
             <details>
               <summary>The same as a table</summary>

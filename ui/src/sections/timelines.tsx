@@ -1,10 +1,14 @@
-import { OUTCOME } from "../analysis/claims.ts";
 import { TimelineChart } from "../charts/timeline-chart.tsx";
 import { change, changeBounds, count, tick, tps, UNKNOWN } from "../format/number.ts";
 import type { Report, Shift } from "../model.ts";
+import { ClaimList } from "../parts/claim-list.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
+
+function whyNone({ stood_still }: Shift): string {
+  return stood_still > 0 ? `stood still in ${count(stood_still)} ${stood_still === 1 ? "trial" : "trials"}` : "one block says nothing of chance";
+}
 
 function Row({ shift }: { shift: Shift }) {
   const { effect } = shift;
@@ -29,7 +33,7 @@ function Row({ shift }: { shift: Shift }) {
         <span class="figure-main">{effect === null ? UNKNOWN : change(effect.ratio)}</span>
         {effect === null ? null : <span class="interval">{changeBounds(effect.ratio_low, effect.ratio_high)}</span>}
       </Cell>
-      <Cell label="Verdict">{effect === null ? <span class="quiet">one trial says nothing of chance</span> : <VerdictMark verdict={effect.verdict} />}</Cell>
+      <Cell label="Verdict">{effect === null ? <span class="quiet">{whyNone(shift)}</span> : <VerdictMark verdict={effect.verdict} />}</Cell>
     </tr>
   );
 }
@@ -39,7 +43,6 @@ export function Timelines({ report }: { report: Report }) {
   const { timelines = [], claims = [] } = report;
   if (timelines.length === 0) return null;
   const titles = new Map(report.treatments.map(({ name, title }) => [name, title]));
-  const shown = claims.filter(({ treatments, outcome }) => treatments.length === 0 && outcome !== "not-tested");
   return (
     <Section
       id="timelines"
@@ -61,15 +64,7 @@ export function Timelines({ report }: { report: Report }) {
           </div>
         );
       })}
-      {shown.length === 0 ? null : (
-        <ul class="remarks chart-claims">
-          {shown.map((claim) => (
-            <li key={claim.text}>
-              {OUTCOME[claim.outcome].symbol} {claim.text}: {claim.sentence}
-            </li>
-          ))}
-        </ul>
-      )}
+      <ClaimList claims={claims.filter(({ event }) => event !== null)} />
     </Section>
   );
 }

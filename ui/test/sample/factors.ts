@@ -99,19 +99,19 @@ function curveOf(pooler: string): Curve {
 
 const CLAIMS: StudyClaim[] = [
   {
-    text: "A pooler pays with many clients", treatments: [nameOf(128, "pgbouncer")], against: [nameOf(128, "none")], metric: "tps", found: "better",
+    text: "A pooler pays with many clients", treatments: [nameOf(128, "pgbouncer")], against: [nameOf(128, "none")], event: null, metric: "tps", found: "better",
     study_ratio: 1.6, effect: effect(1.9), outcome: "agrees", sentence: "[pooler-2021] found +60.0 %; here +90.0 % (between +87.2 and +92.9): agrees",
   },
   {
-    text: "It costs nothing with a single client", treatments: [nameOf(1, "pgbouncer")], against: [nameOf(1, "none")], metric: "tps", found: "same",
+    text: "It costs nothing with a single client", treatments: [nameOf(1, "pgbouncer")], against: [nameOf(1, "none")], event: null, metric: "tps", found: "same",
     study_ratio: null, effect: effect(0.949), outcome: "disagrees", sentence: "[pooler-2021] found no difference that matters; here −5.1 % (between −6.5 and −3.7): disagrees",
   },
   {
-    text: "It pays on average", treatments: CLIENTS.map((n) => nameOf(n, "pgbouncer")), against: CLIENTS.map((n) => nameOf(n, "none")), metric: "tps", found: "better",
+    text: "It pays on average", treatments: CLIENTS.map((n) => nameOf(n, "pgbouncer")), against: CLIENTS.map((n) => nameOf(n, "none")), event: null, metric: "tps", found: "better",
     study_ratio: null, effect: effect(1.01), outcome: "undecided", sentence: "[pooler-2021] found it better; here +1.0 % over 6 pairs of treatments (between −0.5 and +2.5): not decided",
   },
   {
-    text: "Transaction pooling beats session pooling", treatments: [], against: [], metric: "tps", found: "better",
+    text: "Transaction pooling beats session pooling", treatments: [], against: [], event: null, metric: "tps", found: "better",
     study_ratio: null, effect: null, outcome: "not-tested", sentence: "[pooler-2021] found it better; not tested here: no treatment has these levels",
   },
 ];
@@ -165,7 +165,7 @@ export function factors(): Report {
   report.timelines = [{
     treatment: nameOf(1, "none"), trials: 4, warmup_s: 2,
     seconds: Array.from({ length: 122 }, (_, at) => ({ t_s: at + 1, tps: level(at + 1) })),
-    shifts: [{ title: "jit off", t_s: 62, took_s: 0.4, before_tps: 870, after_tps: 1500, effect: effect(1.72) }],
+    shifts: [{ title: "jit off", t_s: 62, took_s: 0.4, before_tps: 870, after_tps: 1500, stood_still: 0, effect: effect(1.72) }],
   }];
   report.study = { source: "pooler-2021", title: "Poolers measured (2021)", summary: "Of 4 findings of [pooler-2021], this host agrees with 1, disagrees with 1, 1 is not decided, 1 is not tested" };
   report.claims = CLAIMS;

@@ -40,6 +40,7 @@ impl Reader<'_> {
                     // Where the kernel is locked down, leave to write is no leave to open.
                     self.kernel_value(knob, &address.path)?;
                     self.check_choice(knob, setting, &address.path)?;
+                    self.check_nodes(knob, setting, &address.path)?;
                     self.check_share(knob, setting)?;
                     // A server that is stopped for it gives its memory first.
                     if knob.kind == Kind::HugepagePool
@@ -56,6 +57,18 @@ impl Reader<'_> {
                 self.check_whole(&unit, setting, &before)
             }
         }
+    }
+
+    /// Whether the memory nodes are here that a value names, by itself or for their CPUs.
+    fn check_nodes(&self, knob: &Knob, setting: &Setting, path: &str) -> Result<(), ApplyError> {
+        self.listed(knob, &setting.value)?;
+        if path.ends_with("/cpuset.mems") {
+            for node in affinity::numbers(&setting.value) {
+                self.host
+                    .read(&format!("/sys/devices/system/node/node{node}/cpulist"))?;
+            }
+        }
+        Ok(())
     }
 
     fn check_auto_pool(&self) -> Result<(), ApplyError> {

@@ -8,6 +8,7 @@ use super::{FileError, settings_of};
 use pgdyno_advice::{Expression, Known, knob_text, number};
 use pgdyno_host::{Fact, size_bytes};
 use pgdyno_knobs::Catalogue;
+use pgdyno_knobs::gucvalue::base_unit;
 use pgdyno_workload::DataPlan;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use toml::{Spanned, Table, Value};
 /// What a text begins with that is an expression.
 const MARK: &str = "= ";
 /// Parts whose values may be expressions.
-const PARTS: [&str; 6] = ["base", "data", "load", "server", "step", "factor"];
+const PARTS: [&str; 7] = ["base", "data", "load", "server", "step", "factor", "event"];
 /// Keys whose texts are the user's own, whatever they begin with.
 const TEXTS: [&str; 9] = [
     "name",
@@ -66,6 +67,17 @@ pub fn asks_for_target(text: &str) -> Option<TargetPart> {
     (asks && sources.given.is_none()).then_some(sources.target)
 }
 
+/// The text with `[given]` at its end: what expressions take for the target's.
+pub fn given(text: &str, memory_bytes: Option<u64>, cpus: Option<f64>) -> String {
+    let memory = memory_bytes.map(|bytes| format!("memory = \"{}kB\"\n", bytes >> 10));
+    let cpus = cpus.map(|cpus| format!("cpus = {cpus:?}\n"));
+    let lines: String = [memory, cpus].into_iter().flatten().collect();
+    match lines.is_empty() {
+        true => text.to_owned(),
+        false => format!("{}\n\n[given]\n{lines}", text.trim_end()),
+    }
+}
+
 /// The text with every expression replaced by its value.
 pub(super) fn worked_out<'t>(
     text: &'t str,
@@ -80,7 +92,7 @@ pub(super) fn worked_out<'t>(
     if found.is_empty() {
         return Ok(Cow::Borrowed(text));
     }
-    // Clients may follow from the target, the data from both, and all else from the data too.
+    // The load may follow from the target, the data from both, and all else from the data too.
     found.sort_by_key(Found::turn);
     let Sources {
         target,
@@ -155,14 +167,30 @@ fn check_part(file: &ExperimentFile, part: &StepPart, catalogue: &Catalogue) -> 
     let mut known = with_load(&known, &part.load.over(&file.load), &part.data.over(&file.data));
     for table in [&file.base, &part.settings] {
         for setting in settings_of(table) {
-            known = known.given_text(&format!("setting.{}", setting.knob), &setting.value);
+            let name = format!("setting.{}", setting.knob);
+            // A bare number counts in the knob's own unit.
+            let unit = catalogue
+                .get(&setting.knob)
+                .ok()
+                .and_then(|knob| knob.unit.as_deref());
+            let bare = setting.value.parse::<f64>().ok();
+            known = match bare.zip(unit.and_then(base_unit)) {
+                Some((value, unit)) => known.given(&name, number(value * unit)),
+                None => known.given_text(&name, &setting.value),
+            };
         }
     }
     for condition in &part.holds {
-        let holds = Expression::parse(condition).and_then(|condition| condition.holds(&known));
-        if !holds.map_err(|error| error.to_string())? {
+        let condition = Expression::parse(condition).map_err(|error| error.to_string())?;
+        if !condition.holds(&known).map_err(|error| error.to_string())? {
+            let values = condition.facts(&known);
+            let values: Vec<String> = values
+                .iter()
+                .map(|(name, value)| format!("{name} = {value}"))
+                .collect();
             return Err(format!(
-                "`{condition}` does not hold with these values, and the question would be another one; without `holds` it is run all the same"
+                "`{condition}` does not hold here ({}): the question would be another one; without `holds` it is run all the same",
+                values.join(", ")
             ));
         }
     }
@@ -194,7 +222,7 @@ impl Found {
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
         match &path[..] {
             ["base", knob @ ..]
-            | ["step", _, "settings", knob @ ..]
+            | ["step" | "event", _, "settings", knob @ ..]
             | ["factor", _, "level", _, "settings", knob @ ..] => Some(knob.join(".")),
             ["factor", number, "values", ..] => {
                 let factor = factors.get(number.parse::<usize>().ok()?)?;
@@ -207,18 +235,22 @@ impl Found {
 }
 
 /// Names that expressions have, with the reason why each may have no value.
-const NAMES: [(&str, &str); 6] = [
+const NAMES: [(&str, &str); 7] = [
     (
         "target.memory_bytes",
-        "the file makes no sandbox with a limit of memory, and the target was not asked; give it, as --set given.memory=64GB",
+        "the file makes no sandbox with a limit of memory, and what the target may use is not known; give it, as --set given.memory=64GB",
     ),
     (
         "target.cpus",
-        "the file makes no sandbox with a limit of CPUs, and the target was not asked; give it, as --set given.cpus=16",
+        "the file makes no sandbox with a limit of CPUs, and what the target may use is not known; give it, as --set given.cpus=16",
     ),
     (
         "load.clients",
         "the file has no `clients` in [load], or they follow from this",
+    ),
+    (
+        "load.measure_s",
+        "the file has no `measure_s` in [load], or it follows from this",
     ),
     (
         "data.scale",
@@ -284,11 +316,14 @@ fn known_of(target: &TargetPart, given: &GivenPart, load: &Table, data: &Table) 
     ))
 }
 
-/// With the number of clients and the size of the data.
+/// With the clients and length of the load, and the size of the data.
 fn with_load(known: &Known, load: &LoadPart, data: &DataPart) -> Known {
     let mut known = known.clone();
     if let Some(clients) = load.clients {
         known = known.given("load.clients", clients.into());
+    }
+    if let Some(measure_s) = load.measure_s {
+        known = known.given("load.measure_s", number(measure_s));
     }
     let Some(dataset) = data.of_load(load) else {
         return known;

@@ -91,13 +91,12 @@ fn lay_over(below: &mut Table, over: &Table) {
     }
 }
 
-/// `size.night.factor.clients.values = [...]` means the item whose name is "clients"; an event has a title instead.
+/// `size.night.factor.clients.values = [...]` means the item whose name is "clients".
 fn lay_over_named(items: &mut [Value], by_name: &Table) {
     for item in items {
         let Value::Table(item) = item else { continue };
         let name = item
             .get("name")
-            .or_else(|| item.get("title"))
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned();

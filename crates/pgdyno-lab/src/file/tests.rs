@@ -39,10 +39,10 @@ pub(crate) fn shipped() -> Vec<(String, String)> {
 }
 
 /// A text with the memory of a target, where it asks for one that its own sandbox does not have.
-pub(crate) fn on_a_host(text: &str, memory: &str) -> String {
+pub(crate) fn on_a_host(text: &str, memory_bytes: u64) -> String {
     let asks = asks_for_target(text).is_some_and(|part| part.create.unwrap_or_default().memory.is_none());
     match asks {
-        true => format!("{text}\n[given]\nmemory = \"{memory}\"\ncpus = 2\n"),
+        true => given(text, Some(memory_bytes), Some(2.0)),
         false => text.to_owned(),
     }
 }
@@ -582,50 +582,50 @@ fn a_chart_that_cannot_be_drawn_is_refused() {
 fn an_event_that_cannot_happen_is_refused() {
     let with = |events: &str| {
         parse(&format!(
-            "name='x'\nquestion='q'\ndesign='one-at-a-time'\nblocks=2\n[data]\nscale=1\n[load]\nworkload='tpcb'\nclients=1\nmeasure_s=20\n{events}"
+            "name='x'\nquestion='q'\ndesign='one-at-a-time'\nblocks=2\n[data]\nscale=1\n[load]\nworkload='tpcb'\nclients=1\nmeasure_s=40\n{events}"
         ))
     };
-    let whole =
-        with("[[event]]\nat='5s'\nsettings={ 'vm.swappiness'=1 }\n[[event]]\nat='12s'\nkill=true\n").unwrap();
+    let whole = with("[[event]]\nat='10s'\nsettings={ 'vm.swappiness'=1 }\n[[event]]\nat='22s'\nkill=true\n")
+        .unwrap();
     let titles: Vec<String> = whole.event.iter().map(EventPart::titled).collect();
     assert_eq!(titles, ["vm.swappiness = 1", "the server is killed"]);
     for (events, expected) in [
         ("", "expected [[step]] or [[factor]] parts"),
-        ("[[event]]\nat='2s'\nkill=true\n", "expected 5 s at least"),
-        ("[[event]]\nat='17s'\nkill=true\n", "before its end at 20 s"),
+        ("[[event]]\nat='4s'\nkill=true\n", "expected 10 s at least"),
+        ("[[event]]\nat='37s'\nkill=true\n", "before its end at 40 s"),
         (
-            "[[event]]\nat='5s'\nkill=true\n[[event]]\nat='8s'\nneighbour='x'\n",
-            "at = \"8s\"",
+            "[[event]]\nat='10s'\nkill=true\n[[event]]\nat='18s'\nneighbour='x'\n",
+            "at = \"18s\"",
         ),
         ("[[event]]\nat='soon'\nkill=true\n", "line 12: expected a time"),
-        ("[[event]]\nat='6s'\n", "one of them"),
-        ("[[event]]\nat='6s'\nkill=true\nneighbour='x'\n", "one of them"),
+        ("[[event]]\nat='12s'\n", "one of them"),
+        ("[[event]]\nat='12s'\nkill=true\nneighbour='x'\n", "one of them"),
         (
-            "[[event]]\nat='6s'\nsettings={ shared_buffers='1GB' }\n",
+            "[[event]]\nat='12s'\nsettings={ shared_buffers='1GB' }\n",
             "shared_buffers cannot change while a load runs: it takes effect after a restart",
         ),
         (
-            "[[event]]\nat='6s'\nsettings={ jit='off' }\n",
+            "[[event]]\nat='12s'\nsettings={ jit='off' }\n",
             "plans of prepared statements keep the old value",
         ),
         (
-            "[[event]]\nat='6s'\nsettings={ wurk_mem='8MB' }\n",
+            "[[event]]\nat='12s'\nsettings={ wurk_mem='8MB' }\n",
             "did you mean \"work_mem\"?",
         ),
         (
-            "[[event]]\nat='6s'\nkill=true\n[[event]]\nat='12s'\nkill=true\n",
+            "[[event]]\nat='12s'\nkill=true\n[[event]]\nat='22s'\nkill=true\n",
             "is taken",
         ),
         (
-            "[[event]]\nat='6s'\nneighbour='x'\nneighbour_memory='lots'\n",
+            "[[event]]\nat='12s'\nneighbour='x'\nneighbour_memory='lots'\n",
             "expected a size",
         ),
         (
-            "[[event]]\nat='6s'\nkill=true\n[study]\nsource='s'\ntitle='t'\n[[study.claim]]\ntext='c'\nevent='b'\nfound='better'\n",
+            "[[event]]\nat='12s'\nkill=true\n[study]\nsource='s'\ntitle='t'\n[[study.claim]]\ntext='c'\nevent='b'\nfound='better'\n",
             "there is no [[event]] \"b\"",
         ),
         (
-            "[[event]]\nat='6s'\nkill=true\n[study]\nsource='s'\ntitle='t'\n[[study.claim]]\ntext='c'\nfound='better'\n",
+            "[[event]]\nat='12s'\nkill=true\n[study]\nsource='s'\ntitle='t'\n[[study.claim]]\ntext='c'\nfound='better'\n",
             "a claim is of =",
         ),
     ] {
@@ -635,7 +635,7 @@ fn an_event_that_cannot_happen_is_refused() {
     let switchback = switchback(
         "",
         "",
-        "settings.commit_delay = 10\n[[event]]\nat='6s'\nkill=true\n",
+        "settings.commit_delay = 10\n[[event]]\nat='12s'\nkill=true\n",
     )
     .unwrap_err();
     assert!(
@@ -655,7 +655,7 @@ fn what_is_shipped_holds() {
     };
     for (name, text) in shipped() {
         let path = PathBuf::from(format!("{name}.toml"));
-        let text = on_a_host(&text, "24GB");
+        let text = on_a_host(&text, 24 << 30);
         let file = ExperimentFile::parse(&text, &path, &catalogue).unwrap();
         assert_eq!(file.name, name);
         for size in file.size.keys().map(String::as_str).map(Some).chain([None]) {

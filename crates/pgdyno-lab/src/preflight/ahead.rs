@@ -39,7 +39,7 @@ impl Unstarted<'_> {
         for treatment in &plan.treatments {
             let version = treatment.server.version.or(self.version);
             let wrong = version.map(|version| of_version(self.catalogue, &treatment.settings, version));
-            let unmet = needs_a_sandbox(treatment, true).into_iter();
+            let unmet = needs_a_sandbox(treatment, plan.kills(), true).into_iter();
             let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));
             for finding in wrong.into_iter().flatten().chain(unmet) {
                 found.add(Finding {

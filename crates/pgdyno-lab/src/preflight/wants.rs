@@ -6,7 +6,7 @@ use pgdyno_knobs::{Catalogue, Gives, Setting};
 use pgdyno_server::SessionLimits;
 
 /// What a treatment asks for that only a sandbox can have, or only this machine.
-pub(super) fn needs_a_sandbox(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
+pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec<String> {
     let data = treatment.data;
     let load = &treatment.load;
     let wants = [
@@ -22,7 +22,7 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, is_sandbox: bool) -> Vec<St
         ),
         (data.reset == Some(Reset::Copy), "a copy of the files"),
         (data.prewarm == Some(Prewarm::Cold), "a cold start"),
-        (load.crash == Some(true), "a crash"),
+        (load.crash == Some(true) || kills, "a crash"),
         (treatment.has_pooler(), "a pooler"),
     ];
     let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox);

@@ -118,6 +118,7 @@ impl Running<'_, '_, '_> {
                     let plan = data.plan();
                     self.runner
                         .create(&mut *at.target, database.as_deref(), &plan, false)?;
+                    is_untouched = true;
                 }
                 at.target.save_files(&files)?;
                 is_saved_now = true;

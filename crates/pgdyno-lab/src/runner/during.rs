@@ -8,6 +8,7 @@ use crate::trial::{empty_record, take_in};
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Catalogue, Restart, Setting};
 use pgdyno_record::EventRecord;
+use std::time::Duration;
 
 /// The events of a load, as its seconds pass.
 pub(super) struct Events<'x> {
@@ -20,8 +21,9 @@ pub(super) struct Events<'x> {
     treatment: &'x Treatment,
     /// Settings of the treatment, and of the events so far over them.
     settings: Vec<Setting>,
-    /// Seconds of the load, and of its measured time.
-    elapsed_s: f64,
+    /// When the load began; `None` before its first second is over.
+    begun: Option<Duration>,
+    /// Seconds of its measured time.
     measured_s: f64,
     pub(super) done: Vec<EventRecord>,
 }
@@ -42,7 +44,7 @@ impl<'x> Events<'x> {
             clock,
             treatment,
             settings: treatment.settings.clone(),
-            elapsed_s: 0.0,
+            begun: None,
             measured_s: 0.0,
             done: Vec::new(),
         }
@@ -50,7 +52,10 @@ impl<'x> Events<'x> {
 
     /// After a second of the load: does what is due.
     pub(super) fn after(&mut self, second: &Second, server: &mut dyn Meanwhile) -> Result<(), LabError> {
-        self.elapsed_s += second.length_s;
+        let length = Duration::from_secs_f64(second.length_s);
+        let load_began = *self
+            .begun
+            .get_or_insert_with(|| self.clock.now().saturating_sub(length));
         if second.measured {
             self.measured_s += second.length_s;
         }
@@ -60,14 +65,15 @@ impl<'x> Events<'x> {
             .next
             .filter(|event| self.measured_s + NEARLY_S >= event.at_s())
         {
+            // What fails is not tried again.
+            self.next = self.coming.next();
             let begun = self.clock.now();
             self.happen(event, server)?;
             self.done.push(EventRecord {
                 title: event.titled(),
-                t_s: self.elapsed_s,
+                t_s: begun.saturating_sub(load_began).as_secs_f64(),
                 took_s: self.clock.now().saturating_sub(begun).as_secs_f64(),
             });
-            self.next = self.coming.next();
         }
         Ok(())
     }
@@ -83,7 +89,8 @@ impl<'x> Events<'x> {
                 ..ServerPart::default()
             })?;
         }
-        if event.settings.is_empty() {
+        // A server that was started again has lost what holds for its processes.
+        if event.settings.is_empty() && !event.kill {
             return Ok(());
         }
         lay_over(&mut self.settings, &settings_of(&event.settings));

@@ -108,7 +108,9 @@ impl Running<'_, '_, '_> {
             stop,
             &mut |second: &Second, server: &mut dyn Meanwhile| {
                 on_event(Event::Second(second));
-                trouble = events.after(second, server).err();
+                if trouble.is_none() {
+                    trouble = events.after(second, server).err();
+                }
                 guarded = guarded.take().or_else(|| guard.second(&second.figures()));
                 guarded.is_none() && trouble.is_none()
             },

@@ -472,24 +472,25 @@ fn a_switchback_that_is_killed_anywhere_loses_and_doubles_no_trial() {
 #[test]
 fn events_happen_in_every_trial_and_are_undone_after_it() {
     const TEXT: &str = "name = 'events'\nquestion = '?'\ndesign = 'one-at-a-time'\nblocks = 3\nseed = 7\n\
-        [target]\nrestart = 'when-needed'\n[data]\nscale = 1\n[load]\nworkload = 'tpcb'\nclients = 4\nwarmup_s = 2\nmeasure_s = 22\n\
+        [target]\nrestart = 'when-needed'\n[data]\nscale = 1\n[load]\nworkload = 'tpcb'\nclients = 4\nwarmup_s = 2\nmeasure_s = 44\n\
         [[step]]\nname = 's0'\nsettings.work_mem = '8MB'\n\
-        [[event]]\nat = '5s'\ntitle = 'swappiness'\nsettings = { 'vm.swappiness' = 1, commit_delay = 10 }\n\
-        [[event]]\nat = '11s'\nkill = true\n[[event]]\nat = '16s'\nneighbour = 'true'\n";
+        [[event]]\nat = '10s'\ntitle = 'swappiness'\nsettings = { 'vm.swappiness' = 1, commit_delay = 10 }\n\
+        [[event]]\nat = '21s'\nkill = true\n[[event]]\nat = '32s'\nneighbour = 'true'\n";
     for_seeds(60, |seed| {
         let ran = kept(&Case::quiet(seed, TEXT.to_owned()), trouble_of(seed, 200))?;
         for (_, trial) in &ran.stored().trials {
-            let events: Vec<(&str, f64)> = trial
-                .events
-                .iter()
-                .map(|event| (event.title.as_str(), event.t_s))
-                .collect();
             let expected = [
-                ("swappiness", 7.0),
-                ("the server is killed", 13.0),
-                ("a neighbour starts", 18.0),
+                ("swappiness", 12.0),
+                ("the server is killed", 23.0),
+                ("a neighbour starts", 34.0),
             ];
-            if trial.status == pgdyno_record::TrialStatus::Finished && events != expected {
+            // A kill takes its time, and what is due meanwhile comes later.
+            let as_asked = trial.events.iter().zip(expected).all(|(event, (title, t_s))| {
+                event.title == title && (t_s - 0.1..t_s + 5.0).contains(&event.t_s)
+            });
+            let all = as_asked && trial.events.len() == expected.len();
+            if trial.status == pgdyno_record::TrialStatus::Finished && !all {
+                let events = &trial.events;
                 return Err(format!(
                     "block {} of {}: {events:?}",
                     trial.block, trial.treatment
@@ -523,7 +524,7 @@ fn new_instances_are_made_for_each_block_but_the_first() {
 fn every_shipped_experiment_keeps_all_promises_when_it_is_killed() {
     const KILLS: u64 = 12;
     for (name, text) in shipped() {
-        let text = on_a_host(&text, "24GB");
+        let text = on_a_host(&text, 24 << 30);
         let text = match text.contains("\nseed =") {
             true => text,
             false => format!("seed = 7\n{text}"),

@@ -333,6 +333,7 @@ fn study_claim(
         text: claim.text.clone(),
         treatments: names(|pair| pair.0),
         against: names(|pair| pair.1),
+        event: claim.event.clone(),
         metric: claim.metric.clone(),
         found: claim.found.clone(),
         study_ratio: claim.ratio,

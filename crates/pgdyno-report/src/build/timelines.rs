@@ -1,56 +1,64 @@
 //! Loads in which something was done to the server: their throughput over time, and what each event has changed.
 
 use super::analysis::Analysis;
+use super::treatment::mean;
 use crate::model::{Shift, Timeline, TimelinePoint};
-use pgdyno_record::{EventRecord, FINDING_EVENT_S, TreatmentRecord, TrialRecord};
+use pgdyno_judge::shared;
+use pgdyno_record::{EventRecord, SecondRecord, TrialRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, decide};
+use std::collections::BTreeMap;
 
-/// Seconds after an event that belong to neither side: transactions that began before it are still under way.
-const SETTLES_S: f64 = 1.0;
+/// Seconds after an event that belong to neither side: transactions that began before it are still under way, and clients that were thrown
+/// out connect again within two.
+const SETTLES_S: f64 = 3.0;
+/// Seconds that say something of a level.
+const LEVEL_LEAST: usize = 5;
 
 /// Numbers of the sides, as treatments of one comparison.
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
+/// Mean throughput before and after an event.
+type Sides = (f64, f64);
+
 /// One for each treatment whose trials had events.
 pub(super) fn timelines(analysis: &Analysis<'_>) -> Vec<Timeline> {
     let record = analysis.record();
-    let timeline = |(number, treatment): (usize, &TreatmentRecord)| {
-        let trials: Vec<&TrialRecord> = trials(analysis, |i| i == number).collect();
-        let events = &trials.first()?.events;
-        let shifts = events.iter().map(|event| {
-            let own = |i: usize| i == number;
-            let sides: Vec<(f64, f64)> = trials
-                .iter()
-                .filter_map(|trial| sides(trial, &event.title))
-                .collect();
-            let happened: Vec<&EventRecord> = trials
-                .iter()
-                .filter_map(|trial| find(trial, &event.title))
-                .collect();
-            Shift {
-                title: event.title.clone(),
-                t_s: mean(happened.iter().map(|event| event.t_s)).unwrap_or(event.t_s),
-                took_s: mean(happened.iter().map(|event| event.took_s)).unwrap_or(event.took_s),
-                before_tps: mean(sides.iter().map(|side| side.0)),
-                after_tps: mean(sides.iter().map(|side| side.1)),
-                effect: shift(analysis, &event.title, own, record.confidence).flatten(),
-            }
-        });
-        Some(Timeline {
-            treatment: treatment.name.clone(),
-            trials: trials.len(),
-            warmup_s: mean(trials.iter().map(|trial| trial.warmup_s)).unwrap_or(0.0),
-            seconds: over_time(&trials),
-            shifts: shifts.collect(),
-        })
+    let of = |number: usize| trials(analysis, move |i| i == number).collect::<Vec<&TrialRecord>>();
+    let numbers = (0..record.treatments.len()).map(|number| (number, of(number)));
+    let with_events: Vec<(usize, Vec<&TrialRecord>)> =
+        numbers.filter(|(_, trials)| !trials.is_empty()).collect();
+    let together: usize = with_events.iter().map(|(_, trials)| trials[0].events.len()).sum();
+    let confidence = shared(record.confidence, together);
+    let timeline = |(number, trials): &(usize, Vec<&TrialRecord>)| Timeline {
+        treatment: record.treatments[*number].name.clone(),
+        trials: trials.len(),
+        warmup_s: mean(trials.iter().map(|trial| trial.warmup_s)).unwrap_or(0.0),
+        seconds: over_time(trials),
+        shifts: trials[0]
+            .events
+            .iter()
+            .map(|event| shift_of(analysis, trials, event, confidence))
+            .collect(),
     };
-    record
-        .treatments
+    with_events.iter().map(timeline).collect()
+}
+
+fn shift_of(analysis: &Analysis<'_>, trials: &[&TrialRecord], event: &EventRecord, confidence: f64) -> Shift {
+    let sides: Vec<Sides> = trials
         .iter()
-        .enumerate()
-        .filter_map(timeline)
-        .collect()
+        .filter_map(|trial| sides(trial, &event.title))
+        .collect();
+    let happened = || trials.iter().filter_map(|trial| find(trial, &event.title));
+    Shift {
+        title: event.title.clone(),
+        t_s: mean(happened().map(|event| event.t_s)).unwrap_or(event.t_s),
+        took_s: mean(happened().map(|event| event.took_s)).unwrap_or(event.took_s),
+        before_tps: mean(sides.iter().map(|side| side.0)),
+        after_tps: mean(sides.iter().map(|side| side.1)),
+        stood_still: sides.iter().filter(|side| side.1 <= 0.0).count(),
+        effect: effect_over(analysis, trials.iter().copied(), &event.title, confidence),
+    }
 }
 
 /// Throughput after an event against before it, over the trials of these treatments; `Some(None)` where they are too few for an
@@ -61,24 +69,42 @@ pub(super) fn shift(
     of: impl Fn(usize) -> bool,
     confidence: f64,
 ) -> Option<Option<Effect>> {
-    let all: Vec<(f64, f64)> = trials(analysis, of)
-        .filter_map(|trial| sides(trial, event))
+    let trials: Vec<&TrialRecord> = trials(analysis, of)
+        .filter(|trial| find(trial, event).is_some())
         .collect();
-    if all.is_empty() {
-        return None;
+    (!trials.is_empty()).then(|| effect_over(analysis, trials.into_iter(), event, confidence))
+}
+
+/// The effect of an event, each block of trials as one observation of both sides: what its trials share is no evidence twice. `None` with a
+/// single block, and where a load stood still on either side, which no ratio describes.
+fn effect_over<'t>(
+    analysis: &Analysis<'_>,
+    trials: impl Iterator<Item = &'t TrialRecord>,
+    event: &str,
+    confidence: f64,
+) -> Option<Effect> {
+    let mut blocks: BTreeMap<u32, Vec<Sides>> = BTreeMap::new();
+    for trial in trials {
+        let (before, after) = sides(trial, event)?;
+        if before <= 0.0 || after <= 0.0 {
+            return None;
+        }
+        blocks.entry(trial.block).or_default().push((before, after));
     }
-    // Each trial is a block in which both sides were measured.
-    let observations: Vec<Observation> = all
-        .iter()
-        .enumerate()
-        .flat_map(|(block, (before, after))| {
-            [(BEFORE, *before), (AFTER, *after)].map(|(treatment, value)| Observation {
+    let geometric = |values: &mut dyn Iterator<Item = f64>| mean(values.map(f64::ln)).map(f64::exp);
+    let mut observations = Vec::new();
+    for (block, sides) in &blocks {
+        for (treatment, value) in [
+            (BEFORE, geometric(&mut sides.iter().map(|side| side.0))?),
+            (AFTER, geometric(&mut sides.iter().map(|side| side.1))?),
+        ] {
+            observations.push(Observation {
+                block: *block as usize,
                 treatment,
-                block,
                 value,
-            })
-        })
-        .collect();
+            });
+        }
+    }
     let rules = Rules {
         confidence,
         ..analysis.rules("tps")
@@ -87,12 +113,11 @@ pub(super) fn shift(
         treatment: AFTER,
         reference: BEFORE,
     };
-    Some(
-        decide(&observations, &[comparison], rules)
-            .into_iter()
-            .next()
-            .flatten(),
-    )
+    let effect = decide(&observations, &[comparison], rules)
+        .into_iter()
+        .next()
+        .flatten()?;
+    Some(analysis.once(effect))
 }
 
 /// Trials with events that count, of these treatments.
@@ -111,8 +136,8 @@ fn find<'t>(trial: &'t TrialRecord, title: &str) -> Option<&'t EventRecord> {
     trial.events.iter().find(|event| event.title == title)
 }
 
-/// Mean throughput before and after an event, between the events around it; `None` where a side is too short, or at a standstill.
-fn sides(trial: &TrialRecord, title: &str) -> Option<(f64, f64)> {
+/// Mean throughput before and after an event, between the events around it; `None` where a side has too few whole seconds.
+fn sides(trial: &TrialRecord, title: &str) -> Option<Sides> {
     let place = trial.events.iter().position(|event| event.title == title)?;
     let end_of = |event: &EventRecord| event.t_s + event.took_s + SETTLES_S;
     let from_s = match place {
@@ -122,15 +147,15 @@ fn sides(trial: &TrialRecord, title: &str) -> Option<(f64, f64)> {
     let event = &trial.events[place];
     let to_s = trial.events.get(place + 1).map_or(f64::INFINITY, |next| next.t_s);
     let level = |from_s: f64, to_s: f64| {
-        // A second is known by its end.
-        let within = trial
+        // A second is known by its end, and is nearly one.
+        let within = |second: &&SecondRecord| second.t_s >= from_s + 0.95 && second.t_s <= to_s + 0.05;
+        let values: Vec<f64> = trial
             .seconds
             .iter()
-            .filter(|second| second.t_s > from_s + 0.5 && second.t_s <= to_s + 0.05);
-        let values: Vec<f64> = within.map(|second| second.tps).collect();
-        #[expect(clippy::cast_precision_loss, reason = "seconds of a load")]
-        let is_enough = values.len() as f64 >= FINDING_EVENT_S - 2.0;
-        mean(values.into_iter()).filter(|level| is_enough && *level > 0.0)
+            .filter(within)
+            .map(|second| second.tps)
+            .collect();
+        mean(values.iter().copied()).filter(|_| values.len() >= LEVEL_LEAST)
     };
     Some((level(from_s, event.t_s)?, level(end_of(event), to_s)?))
 }
@@ -146,10 +171,4 @@ fn over_time(trials: &[&TrialRecord]) -> Vec<TimelinePoint> {
         })
     };
     (0..most).filter_map(point).collect()
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let values: Vec<f64> = values.collect();
-    #[expect(clippy::cast_precision_loss, reason = "a number of trials or seconds")]
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

@@ -124,7 +124,7 @@ fn figures_of(trials: &[&TrialRecord]) -> BTreeMap<String, f64> {
     figures.collect()
 }
 
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let values: Vec<f64> = values.collect();
     #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
     let n = values.len() as f64;

@@ -85,7 +85,9 @@ pub struct Shift {
     pub before_tps: Option<f64>,
     /// Throughput up to the event after, or to the end.
     pub after_tps: Option<f64>,
-    /// After against before, each trial compared with itself; `None` with a single trial.
+    /// Trials in which nothing was committed any more after it.
+    pub stood_still: usize,
+    /// After against before, each trial compared with itself; `None` with a single block, and where a load stood still.
     pub effect: Option<Effect>,
 }
 
@@ -157,6 +159,8 @@ pub struct StudyClaim {
     pub treatments: Vec<String>,
     /// Names of the treatments that these are compared with, one for each.
     pub against: Vec<String>,
+    /// Title of the event that it is about; `None` where it is about treatments alone.
+    pub event: Option<String>,
     /// Name of the figure that it is about.
     pub metric: String,
     /// Direction that the study found: "better", "worse" or "same".

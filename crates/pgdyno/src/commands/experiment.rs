@@ -24,7 +24,7 @@ mod dry;
 mod given;
 
 use dry::dry_run;
-pub(crate) use given::with_target;
+use given::with_target;
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = text_of(&args.file)?;

@@ -1,14 +1,17 @@
 //! `pgdyno experiments`: those that are shipped, one as a file, and the schema of such files.
 
 use crate::cli::ExperimentsArgs;
-use crate::commands::experiment::with_target;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Result, Usage};
 use crate::shipped;
-use pgdyno_lab::{ExperimentFile, Plan, ProfileSettings};
+use pgdyno_lab::{ExperimentFile, Plan, ProfileSettings, asks_for_target, given};
 use serde_json::json;
 use std::path::Path;
+
+/// A host on which each of them can be planned.
+const SOME_MEMORY_BYTES: u64 = 64 << 30;
+const SOME_CPUS: f64 = 16.0;
 
 pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> Result<u8> {
     if args.schema {
@@ -26,7 +29,13 @@ pub(crate) fn run(context: &Context, args: &ExperimentsArgs) -> Result<u8> {
     }
     let mut lines = Vec::new();
     for (name, text) in shipped::EXPERIMENTS {
-        let text = with_target(context, text, None)?;
+        // Of no host: the number of trials and their length are the same on all.
+        let text = match asks_for_target(text) {
+            Some(part) if part.create.as_ref().is_none_or(|create| create.memory.is_none()) => {
+                given(text, Some(SOME_MEMORY_BYTES), Some(SOME_CPUS))
+            }
+            _ => (*text).to_owned(),
+        };
         let file = ExperimentFile::parse(&text, Path::new(name), &context.catalogue)?;
         let plan = Plan::new(
             file,

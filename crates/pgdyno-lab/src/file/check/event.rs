@@ -93,7 +93,16 @@ impl Check<'_> {
         if let Some(Err(message)) = event.neighbour_memory.as_deref().map(size_bytes) {
             return Err(self.wrong(&["event", number, "neighbour_memory"], message));
         }
-        let protocol = self.file.load.protocol.unwrap_or(Protocol::Prepared);
+        let file = self.file;
+        let parts = file.parts();
+        // A load of its own, or one that every load has.
+        let varied = parts.iter().any(|part| part.load.protocol.is_some());
+        let base = (!varied || file.load.protocol.is_some())
+            .then_some(file.load.protocol.unwrap_or(Protocol::Prepared));
+        let protocols = parts.iter().filter_map(|part| part.load.protocol).chain(base);
+        let is_prepared = protocols
+            .into_iter()
+            .any(|protocol| protocol == Protocol::Prepared);
         for setting in settings_of(&event.settings) {
             let Ok(knob) = self.catalogue.get(&setting.knob) else {
                 continue;
@@ -102,7 +111,7 @@ impl Check<'_> {
                 (Cost::Restart | Cost::Remount | Cost::Reboot, _) => {
                     Some("it takes effect after a restart alone")
                 }
-                (_, Some(CarryOver::Plans)) if protocol == Protocol::Prepared => Some(
+                (_, Some(CarryOver::Plans)) if is_prepared => Some(
                     "plans of prepared statements keep the old value; protocol = \"extended\" in [load] makes new ones",
                 ),
                 _ => None,

@@ -87,6 +87,20 @@ fn values_follow_from_the_target_and_the_data_at_every_size() {
     }
 }
 
+/// An event is half way through a load of any length.
+#[test]
+fn events_follow_from_the_length_of_the_load() {
+    let text = format!("{TEXT}[[event]]\nat = \"= load.measure_s / 2 ~ 's'\"\nsettings = {{ vm.dirty_bytes = \"= data.bytes / 50\" }}\n")
+        .replace("measure_s = 5", "measure_s = 240");
+    let file = parse(&text).unwrap();
+    let event = &file.event[0];
+    let bytes = DataPlan::new(Dataset::Pgbench, 18).bytes() / 50;
+    assert_eq!(
+        (event.at.as_str(), event.titled()),
+        ("120.0s", format!("vm.dirty_bytes = {bytes}"))
+    );
+}
+
 #[test]
 fn what_is_given_goes_before_what_is_made() {
     let file = parse(&format!("{TEXT}\n[given]\nmemory = \"1GB\"\ncpus = 16\n")).unwrap();
@@ -189,7 +203,7 @@ fn texts_are_no_expressions() {
 }
 
 /// Data, memory and settings of every experiment that is shipped, at each of its sizes: what its file says must hold does, on a host as
-/// small as 4 GB and as large as 1 TB.
+/// small as 8 GB and as large as 1 TB.
 #[test]
 fn what_is_shipped_holds_its_ratios_at_every_size() {
     let mut with_conditions = 0;
@@ -203,7 +217,7 @@ fn what_is_shipped_holds_its_ratios_at_every_size() {
             .unwrap_or_default();
         for size in sizes.keys().map(String::as_str).map(Some).chain([None]) {
             let text = sized(&text, path, size, &[]).unwrap();
-            for memory in ["4GB", "24GB", "1TB"] {
+            for memory in [8_u64 << 30, 24 << 30, 1 << 40] {
                 let file = ExperimentFile::parse(&on_a_host(&text, memory), path, &catalogue());
                 let file = file.unwrap_or_else(|error| panic!("{size:?} {memory}: {error}"));
                 let has_conditions =

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::target;
 use pgdyno_host::size_bytes;
-use pgdyno_lab::{TargetPart, asks_for_target};
+use pgdyno_lab::{TargetPart, asks_for_target, given};
 use pgdyno_sandbox::Sandbox;
 use std::borrow::Cow;
 
@@ -17,12 +17,19 @@ struct Room {
 }
 
 impl Room {
-    /// What is known here, else what is known there.
-    fn or(self, other: Room) -> Room {
+    /// What both leave.
+    fn within(self, other: Room) -> Room {
         Room {
-            memory_bytes: self.memory_bytes.or(other.memory_bytes),
-            cpus: self.cpus.or(other.cpus),
+            memory_bytes: least(self.memory_bytes, other.memory_bytes),
+            cpus: least(self.cpus, other.cpus),
         }
+    }
+}
+
+fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if a < b { a } else { b }),
+        (a, b) => a.or(b),
     }
 }
 
@@ -36,15 +43,10 @@ pub(crate) fn with_target<'t>(context: &Context, text: &'t str, named: Option<&s
         return Ok(Cow::Borrowed(text));
     };
     let room = match target::sandbox_named(&target) {
-        Some(name) => of_sandbox(context, name, &part).or(of_target(context, None)?),
+        Some(name) => of_sandbox(context, name, &part).within(of_target(context, None)?),
         None => of_target(context, Some(&target))?,
     };
-    let memory = room
-        .memory_bytes
-        .map(|bytes| format!("memory = \"{}kB\"\n", bytes >> 10));
-    let cpus = room.cpus.map(|cpus| format!("cpus = {cpus:?}\n"));
-    let lines = [memory, cpus].into_iter().flatten().collect::<String>();
-    Ok(Cow::Owned(format!("{}\n\n[given]\n{lines}", text.trim_end())))
+    Ok(Cow::Owned(given(text, room.memory_bytes, room.cpus)))
 }
 
 /// Limits of a sandbox: of the one that is there, else of the one that will be made.
