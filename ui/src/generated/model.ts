@@ -685,8 +685,8 @@ export type Shift = {
   /** Throughput up to the event after, or to the end. */
   after_tps: number | null,
   /** Trials in which nothing was committed any more after it. */
-  stood_still: number,
-  /** After against before, each trial compared with itself; `null` with a single block, and where a load stood still. */
+  standstills: number,
+  /** After against before, each trial compared with itself; `null` with a single block, and of a load at a standstill. */
   effect: Effect | null,
 };
 

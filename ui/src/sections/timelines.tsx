@@ -6,8 +6,8 @@ import { Cell, DataTable } from "../parts/data-table.tsx";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
 
-function whyNone({ stood_still }: Shift): string {
-  return stood_still > 0 ? `stood still in ${count(stood_still)} ${stood_still === 1 ? "trial" : "trials"}` : "one block says nothing of chance";
+function whyNone({ standstills }: Shift): string {
+  return standstills > 0 ? `at a standstill in ${count(standstills)} ${standstills === 1 ? "trial" : "trials"}` : "one block says nothing of chance";
 }
 
 function Row({ shift }: { shift: Shift }) {

@@ -56,7 +56,7 @@ fn shift_of(analysis: &Analysis<'_>, trials: &[&TrialRecord], event: &EventRecor
         took_s: mean(happened().map(|event| event.took_s)).unwrap_or(event.took_s),
         before_tps: mean(sides.iter().map(|side| side.0)),
         after_tps: mean(sides.iter().map(|side| side.1)),
-        stood_still: sides.iter().filter(|side| side.1 <= 0.0).count(),
+        standstills: sides.iter().filter(|side| side.1 <= 0.0).count(),
         effect: effect_over(analysis, trials.iter().copied(), &event.title, confidence),
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn shift(
 }
 
 /// The effect of an event, each block of trials as one observation of both sides: what its trials share is no evidence twice. `None` with a
-/// single block, and where a load stood still on either side, which no ratio describes.
+/// single block, and of a load at a standstill on either side, which no ratio describes.
 fn effect_over<'t>(
     analysis: &Analysis<'_>,
     trials: impl Iterator<Item = &'t TrialRecord>,

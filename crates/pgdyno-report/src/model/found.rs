@@ -86,8 +86,8 @@ pub struct Shift {
     /// Throughput up to the event after, or to the end.
     pub after_tps: Option<f64>,
     /// Trials in which nothing was committed any more after it.
-    pub stood_still: usize,
-    /// After against before, each trial compared with itself; `None` with a single block, and where a load stood still.
+    pub standstills: usize,
+    /// After against before, each trial compared with itself; `None` with a single block, and of a load at a standstill.
     pub effect: Option<Effect>,
 }
 
