@@ -2,6 +2,7 @@
 
 mod check;
 mod choices;
+mod event;
 mod expressions;
 mod levels;
 mod lines;

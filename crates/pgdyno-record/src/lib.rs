@@ -26,6 +26,6 @@ pub use series::{
     unpack_points,
 };
 pub use trial::{
-    CrossCheck, DistributionPoint, ErrorCount, EventRecord, FINDING_EVENT_S, OpenLoopHistograms, Percentiles,
-    StatementRecord, TransactionCounts, TrialRecord, TrialStatus,
+    CrossCheck, DistributionPoint, ErrorCount, EventRecord, OpenLoopHistograms, Percentiles, StatementRecord,
+    TransactionCounts, TrialRecord, TrialStatus,
 };

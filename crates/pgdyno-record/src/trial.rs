@@ -279,9 +279,6 @@ pub struct TrialRecord {
     pub statements: Vec<StatementRecord>,
 }
 
-/// Seconds at least on each side of an event: fewer say nothing of the level.
-pub const FINDING_EVENT_S: f64 = 10.0;
-
 /// Something that was done to a server while a load ran.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "TrialEvent"))]

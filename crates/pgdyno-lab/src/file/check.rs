@@ -1,6 +1,7 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
 mod event;
+mod study;
 mod switchback;
 
 use super::choices::{Design, Instances, Reset, StopRule};
@@ -8,7 +9,6 @@ use super::expressions::check_conditions;
 use super::lines::line_of;
 use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
-use super::study::{ClaimPart, StudyPart};
 use super::switch::is_of_turns;
 use super::{FileError, settings_of};
 use crate::foreign::{gives, programs, reports};
@@ -578,102 +578,6 @@ impl Check<'_> {
                 known.join(", ")
             )
         })
-    }
-
-    fn study(&self) -> Checked {
-        let Some(study) = &self.file.study else {
-            return Ok(());
-        };
-        for (i, table) in study.table.iter().enumerate() {
-            let number = i.to_string();
-            for metric in &table.values {
-                self.known_metric(metric, &["study", "table", &number, "values"])?;
-            }
-            self.must(!table.values.is_empty(), &["study", "table", &number], || {
-                "values = [] shows nothing".into()
-            })?;
-            for (key, factor) in [("rows", &table.rows), ("columns", &table.columns)] {
-                self.known_factor(factor.as_deref(), &["study", "table", &number, key])?;
-            }
-        }
-        for i in 0..study.chart.len() {
-            self.chart(study, i)?;
-        }
-        for (i, claim) in study.claim.iter().enumerate() {
-            self.claim(claim, &i.to_string())?;
-        }
-        Ok(())
-    }
-
-    fn known_factor(&self, factor: Option<&str>, keys: &[&str]) -> Checked {
-        let Some(factor) = factor else { return Ok(()) };
-        let known = factor == STEP || self.file.factor.iter().any(|f| f.name == factor);
-        self.must(known, keys, || format!("there is no factor \"{factor}\""))
-    }
-
-    fn chart(&self, study: &StudyPart, place: usize) -> Checked {
-        let (chart, number) = (&study.chart[place], place.to_string());
-        let keys = |key: &'static str| ["study", "chart", number.as_str(), key];
-        let taken = study.chart[..place]
-            .iter()
-            .any(|other| other.title == chart.title);
-        self.must(!taken, &keys("title"), || {
-            format!("the title \"{}\" is taken", chart.title)
-        })?;
-        for (key, factor) in [("x", &chart.x), ("lines", &chart.lines)] {
-            self.known_factor(factor.as_deref(), &keys(key))?;
-        }
-        if let Some(value) = &chart.value {
-            self.known_metric(value, &keys("value"))?;
-        }
-        self.must(
-            chart.lines.is_none() || chart.lines != chart.x,
-            &keys("lines"),
-            || "lines and x are the same factor: expected two".into(),
-        )?;
-        let has_factors = !self.file.factor.is_empty();
-        self.must(chart.x.is_some() || !has_factors, &keys("x"), || {
-            "a chart needs x, the factor along its axis".into()
-        })
-    }
-
-    fn claim(&self, claim: &ClaimPart, number: &str) -> Checked {
-        let study = self.file.study.iter();
-        let mut charts = study.flat_map(|study| &study.chart);
-        let missing = claim
-            .chart
-            .as_ref()
-            .filter(|&title| !charts.any(|chart| chart.title == *title));
-        if let Some(title) = missing {
-            let message = format!("there is no [[study.chart]] with the title \"{title}\"");
-            return Err(self.wrong(&["study", "claim", number, "chart"], message));
-        }
-        for (side, levels) in [("of", &claim.of), ("against", &claim.against)] {
-            for (factor, level) in levels {
-                self.known_level(factor, level, &["study", "claim", number, side, factor])?;
-            }
-        }
-        let mut events = self.file.event.iter();
-        let unknown = claim
-            .event
-            .as_ref()
-            .filter(|&title| !events.any(|event| event.titled() == *title));
-        if let Some(title) = unknown {
-            let message = format!("there is no [[event]] \"{title}\"");
-            return Err(self.wrong(&["study", "claim", number, "event"], message));
-        }
-        self.must(claim.event.is_none() || claim.against.is_empty() && claim.metric.is_none(), &["study", "claim", number, "event"], || {
-            "a claim about an event is about throughput after it against before: against and metric are of others".into()
-        })?;
-        self.must(
-            claim.event.is_some() || !claim.of.is_empty(),
-            &["study", "claim", number, "of"],
-            || "a claim is of = { factor = \"level\" }, or about an event".into(),
-        )?;
-        match &claim.metric {
-            Some(metric) => self.known_metric(metric, &["study", "claim", number, "metric"]),
-            None => Ok(()),
-        }
     }
 }
 

@@ -36,7 +36,8 @@ pub fn sized(text: &str, path: &Path, size: Option<&str>, keys: &[String]) -> Re
                 format!("there is no size \"{name}\": {known}"),
             ));
         };
-        lay_over(&mut table, chosen);
+        lay_over(&mut table, chosen)
+            .map_err(|message| wrong(line_of(text, &["size", name]), format!("size {name}: {message}")))?;
     }
     for key in keys {
         let (name, value) = key
@@ -48,7 +49,7 @@ pub fn sized(text: &str, path: &Path, size: Option<&str>, keys: &[String]) -> Re
             &name.trim().split('.').collect::<Vec<_>>(),
             value_of(value.trim()),
         );
-        lay_over(&mut table, &over);
+        lay_over(&mut table, &over).map_err(|message| wrong(1, format!("{key}: {message}")))?;
     }
     toml::to_string(&table).map_err(|error| wrong(1, error.to_string()))
 }
@@ -79,31 +80,35 @@ fn put(table: &mut Table, keys: &[&str], value: Value) {
 }
 
 /// Tables are merged, anything else is replaced. Factors are merged by their name.
-fn lay_over(below: &mut Table, over: &Table) {
+fn lay_over(below: &mut Table, over: &Table) -> Result<(), String> {
     for (key, value) in over {
         match (below.get_mut(key), value) {
-            (Some(Value::Table(inner)), Value::Table(value)) => lay_over(inner, value),
-            (Some(Value::Array(items)), Value::Table(by_name)) => lay_over_named(items, by_name),
+            (Some(Value::Table(inner)), Value::Table(value)) => lay_over(inner, value)?,
+            (Some(Value::Array(items)), Value::Table(by_name)) => lay_over_named(key, items, by_name)?,
             _ => {
                 below.insert(key.clone(), value.clone());
             }
         }
     }
+    Ok(())
 }
 
 /// `size.night.factor.clients.values = [...]` means the item whose name is "clients".
-fn lay_over_named(items: &mut [Value], by_name: &Table) {
-    for item in items {
-        let Value::Table(item) = item else { continue };
-        let name = item
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        if let Some(Value::Table(over)) = by_name.get(&name) {
-            lay_over(item, over);
+fn lay_over_named(key: &str, items: &mut [Value], by_name: &Table) -> Result<(), String> {
+    for (name, over) in by_name {
+        let of_name = |item: &&mut Table| item.get("name").and_then(Value::as_str) == Some(name);
+        let found = items.iter_mut().filter_map(Value::as_table_mut).find(of_name);
+        match (found, over) {
+            (Some(item), Value::Table(over)) => lay_over(item, over)?,
+            (Some(_), _) => {
+                return Err(format!(
+                    "{key}.{name} = {over}: expected its keys, as {key}.{name}.values"
+                ));
+            }
+            (None, _) => return Err(format!("there is no {key} \"{name}\"")),
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -136,5 +141,9 @@ mod tests {
         let error = run(Some("day"), &[]).unwrap_err();
         assert!(error.contains("no size \"day\": it has night"), "{error}");
         assert!(run(None, &["blocks"]).unwrap_err().contains("KEY=VALUE"));
+        let error = run(None, &["factor.m.values=[1]"]).unwrap_err();
+        assert!(error.contains("there is no factor \"m\""), "{error}");
+        let error = run(None, &["factor.n=[1]"]).unwrap_err();
+        assert!(error.contains("as factor.n.values"), "{error}");
     }
 }

@@ -7,33 +7,10 @@ use crate::file::settings_of;
 use pgdyno_engine::{Protocol, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::{CarryOver, Cost};
-use pgdyno_record::FINDING_EVENT_S;
 
 const EVENTS_MAX: usize = 20;
-
-impl EventPart {
-    /// Seconds of the measured time before it.
-    pub(crate) fn at_s(&self) -> f64 {
-        duration(&self.at).map_or(0.0, |at| at.as_secs_f64())
-    }
-
-    /// Its title, or what is done.
-    pub fn titled(&self) -> String {
-        if let Some(title) = &self.title {
-            return title.clone();
-        }
-        let settings = settings_of(&self.settings);
-        let settings: Vec<String> = settings
-            .iter()
-            .map(|setting| format!("{} = {}", setting.knob, setting.value))
-            .collect();
-        match (self.kill, &self.neighbour) {
-            (true, _) => "the server is killed".to_owned(),
-            (false, Some(_)) => "a neighbour starts".to_owned(),
-            (false, None) => settings.join(", "),
-        }
-    }
-}
+/// Seconds at least on each side of an event: fewer say nothing of the level.
+const SIDE_LEAST_S: f64 = 10.0;
 
 impl Check<'_> {
     pub(super) fn events(&self) -> Checked {
@@ -64,10 +41,10 @@ impl Check<'_> {
             let at_s = duration(&event.at)
                 .map_err(|message| self.wrong(&keys("at"), message))?
                 .as_secs_f64();
-            let has_room = at_s >= before_s + FINDING_EVENT_S && at_s + FINDING_EVENT_S <= shortest_s;
+            let has_room = at_s >= before_s + SIDE_LEAST_S && at_s + SIDE_LEAST_S <= shortest_s;
             self.must(has_room, &keys("at"), || {
                 format!(
-                    "at = \"{}\": expected {FINDING_EVENT_S} s at least after the begin of the measured time or the event before, and before its end at {shortest_s} s",
+                    "at = \"{}\": expected {SIDE_LEAST_S} s at least after the begin of the measured time or the event before, and before its end at {shortest_s} s",
                     event.at
                 )
             })?;
