@@ -101,6 +101,12 @@ impl Cgroup {
                 group.directories.push(directory);
             }
         }
+        // Nobody asked for this as such: where it fails, the knobs that need it are not there, and say so.
+        if let Ok(Some(directory)) = mounts.make_cpuset(host, name)
+            && !group.directories.contains(&directory)
+        {
+            group.directories.push(directory);
+        }
         Ok(group)
     }
 
@@ -253,6 +259,31 @@ impl Mounts {
             host.write_raw(&file.to_string_lossy(), &format!("+{controller}"))?;
         }
         make_directory(&format!("{mount}/pgdyno/{name}"))
+    }
+
+    /// A group in which knobs can bind processes to CPUs and memory nodes; until then it has those of the group above it. `None`
+    /// where the kernel has no such controller.
+    fn make_cpuset(&self, host: &LocalHost, name: &str) -> Result<Option<PathBuf>, HostError> {
+        if self.v2_controllers.iter().any(|c| c == "cpuset") {
+            return self.make_v2(host, "cpuset", name).map(Some);
+        }
+        let Some(mount) = self.v1("cpuset") else {
+            return Ok(None);
+        };
+        let mut above = PathBuf::from(mount);
+        for level in ["pgdyno", name] {
+            let group = make_directory(&above.join(level).to_string_lossy())?;
+            // Version 1 makes a group without CPUs and nodes, which no process can enter.
+            for file in ["cpuset.cpus", "cpuset.mems"] {
+                let own = group.join(file);
+                if host.read_trimmed(&own.to_string_lossy())?.is_empty() {
+                    let inherited = host.read_trimmed(&above.join(file).to_string_lossy())?;
+                    host.write_raw(&own.to_string_lossy(), &inherited)?;
+                }
+            }
+            above = group;
+        }
+        Ok(Some(above))
     }
 }
 

@@ -269,6 +269,27 @@ fn of_a_stopped_server_what_is_not_known_is_said_once() {
     assert!(home.run(&["status"]).fine().err.contains("nothing is changed"));
 }
 
+/// The CPUs that all processes of the server "x" may run on.
+#[track_caller]
+fn allowed_cpus(home: &Home) -> String {
+    let postmaster = home.postmaster("x").expect("it runs");
+    let mut processes = tool("pgrep", &["-P", &postmaster.to_string()]);
+    processes += &format!("\n{postmaster}");
+    let mut all: Vec<String> = processes
+        .lines()
+        .filter_map(|pid| {
+            let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+            let cpus = status
+                .lines()
+                .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+            Some(cpus.trim().to_owned())
+        })
+        .collect();
+    all.dedup();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0)
+}
+
 #[test]
 fn tables_wal_processors_and_swap_are_changed_and_come_back() {
     let _machine = quiet_machine();
@@ -349,16 +370,7 @@ fn tables_wal_processors_and_swap_are_changed_and_come_back() {
             .expect("swaps")
             .contains(&*swap.to_string_lossy())
     );
-    let postmaster = home.postmaster("x").expect("it runs");
-    let mut processes = tool("pgrep", &["-P", &postmaster.to_string()]);
-    processes += &format!("\n{postmaster}");
-    for pid in processes.lines() {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let cpus = status
-            .lines()
-            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        assert_eq!(cpus.map(str::trim), Some("0"), "{pid}");
-    }
+    assert_eq!(allowed_cpus(&home), "0");
     assert_eq!(
         rows(),
         content,
@@ -375,9 +387,18 @@ fn tables_wal_processors_and_swap_are_changed_and_come_back() {
     assert!(!home.data("x").join("pg_wal").is_symlink() && !wal.exists());
     assert!(!swap.exists() && common::swap() == swaps);
     assert_eq!(auto_conf(&home), conf);
+
+    // By its control group, too, in which what is started later is as well.
+    let free = allowed_cpus(&home);
+    home.run(&["apply", "sandbox:x", "cgroup.cpus=1", "cgroup.memory_nodes=0"])
+        .fine();
+    assert_eq!(allowed_cpus(&home), "1");
     home.run(&["sandbox", "stop", "x"]).fine();
     home.run(&["sandbox", "start", "x"]).fine();
+    assert_eq!(allowed_cpus(&home), "1");
     assert_eq!(rows(), content);
+    home.run(&["restore"]).fine();
+    assert_eq!(allowed_cpus(&home), free);
 }
 
 #[test]
