@@ -395,7 +395,7 @@ impl Restorer<'_> {
                 return group.lines(Outcome::Failed, Some(&error.to_string()));
             }
         }
-        match group.unit.capture(access) {
+        match group.unit.capture_after(access, &target) {
             Ok(after) if after == target => group.lines_of_parts(&now, &target),
             Ok(after) => group.lines(
                 Outcome::Failed,

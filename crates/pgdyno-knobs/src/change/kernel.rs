@@ -36,7 +36,15 @@ impl Changer<'_> {
             .collect();
         for touched in &self.units {
             let Touched { unit, first, .. } = touched;
-            let now = unit.capture(self.reader().access())?;
+            let access = self.reader().access();
+            let now = match unit {
+                UndoUnit::Files { files, .. }
+                    if !files.iter().any(|file| named.contains_key(file.path.as_str())) =>
+                {
+                    unit.capture_after(access, first)?
+                }
+                _ => unit.capture(access)?,
+            };
             let (
                 UndoUnit::Files {
                     files,

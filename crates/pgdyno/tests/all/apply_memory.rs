@@ -3,6 +3,8 @@
 use common::machine::{Volume, quiet_machine, whole_machine};
 use common::{Home, kernel, tool};
 use std::fs;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
 
 /// The kernel keeps more memory free for huge pages, whichever file of them is written. A smaller reserve is restored,
 /// and what a colleague writes to another of these files meanwhile is shown by that file.
@@ -73,6 +75,35 @@ fn what_huge_pages_want_free_goes_back_with_each_of_their_files() {
     );
     assert!(kernel(&files[1]).contains("[within_size]"));
     assert_eq!(kernel(&files[0]), before.1[0]);
+}
+
+/// A server that has gone for everyone gives its pages back a moment later.
+#[test]
+fn huge_pages_are_restored_when_the_last_user_of_them_is_about_to_end() {
+    let _machine = whole_machine();
+    let home = Home::new();
+    let pools = [
+        "/proc/sys/vm/nr_hugepages",
+        "/sys/devices/system/node/node0/hugepages/hugepages-2048kB/nr_hugepages",
+    ];
+    let state = || pools.map(kernel);
+    let before = state();
+    home.run(&["apply", "--host-only", "vm.nr_hugepages=8"]).fine();
+    // MAP_HUGETLB is 0x40000; both pages are written to, and held for a second.
+    let user = "import mmap, time\nm = mmap.mmap(-1, 4 << 20, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | 0x40000)\n\
+                m[0] = m[2 << 20] = 1\nprint('has them', flush=True)\ntime.sleep(1)";
+    let mut child = Command::new("/usr/bin/python3")
+        .args(["-c", user])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("Debian's python3");
+    let mut said = [0; 8];
+    let mut output = child.stdout.take().expect("a pipe");
+    output.read_exact(&mut said).expect("it has its pages");
+    let restored = home.run(&["restore"]).fine();
+    assert!(!restored.out.contains("FAILED"), "{}", restored.out);
+    assert_eq!(state(), before);
+    assert!(child.wait().expect("an end").success());
 }
 
 #[test]
