@@ -175,7 +175,10 @@ impl Experiment {
                 let result = match (&trial.reason, trial.tps) {
                     (Some(reason), _) => format!("failed: {reason}"),
                     (None, Some(tps)) => format!("{} TPS", three_digits(tps)),
-                    (None, None) => "no result".to_owned(),
+                    (None, None) => match trial.figures.get("job_s").copied() {
+                        Some(seconds) => format!("{} s", three_digits(seconds)),
+                        None => "no result".to_owned(),
+                    },
                 };
                 if !self.terminal || trial.reason.is_some() {
                     let title = self.titles.get(&trial.treatment).unwrap_or(&trial.treatment);
