@@ -123,16 +123,16 @@ pub enum LabError {
     },
     /// Somebody's tables are in the way.
     #[error(
-        "the server has the tables of {dataset} at scale {there}, and the experiment needs {wanted}; pgdyno does not drop tables that \
-         others may have created: set scale = {there} in [data], or name another database in [target]"
+        "the server has the tables of {dataset} at {there}, and the experiment needs {wanted}; pgdyno does not drop tables that \
+         others may have created: ask for what is there in [data], or name another database in [target]"
     )]
     OtherData {
         /// Name of the data set whose tables these are: "pgbench".
         dataset: &'static str,
-        /// Scale of the tables on the server.
-        there: u32,
-        /// Scale of the experiment file.
-        wanted: u32,
+        /// What the tables on the server are: "scale 5".
+        there: String,
+        /// What the experiment file asks for.
+        wanted: String,
     },
     /// Data on somebody's server, which nobody has agreed to.
     #[error(

@@ -13,7 +13,7 @@ use pgdyno_record::{
     TrialRecord,
 };
 use pgdyno_store::StoreError;
-use pgdyno_workload::{DataPlan, DataProgress, Dataset};
+use pgdyno_workload::{DataPlan, DataProgress, Dataset, Shape};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -116,8 +116,8 @@ pub(crate) trait Changes: Apply {
 pub(crate) enum Present {
     /// It has none of the tables.
     Missing,
-    /// It has all of them, at this scale.
-    Scale(u32),
+    /// It has all of them.
+    There(Shape),
 }
 
 /// Data. `database` is the treatment's own, or `None` for the target's.

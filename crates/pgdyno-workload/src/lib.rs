@@ -18,8 +18,8 @@ mod wire;
 mod workload;
 
 pub use data::{
-    Condition, DataError, DataObject, DataPlan, DataProgress, DataSession, Dataset, Shape, check_data,
-    create_data, drop_data, shape_of, tables_of_data_sets, tables_there,
+    Condition, DataError, DataObject, DataPlan, DataProgress, DataSession, Dataset, PartitionMethod,
+    Partitions, Shape, check_data, create_data, drop_data, shape_of, tables_of_data_sets, tables_there,
 };
 pub use foreign::{
     CommandError, Commits, Exit, FORMAT_BYTES_MAX, Figure, FigureFormat, ForeignError, ForeignFigures,

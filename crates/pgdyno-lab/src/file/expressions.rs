@@ -331,6 +331,7 @@ fn with_load(known: &Known, load: &LoadPart, data: &DataPart) -> Known {
     let bytes = |scale: u32| {
         DataPlan {
             fillfactor: data.fillfactor,
+            partitions: data.partitions,
             ..DataPlan::new(dataset, scale)
         }
         .bytes()

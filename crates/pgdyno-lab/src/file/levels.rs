@@ -24,7 +24,9 @@ macro_rules! keys {
     };
 }
 
-keys!(DataPart, "data", dataset, scale, reset, prewarm, fillfactor);
+keys!(
+    DataPart, "data", dataset, scale, reset, prewarm, fillfactor, partitions
+);
 keys!(
     ServerPart,
     "server",

@@ -4,7 +4,7 @@
 use super::choices::{Design, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule};
 use super::study::{FigurePart, StudyPart};
 use pgdyno_engine::{Protocol, Spacing};
-use pgdyno_workload::{Control, Dataset, Workload};
+use pgdyno_workload::{Control, Dataset, Partitions, Workload};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -158,6 +158,10 @@ pub struct DataPart {
     pub prewarm: Option<Prewarm>,
     /// How full the pages of its tables are made, in percent; needs `reset = "recreate"` where it varies.
     pub fillfactor: Option<u32>,
+    /// Partitions of its large tables, "hash:16" or "range:16": accounts of pgbench by aid, each table of oltp by id, tables of tpcc
+    /// that grow with the warehouses by warehouse.
+    #[schemars(with = "Option<String>")]
+    pub partitions: Option<Partitions>,
 }
 
 /// The load. A step or level names what it has otherwise.

@@ -3,7 +3,9 @@
 use super::{Plan, ServerVariant, Treatment, plan_of_load};
 use crate::file::Reset;
 use pgdyno_server::shown_statement;
-use pgdyno_workload::{DataPlan, Dataset, MakingStatement, makes_objects, making_statements};
+use pgdyno_workload::{
+    DataPlan, Dataset, MakingStatement, PartitionMethod, Partitions, makes_objects, making_statements,
+};
 use std::collections::BTreeSet;
 
 /// What distinguishes one database's content from another's.
@@ -12,6 +14,7 @@ pub(crate) struct DataKey {
     pub(crate) dataset: Dataset,
     pub(crate) scale: u32,
     pub(crate) fillfactor: Option<u32>,
+    pub(crate) partitions: Option<Partitions>,
 }
 
 impl DataKey {
@@ -21,13 +24,19 @@ impl DataKey {
             .fillfactor
             .map(|full| format!("_f{full}"))
             .unwrap_or_default();
-        format!("pgdyno_{}_{}{full}", self.dataset.name(), self.scale)
+        let parts = self.partitions.map(|parts| match parts.method {
+            PartitionMethod::Hash => format!("_h{}", parts.count),
+            PartitionMethod::Range => format!("_r{}", parts.count),
+        });
+        let parts = parts.unwrap_or_default();
+        format!("pgdyno_{}_{}{full}{parts}", self.dataset.name(), self.scale)
     }
 
     /// The plan by which the data is made.
     pub(crate) fn plan(&self) -> DataPlan {
         DataPlan {
             fillfactor: self.fillfactor,
+            partitions: self.partitions,
             ..DataPlan::new(self.dataset, self.scale)
         }
     }
@@ -40,6 +49,7 @@ pub(crate) fn data_of(treatment: &Treatment) -> Option<DataKey> {
         dataset,
         scale: treatment.data.scale?,
         fillfactor: treatment.data.fillfactor,
+        partitions: treatment.data.partitions,
     })
 }
 

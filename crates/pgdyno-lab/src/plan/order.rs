@@ -34,7 +34,7 @@ impl Plan {
 /// What stays together: the server variant, and data that is kept from one trial to the next.
 fn group_of(treatment: &Treatment) -> impl Ord + use<> {
     let data = treatment.data;
-    (treatment.variant(), data.scale, data.fillfactor)
+    (treatment.variant(), data.scale, data.fillfactor, data.partitions)
 }
 
 /// Fisher-Yates. The bias of the remainder is below 2^-50 for any number of treatments.

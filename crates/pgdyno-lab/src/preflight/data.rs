@@ -90,7 +90,7 @@ impl Preflight<'_> {
         let endpoint = endpoint(&self.target.conninfo);
         let set = data.dataset.name();
         match shape_of(&endpoint, data.dataset) {
-            Ok(shape) if shape.scale == data.scale && data.fillfactor.is_none() => {
+            Ok(shape) if shape.is_of(&data) && data.fillfactor.is_none() => {
                 // Its terminals put statements together, which are not known beforehand.
                 if data.dataset == Dataset::Tpcc {
                     let there = tables_there(&endpoint, data.dataset).unwrap_or_default();
@@ -103,13 +103,16 @@ impl Preflight<'_> {
                 }
             }
             Ok(shape) => {
-                let there = shape.scale;
                 let what = format!(
-                    "the server has the tables of {set} at scale {there}, and the experiment needs scale {}; pgdyno does not \
-                     drop tables that others may have created",
-                    data.scale
+                    "the server has the tables of {set} at {}, and the experiment needs {}; pgdyno does not drop tables that \
+                     others may have created",
+                    shape.text(),
+                    data.scale_text()
                 );
-                let mends = [format!("--set data.scale={there}")];
+                let mends = match data.partitions == shape.partitions {
+                    true => vec![format!("--set data.scale={}", shape.scale)],
+                    false => Vec::new(),
+                };
                 found.add(Finding::new(FindingKind::Other, what, &mends));
             }
             Err(DataError::Missing { why, .. }) => {

@@ -96,7 +96,9 @@ impl Preflight<'_> {
                 let tables = tables_there(&endpoint(&self.target.conninfo), data.dataset).unwrap_or_default();
                 let tables: Vec<String> = tables.iter().map(|name| literal(name)).collect();
                 format!(
-                    "SELECT sum(pg_total_relation_size(to_regclass(quote_ident(name)))) FROM unnest(ARRAY[{}]::text[]) AS name",
+                    "SELECT sum(pg_total_relation_size(relid)) FROM unnest(ARRAY[{}]::text[]) AS name, \
+                     LATERAL (SELECT to_regclass(quote_ident(name)) UNION SELECT p.relid FROM pg_partition_tree(quote_ident(name)) p) \
+                     AS part (relid)",
                     tables.join(", ")
                 )
             }

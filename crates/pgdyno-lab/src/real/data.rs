@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 impl Data for RealTarget<'_> {
     fn present(&mut self, database: Option<&str>, dataset: Dataset) -> Result<Present, LabError> {
         match shape_of(&self.endpoint(database)?, dataset) {
-            Ok(shape) => Ok(Present::Scale(shape.scale)),
+            Ok(shape) => Ok(Present::There(shape)),
             Err(DataError::Missing { .. }) => Ok(Present::Missing),
             Err(error) => Err(error.into()),
         }

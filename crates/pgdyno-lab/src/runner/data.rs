@@ -30,27 +30,28 @@ impl Runner<'_, '_> {
             }
             target.make_database(name)?;
         }
+        let wanted = data.plan();
         let is_made = match target.present(database.as_deref(), data.dataset)? {
             // How full its pages were made is unknown of data that exists.
-            Present::Scale(scale)
-                if scale == data.scale && (database.is_some() || data.fillfactor.is_none()) =>
+            Present::There(shape)
+                if shape.is_of(&wanted) && (database.is_some() || data.fillfactor.is_none()) =>
             {
                 false
             }
-            Present::Scale(there) if !is_sandbox => {
+            Present::There(shape) if !is_sandbox => {
                 return Err(LabError::OtherData {
                     dataset: data.dataset.name(),
-                    there,
-                    wanted: data.scale,
+                    there: shape.text(),
+                    wanted: wanted.scale_text(),
                 });
             }
             Present::Missing if !is_sandbox && !self.consent.data => {
                 return Err(LabError::DataNotAgreed {
-                    objects: listed(&data.plan()),
+                    objects: listed(&wanted),
                 });
             }
-            Present::Missing | Present::Scale(_) => {
-                self.create(target, database.as_deref(), &data.plan(), !is_sandbox)?;
+            Present::Missing | Present::There(_) => {
+                self.create(target, database.as_deref(), &wanted, !is_sandbox)?;
                 true
             }
         };

@@ -184,6 +184,7 @@ fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, Stri
         ("data.reset", word(data.reset.map(Reset::name))),
         ("data.prewarm", word(data.prewarm.map(Prewarm::name))),
         ("data.fillfactor", number(data.fillfactor)),
+        ("data.partitions", data.partitions.map(|parts| parts.to_string())),
         ("load.threads", Some(threads_of(&treatment.load).to_string())),
     ];
     named

@@ -10,7 +10,7 @@ use crate::ports::{Apply, Caches, Changes, Data, Drive, Meanwhile, Present, Serv
 use crate::preflight::{Finding, FindingKind, PreflightReport};
 use pgdyno_knobs::{Agreed, Applied, Outcome, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
-use pgdyno_workload::{DataPlan, DataProgress, Dataset};
+use pgdyno_workload::{DataPlan, DataProgress, Dataset, Shape};
 use std::cell::RefMut;
 use std::sync::atomic::Ordering;
 
@@ -248,7 +248,14 @@ impl Data for SimTarget {
         let mut world = self.ask("looking for data")?;
         let tables = server!(self, world).tables.get(&key(database)).copied();
         let whole = tables.filter(|tables| tables.is_whole && tables.dataset == dataset);
-        Ok(whole.map_or(Present::Missing, |tables| Present::Scale(tables.scale)))
+        Ok(whole.map_or(Present::Missing, |tables| {
+            Present::There(Shape {
+                scale: tables.scale,
+                tables: 1,
+                rows: tables.scale,
+                partitions: tables.partitions,
+            })
+        }))
     }
 
     fn make_database(&mut self, name: &str) -> Result<(), LabError> {
@@ -287,6 +294,7 @@ impl Data for SimTarget {
         let begun = Tables {
             dataset: plan.dataset,
             scale: plan.scale,
+            partitions: plan.partitions,
             is_whole: false,
             marked_by: is_marked.then_some(self.journal),
             loads: 0,
@@ -475,6 +483,7 @@ impl SimTarget {
         match server!(self, world).tables.get(&key(drive.database)) {
             Some(tables) if !tables.is_whole => Some("on data that is not whole".to_owned()),
             Some(tables) if Some(tables.scale) != data.scale => Some("at another scale".to_owned()),
+            Some(tables) if tables.partitions != data.partitions => Some("in other partitions".to_owned()),
             Some(tables) if is_fresh && tables.loads > 0 => {
                 Some("on data that a load has changed".to_owned())
             }

@@ -6,7 +6,7 @@ use crate::file::RestartPolicy;
 use crate::plan::ServerVariant;
 use pgdyno_knobs::{Outcome, Restored};
 use pgdyno_record::{ErrorClass, StoredExperiment};
-use pgdyno_workload::Dataset;
+use pgdyno_workload::{Dataset, Partitions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -52,6 +52,7 @@ pub(super) struct Journal {
 pub(super) struct Tables {
     pub(super) dataset: Dataset,
     pub(super) scale: u32,
+    pub(super) partitions: Option<Partitions>,
     /// Whether making them came to its end.
     pub(super) is_whole: bool,
     /// The journal that drops them.

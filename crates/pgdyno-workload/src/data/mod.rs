@@ -6,6 +6,7 @@ mod error;
 mod jobs;
 mod objects;
 mod oltp;
+mod partitions;
 mod pgbench;
 pub(crate) mod rows;
 mod session;
@@ -18,6 +19,7 @@ pub use dataset::Dataset;
 pub use error::DataError;
 use jobs::Job;
 pub use objects::DataObject;
+pub use partitions::{PartitionMethod, Partitions};
 use pgdyno_engine::Endpoint;
 use serde::Serialize;
 pub use session::DataSession;
@@ -40,6 +42,8 @@ pub struct DataPlan {
     pub seed: u64,
     /// How full the pages of its tables are made, in percent; as the server does it where it is not given.
     pub fillfactor: Option<u32>,
+    /// Partitions of its large tables; `None` for none.
+    pub partitions: Option<Partitions>,
     /// Whether tables of these names that are there already may be dropped; else only those whose creation was not finished.
     pub replace: bool,
     /// What the comment on each table and function ends with. Then nothing that is there is dropped at all, and after an error or a
@@ -58,6 +62,7 @@ impl DataPlan {
             threads: u32::try_from(cpus).unwrap_or(1).clamp(1, THREADS_MAX),
             seed: 1,
             fillfactor: None,
+            partitions: None,
             replace: true,
             mark: None,
         }
@@ -84,6 +89,17 @@ impl DataPlan {
             self.tables,
         )?;
         within("number of threads", THREADS_MAX, self.threads)?;
+        if let Some(given) = self.partitions
+            && self.dataset == Dataset::Tpcc
+            && given.method == PartitionMethod::Range
+        {
+            let what = "number of ranges, each of one warehouse or more,";
+            let max = self.scale;
+            if given.count > max {
+                let given = given.count;
+                return Err(DataError::Number { what, max, given });
+            }
+        }
         match self.fillfactor {
             Some(full) if !(FILLFACTOR_MIN..=100).contains(&full) => {
                 Err(DataError::Fillfactor { given: full })
@@ -108,6 +124,27 @@ pub struct Shape {
     pub tables: u32,
     /// Rows of the main table (of each of them): accounts, one sbtest table, customers.
     pub rows: u32,
+    /// Partitions of its large tables; `None` for none.
+    pub partitions: Option<Partitions>,
+}
+
+impl Shape {
+    /// Whether it is what the plan would make, as far as that can be seen: how full pages were made cannot.
+    pub fn is_of(&self, plan: &DataPlan) -> bool {
+        self.scale == plan.scale && self.partitions == plan.partitions
+    }
+
+    /// For people: "scale 5", "scale 5 in 16 partitions by hash".
+    pub fn text(&self) -> String {
+        scale_text(self.scale, self.partitions)
+    }
+}
+
+fn scale_text(scale: u32, partitions: Option<Partitions>) -> String {
+    match partitions {
+        None => format!("scale {scale}"),
+        Some(partitions) => format!("scale {scale} in {}", partitions.text()),
+    }
 }
 
 /// Something that holds of undamaged data, whatever transactions ran on it.
@@ -247,20 +284,23 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
     };
     let tables = Tables::find(client, dataset)?;
     let has = |name: &str| tables.ours.iter().any(|ours| ours == name);
-    // The first table, a query that returns the size, and what is wrong where it returns nothing.
-    let (marked, size, why) = match dataset {
+    // The first table, one that may be partitioned, a query that returns the size, and what is wrong where it returns nothing.
+    let (marked, large, size, why) = match dataset {
         Dataset::Pgbench => (
+            pgbench::MARKED,
             pgbench::MARKED,
             "SELECT count(*) FROM pgbench_branches",
             "no filled pgbench_branches",
         ),
         Dataset::Oltp => (
             oltp::MARKED,
+            oltp::MARKED,
             "SELECT coalesce(max(id), 0)::bigint FROM sbtest1",
             "no filled sbtest1",
         ),
         Dataset::Tpcc => (
             tpcc::MARKED,
+            tpcc::LARGE,
             "SELECT count(*) FROM warehouse",
             "no filled warehouse that pgdyno made",
         ),
@@ -272,13 +312,23 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
         return Err(missing("its creation was not finished"));
     }
     let sql = format!(
-        "SELECT ({size}), EXISTS (SELECT FROM pg_index WHERE indrelid = '{marked}'::regclass AND indisprimary)"
+        "SELECT ({size}), EXISTS (SELECT FROM pg_index WHERE indrelid = '{marked}'::regclass AND indisprimary),
+         (SELECT partstrat FROM pg_partitioned_table WHERE partrelid = to_regclass('{large}')),
+         (SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{large}'))"
     );
     let step = "reading the scale of the data";
     let rows = session::rows_of_work(client, step, &sql)?;
     let row = rows.first().ok_or_else(|| session::odd(step))?;
     let size: i64 = session::number(row, 0).ok_or_else(|| session::odd(step))?;
     let keyed = session::text(row, 1) == "t";
+    let count: u32 = session::number(row, 3).ok_or_else(|| session::odd(step))?;
+    let partitions = match session::text(row, 2) {
+        "" => None,
+        "h" => Some(PartitionMethod::Hash),
+        "r" => Some(PartitionMethod::Range),
+        _ => return Err(missing("its tables are partitioned by lists")),
+    }
+    .map(|method| Partitions { method, count });
     if !keyed {
         return Err(missing("its creation was not finished: a primary key is missing"));
     }
@@ -296,6 +346,7 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
             scale: within(size)?,
             tables: 1,
             rows: size * ACCOUNTS_PER_SCALE.unsigned_abs(),
+            partitions,
         },
         Dataset::Oltp => Shape {
             scale: within(size / oltp::ROWS_PER_SCALE)?,
@@ -304,11 +355,13 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
                 .max()
                 .unwrap_or(0),
             rows: size,
+            partitions,
         },
         Dataset::Tpcc => Shape {
             scale: within(size)?,
             tables: 1,
             rows: size * tpcc::CUSTOMERS_PER_WAREHOUSE,
+            partitions,
         },
     })
 }
@@ -394,7 +447,7 @@ pub fn create_data(
     );
     session::run(&mut client, "creating the tables", "", &begin)?;
     if let Some(full) = plan.fillfactor {
-        let tables = Tables::find(&mut client, plan.dataset)?.ours;
+        let tables = plan.stored_tables();
         let each = tables
             .iter()
             .map(|table| format!("ALTER TABLE {table} SET (fillfactor = {full});"));

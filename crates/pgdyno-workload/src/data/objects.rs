@@ -1,6 +1,6 @@
 //! What a data set consists of: its tables and functions by name, and the room that they take.
 
-use super::{DataPlan, Dataset, tpcc};
+use super::{DataPlan, Dataset, pgbench, tpcc};
 
 /// A table with its indexes, or a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,9 +68,30 @@ impl DataPlan {
         }
     }
 
+    /// Names of the tables that have rows of their own: in place of a partitioned one its partitions.
+    pub(super) fn stored_tables(&self) -> Vec<String> {
+        let is_partitioned = |name: &str| match self.dataset {
+            Dataset::Pgbench => name == pgbench::PARTITIONED.0,
+            Dataset::Oltp => true,
+            Dataset::Tpcc => tpcc::partitioned().any(|table| table == name),
+        };
+        let tables = self.table_names().into_iter();
+        tables
+            .flat_map(|name| match self.partitions {
+                Some(partitions) if is_partitioned(&name) => partitions.names(&name).collect(),
+                _ => vec![name],
+            })
+            .collect()
+    }
+
     /// Bytes of all of it, about.
     pub fn bytes(&self) -> u64 {
         self.objects().iter().map(|object| object.bytes).sum()
+    }
+
+    /// Scale as text: "scale 5", "scale 5 in 16 partitions by hash".
+    pub fn scale_text(&self) -> String {
+        super::scale_text(self.scale, self.partitions)
     }
 
     /// Size as text: "1500 MB".

@@ -25,8 +25,16 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
     for number in 1..=plan.tables {
         recipe.tables.push_str(&format!(
             "CREATE TABLE sbtest{number} (id serial, k integer NOT NULL DEFAULT 0,
-               c char(120) NOT NULL DEFAULT '', pad char(60) NOT NULL DEFAULT '');"
+               c char(120) NOT NULL DEFAULT '', pad char(60) NOT NULL DEFAULT '')"
         ));
+        if let Some(partitions) = plan.partitions {
+            let parts = partitions.create(&format!("sbtest{number}"), rows.into());
+            recipe
+                .tables
+                .push_str(&format!(" {}; {parts}", partitions.by("id")));
+        } else {
+            recipe.tables.push(';');
+        }
         let mut stream = Stream::new(plan.seed, number.into(), Purpose::Data);
         let filling = recipe.jobs.len();
         recipe.jobs.push(Job {
@@ -35,7 +43,7 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             after: Vec::new(),
             work: Work::Rows(Filling {
                 table: format!("sbtest{number}"),
-                whole: true,
+                whole: plan.partitions.is_none(),
                 constants: Vec::new(),
                 columns: "id, k, c, pad",
                 send: Box::new(move |sender| {

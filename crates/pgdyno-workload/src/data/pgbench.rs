@@ -17,12 +17,14 @@ pub(super) const NAMES: [&str; 4] = [
 /// The table that carries the mark of unfinished data.
 pub(super) const MARKED: &str = "pgbench_accounts";
 
+/// The table that is partitioned, and by which column.
+pub(super) const PARTITIONED: (&str, &str) = (MARKED, "aid");
+
 const TABLES: &str = "
 CREATE TABLE pgbench_branches (bid int NOT NULL, bbalance int, filler char(88)) WITH (fillfactor = 100);
 CREATE TABLE pgbench_tellers (tid int NOT NULL, bid int, tbalance int, filler char(84)) WITH (fillfactor = 100);
-CREATE TABLE pgbench_accounts (aid int NOT NULL, bid int, abalance int, filler char(84)) WITH (fillfactor = 100);
 CREATE TABLE pgbench_history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22));
-";
+CREATE TABLE pgbench_accounts (aid int NOT NULL, bid int, abalance int, filler char(84)) ";
 
 /// The accounts go over one connection: several, and a VACUUM for what they then may not freeze, took longer.
 pub(super) fn recipe(plan: &DataPlan) -> Recipe {
@@ -35,7 +37,7 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             after: Vec::new(),
             work: Work::Rows(Filling {
                 table: "pgbench_accounts".into(),
-                whole: true,
+                whole: plan.partitions.is_none(),
                 constants: vec![("abalance", Constant::Int(0)), ("filler", Constant::Text(""))],
                 columns: "aid, bid",
                 send: Box::new(move |sender| {
@@ -73,8 +75,19 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             ]),
         },
     ];
+    let end = match plan.partitions {
+        None => "WITH (fillfactor = 100);".to_owned(),
+        Some(partitions) => {
+            let (table, column) = PARTITIONED;
+            format!(
+                "{}; {}",
+                partitions.by(column),
+                partitions.create(table, accounts.into())
+            )
+        }
+    };
     Recipe {
-        tables: TABLES.into(),
+        tables: format!("{TABLES}{end}"),
         jobs,
         rows_total: u64::from(accounts.unsigned_abs()),
         sorts: 1,

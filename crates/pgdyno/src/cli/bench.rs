@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use pgdyno_engine::{CLIENTS_MAX, Engine, Protocol, Rate, Spacing, Warmup, duration};
-use pgdyno_workload::{Control, Dataset, Workload};
+use pgdyno_workload::{Control, Dataset, Partitions, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -187,6 +187,9 @@ pub(crate) struct CreateDataArgs {
     /// Number of tables, for oltp.
     #[arg(long, default_value_t = 1)]
     pub(crate) tables: u32,
+    /// Partitions of the large tables, hash:N or range:N: pgbench_accounts by aid, sbtest by id, tpcc by warehouse.
+    #[arg(long, value_name = "METHOD:N")]
+    pub(crate) partitions: Option<Partitions>,
     /// Connections that send rows [default: the number of CPUs].
     #[arg(long, short = 'j')]
     pub(crate) threads: Option<u32>,

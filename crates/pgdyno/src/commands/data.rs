@@ -7,7 +7,7 @@ use crate::failure::{Refused, Result};
 use crate::{own_load, progress, show, target};
 use pgdyno_lab::endpoint;
 use pgdyno_workload::{
-    Condition, DataError, DataPlan, DataProgress, Dataset, Shape, check_data, create_data, drop_data,
+    Condition, DataError, DataPlan, DataProgress, Dataset, Partitions, check_data, create_data, drop_data,
     shape_of,
 };
 use std::sync::atomic::Ordering;
@@ -44,16 +44,17 @@ fn create(context: &Context, args: &CreateDataArgs) -> Result<()> {
     plan.tables = args.tables;
     plan.seed = args.seed;
     plan.replace = args.replace;
+    plan.partitions = args.partitions;
     if let Some(threads) = args.threads {
         plan.threads = threads;
     }
     plan.check()?;
-    let wanted = size_text(plan.dataset, plan.scale, plan.tables);
+    let wanted = size_text(plan.dataset, plan.scale, plan.tables, plan.partitions);
     let stop = stop_flag()?;
     let endpoint = endpoint(&conninfo).stopped_by(&stop);
     match shape_of(&endpoint, args.dataset) {
-        Ok(Shape { scale, tables, .. }) if !args.replace => {
-            let there = size_text(plan.dataset, scale, tables);
+        Ok(shape) if !args.replace => {
+            let there = size_text(plan.dataset, shape.scale, shape.tables, shape.partitions);
             let message =
                 format!("{conninfo} holds data of {there}; --replace drops it and creates {wanted}");
             return Err(Refused(message).into());
@@ -83,11 +84,15 @@ fn create(context: &Context, args: &CreateDataArgs) -> Result<()> {
     Ok(())
 }
 
-fn size_text(dataset: Dataset, scale: u32, tables: u32) -> String {
-    match dataset {
+fn size_text(dataset: Dataset, scale: u32, tables: u32, partitions: Option<Partitions>) -> String {
+    let text = match dataset {
         Dataset::Pgbench => format!("scale {scale}"),
         Dataset::Oltp => format!("scale {scale} in {tables} tables of {dataset}"),
         Dataset::Tpcc => format!("scale {scale} of {dataset}"),
+    };
+    match partitions {
+        None => text,
+        Some(partitions) => format!("{text}, {}", partitions.text()),
     }
 }
 

@@ -199,6 +199,75 @@ fn oltp_is_created_checked_and_dropped() {
 }
 
 #[test]
+fn large_tables_are_partitioned_as_asked() {
+    let home = empty_sandbox();
+    let parts = |table: &str| {
+        home.ask(
+            "x",
+            &format!(
+                "SELECT string_agg(relname, ' ' ORDER BY relname) FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid \
+                 WHERE inhparent = '{table}'::regclass AND pg_relation_size(c.oid) > 0"
+            ),
+        )
+    };
+    let rows = |table: &str| home.ask("x", &format!("SELECT count(*) FROM {table}"));
+    for (dataset, partitions, workload, conditions) in [
+        ("pgbench", "range:3", "tpcb", 6),
+        ("oltp", "hash:2", "read-write", 3),
+        ("tpcc", "hash:2", "tpcc", 17),
+    ] {
+        let words = ["create", dataset, "--scale", "1", "--partitions", partitions];
+        data(&home, &words).fine();
+        assert_eq!(holds(&home, dataset), conditions, "{dataset}");
+        let bench = ["bench", "sandbox:x", "-w", workload, "-c", "2", "-t", "50"];
+        home.run(&bench).fine();
+        assert_eq!(holds(&home, dataset), conditions, "{dataset}, after a load");
+    }
+    assert_eq!(
+        parts("pgbench_accounts"),
+        "pgbench_accounts_1 pgbench_accounts_2 pgbench_accounts_3"
+    );
+    assert_eq!(rows("pgbench_accounts_1"), "33334");
+    assert_eq!(parts("sbtest1"), "sbtest1_1 sbtest1_2");
+    // The hash of the one warehouse is in one of the two.
+    for table in [
+        "customer",
+        "history",
+        "new_order",
+        "orders",
+        "order_line",
+        "stock",
+    ] {
+        assert!(parts(table).starts_with(&format!("{table}_")), "{table}");
+    }
+    assert_eq!(parts("district"), "");
+    // An analysed parent, for plans; and nothing left for the first VACUUM to do.
+    let known = "SELECT bool_and(reltuples > 0) FROM pg_class WHERE relname ~ '^pgbench_accounts(_[123])?$'";
+    assert_eq!(home.ask("x", known), "t");
+
+    data(&home, &["create", "--scale", "1"]).fails(4, &["scale 1, 3 partitions by range", "--replace"]);
+    data(
+        &home,
+        &[
+            "create",
+            "tpcc",
+            "--scale",
+            "1",
+            "--partitions",
+            "range:2",
+            "--replace",
+        ],
+    )
+    .fails(1, &["number of ranges", "1 to 1, not 2"]);
+    data(&home, &["create", "--scale", "1", "--partitions", "list:2"]).fails(2, &["hash:N or range:N"]);
+    for dataset in ["pgbench", "oltp", "tpcc"] {
+        data(&home, &["drop", dataset]).fine();
+    }
+    let left = "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace";
+    assert_eq!(home.ask("x", left), "0");
+}
+
+#[test]
 fn tpcc_is_created_used_checked_and_dropped() {
     let home = empty_sandbox();
     data(&home, &["create", "tpcc", "--scale", "1"]).fine();

@@ -19,6 +19,8 @@ use values::{CUSTOMERS, DISTRICTS, ITEMS};
 pub(super) const OWNED: &str = "pgdyno: tpcc";
 /// The table that carries the mark of unfinished data.
 pub(super) const MARKED: &str = "warehouse";
+/// One of the tables that may be partitioned.
+pub(super) const LARGE: &str = tables::STOCK.name;
 /// Number of customers of a warehouse.
 pub(super) const CUSTOMERS_PER_WAREHOUSE: u32 = (CUSTOMERS * DISTRICTS) as u32;
 
@@ -59,6 +61,14 @@ pub(super) fn sizes() -> impl Iterator<Item = (String, u64, u64)> {
         .map(|(name, of_scale, fixed)| (name.to_owned(), of_scale, fixed))
 }
 
+/// Tables that may be partitioned.
+pub(super) fn partitioned() -> impl Iterator<Item = &'static str> {
+    tables::ALL
+        .iter()
+        .filter(|table| table.by.is_some())
+        .map(|table| table.name)
+}
+
 pub(super) fn drop_functions() -> String {
     format!("DROP FUNCTION IF EXISTS {};", FUNCTION_SIGNATURES.join(", "))
 }
@@ -70,6 +80,7 @@ pub(super) fn recipe(plan: &DataPlan, now: &Instant) -> Recipe {
         seed: plan.seed,
         now: now.clone(),
     });
+    let partitions = plan.partitions;
     let parts = if plan.threads <= WHOLE_TABLES_THREADS_MAX {
         1
     } else {
@@ -79,6 +90,7 @@ pub(super) fn recipe(plan: &DataPlan, now: &Instant) -> Recipe {
         jobs: Vec::new(),
         filled: Vec::new(),
         warehouses,
+        is_partitioned: partitions.is_some(),
         source: Arc::clone(&source),
     };
     // Those that take long go first, so that the last ones to end are short.
@@ -94,7 +106,10 @@ pub(super) fn recipe(plan: &DataPlan, now: &Instant) -> Recipe {
     list.keys();
     let per_warehouse = ITEMS + DISTRICTS * (3 * CUSTOMERS + 900 + 1) + 1;
     Recipe {
-        tables: tables::ALL.iter().map(|table| table.create(OWNED)).collect(),
+        tables: tables::ALL
+            .iter()
+            .map(|table| table.create(OWNED, partitions, warehouses.into()))
+            .collect(),
         rows_total: u64::from(plan.scale) * u64::from(per_warehouse.unsigned_abs())
             + u64::from(ITEMS.unsigned_abs())
             + source.count_of_order_lines(1..=warehouses),
@@ -109,6 +124,7 @@ struct List {
     /// Tables with the jobs that fill them.
     filled: Vec<(&'static Table, Vec<usize>)>,
     warehouses: i32,
+    is_partitioned: bool,
     source: Arc<Source>,
 }
 
@@ -135,7 +151,7 @@ impl List {
                 after: Vec::new(),
                 work: Work::Rows(Filling {
                     table: table.name.to_owned(),
-                    whole: parts == 1,
+                    whole: parts == 1 && !(self.is_partitioned && table.by.is_some()),
                     constants: table.constants(&source.now),
                     columns: table.sent,
                     send: Box::new(move |rows| put(&source, range, rows)),

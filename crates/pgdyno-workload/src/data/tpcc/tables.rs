@@ -1,6 +1,7 @@
 //! The tables of TPC-C (clause 1.3), their keys and indexes.
 
 use super::values::CUSTOMERS;
+use crate::data::Partitions;
 use crate::data::rows::Constant;
 use crate::data::rows::Constant::{Hundredths, Int, Text};
 use crate::data::session::Instant;
@@ -13,6 +14,8 @@ pub(super) struct Table {
     pub(super) sent: &'static str,
     /// Columns that no statement compares.
     unread: &'static [&'static str],
+    /// Column that it is partitioned by, where partitions are asked for: of the tables that grow with the warehouses.
+    pub(super) by: Option<&'static str>,
     key: Option<&'static str>,
     /// Beside the key: name and columns.
     index: Option<(&'static str, &'static str)>,
@@ -24,6 +27,7 @@ pub(super) const WAREHOUSE: Table = Table {
               w_city varchar(20), w_state char(2), w_zip char(9), w_tax numeric(4,4), w_ytd numeric(12,2)",
     sent: "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax",
     unread: &[],
+    by: None,
     key: Some("w_id"),
     index: None,
 };
@@ -35,6 +39,7 @@ pub(super) const DISTRICT: Table = Table {
               d_ytd numeric(12,2), d_next_o_id int",
     sent: "d_id, d_w_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax",
     unread: &[],
+    by: None,
     key: Some("d_w_id, d_id"),
     index: None,
 };
@@ -60,6 +65,7 @@ pub(super) const CUSTOMER: Table = Table {
         "c_discount",
         "c_data",
     ],
+    by: Some("c_w_id"),
     key: Some("c_w_id, c_d_id, c_id"),
     index: Some(("customer_name", "c_w_id, c_d_id, c_last, c_first")),
 };
@@ -70,6 +76,7 @@ pub(super) const HISTORY: Table = Table {
               h_amount numeric(12,2), h_data varchar(24)",
     sent: "h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_data",
     unread: &["h_data"],
+    by: Some("h_w_id"),
     key: None,
     index: None,
 };
@@ -79,6 +86,7 @@ pub(super) const NEW_ORDER: Table = Table {
     columns: "no_o_id int NOT NULL, no_d_id int NOT NULL, no_w_id int NOT NULL",
     sent: "no_o_id, no_d_id, no_w_id",
     unread: &[],
+    by: Some("no_w_id"),
     key: Some("no_w_id, no_d_id, no_o_id"),
     index: None,
 };
@@ -89,6 +97,7 @@ pub(super) const ORDERS: Table = Table {
               o_carrier_id int, o_ol_cnt int, o_all_local int",
     sent: "o_id, o_d_id, o_w_id, o_c_id, o_carrier_id, o_ol_cnt",
     unread: &[],
+    by: Some("o_w_id"),
     key: Some("o_w_id, o_d_id, o_id"),
     index: Some(("orders_customer", "o_w_id, o_d_id, o_c_id, o_id")),
 };
@@ -100,6 +109,7 @@ pub(super) const ORDER_LINE: Table = Table {
               ol_dist_info char(24)",
     sent: "ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, ol_amount, ol_dist_info",
     unread: &["ol_dist_info"],
+    by: Some("ol_w_id"),
     key: Some("ol_w_id, ol_d_id, ol_o_id, ol_number"),
     index: None,
 };
@@ -109,6 +119,7 @@ pub(super) const ITEM: Table = Table {
     columns: "i_id int NOT NULL, i_im_id int, i_name varchar(24), i_price numeric(12,2), i_data varchar(50)",
     sent: "i_id, i_im_id, i_name, i_price, i_data",
     unread: &["i_name", "i_data"],
+    by: None,
     key: Some("i_id"),
     index: None,
 };
@@ -134,6 +145,7 @@ pub(super) const STOCK: Table = Table {
         "s_dist_10",
         "s_data",
     ],
+    by: Some("s_w_id"),
     key: Some("s_w_id, s_i_id"),
     index: None,
 };
@@ -182,10 +194,14 @@ impl Table {
     }
 
     /// Statements that make it, with a comment that shows whose it is.
-    pub(super) fn create(&self, owned: &str) -> String {
+    pub(super) fn create(&self, owned: &str, partitions: Option<Partitions>, warehouses: i64) -> String {
         let name = self.name;
+        let (by, parts) = match partitions.zip(self.by) {
+            None => (String::new(), String::new()),
+            Some((partitions, column)) => (partitions.by(column), partitions.create(name, warehouses)),
+        };
         format!(
-            "CREATE TABLE {name} ({}); COMMENT ON TABLE {name} IS '{owned}';",
+            "CREATE TABLE {name} ({}) {by}; {parts} COMMENT ON TABLE {name} IS '{owned}';",
             self.columns
         )
     }
