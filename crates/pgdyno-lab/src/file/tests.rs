@@ -333,7 +333,7 @@ fn contradictions_are_found_before_anything_is_touched() {
     check(
         "workload = \"tpcb\"",
         "program = \"oracle\"",
-        "known are pgbench, sysbench, hammerdb, job",
+        "known are pgbench, sysbench, sysbench-tpcc, go-tpc, benchbase, hammerdb, job",
     );
     check("workload = \"tpcb\"", "program = \"job\"", "is a job: command");
     check(

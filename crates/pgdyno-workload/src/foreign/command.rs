@@ -64,6 +64,12 @@ pub fn command_words(text: &str) -> Result<Vec<String>, CommandError> {
 /// What can be in braces, and what is put there; `None` where it is not known.
 pub(super) type Values = [(&'static str, Option<String>)];
 
+/// A seed as every program takes it: sysbench's is a positive number of 31 bits.
+pub(super) fn seed_value(seed: u64) -> String {
+    const MAX: u64 = i32::MAX as u64;
+    ((seed.max(1) - 1) % MAX + 1).to_string()
+}
+
 /// Puts values into the words of a command. `{{name}}` means `{name}`; braces around anything but a name are left
 /// alone.
 pub(super) fn fill(words: &[String], values: &Values) -> Result<Vec<String>, CommandError> {

@@ -1,7 +1,7 @@
 //! A job: a command that does something once, and how long it took.
 
 use super::child::{Errand, Exit, ForeignError, follow};
-use super::command::fill;
+use super::command::{fill, seed_value};
 use super::environment::{self, GRACE, all_variables};
 use super::lines::{LastLines, LineCutter};
 use super::output::ForeignStream;
@@ -156,7 +156,7 @@ impl JobPlan {
         let mut values = environment::values(endpoint);
         values.extend([
             ("threads", Some(self.threads.to_string())),
-            ("seed", Some(self.seed.to_string())),
+            ("seed", Some(seed_value(self.seed))),
             ("scale", Some(self.scale.to_string())),
         ]);
         Ok(Errand {

@@ -1,7 +1,7 @@
 //! Another program's load, from its start to its figures.
 
 use super::child::{Ended, Errand, Exit, ForeignError, follow};
-use super::command::{fill, warms_up_itself};
+use super::command::{fill, seed_value, warms_up_itself};
 use super::environment::{self, GRACE, all_variables};
 use super::format::{Commits, ForeignFormat};
 use super::job::JobPlan;
@@ -147,7 +147,7 @@ impl ForeignPlan {
             ("clients", Some(self.clients.to_string())),
             ("threads", Some(self.threads.to_string())),
             ("seconds", Some(whole_s(seconds).to_string())),
-            ("seed", Some(self.seed.to_string())),
+            ("seed", Some(seed_value(self.seed))),
             ("scale", Some(self.scale.to_string())),
             ("warmup_s", Some(whole_s(self.warmup).to_string())),
         ]);

@@ -1,6 +1,6 @@
 //! Commands, placeholders and formats, as people write them.
 
-use super::super::command::{fill, warms_up_itself};
+use super::super::command::{fill, seed_value, warms_up_itself};
 use super::*;
 use proptest::prelude::*;
 
@@ -26,6 +26,20 @@ fn commands_are_split_as_a_shell_would() {
     check_words(" ", Err("empty"));
     check_words("a\0", Err("zero byte"));
     check_words(&"a".repeat(20_000), Err("20000 bytes"));
+}
+
+#[test]
+fn seeds_are_such_as_every_program_takes() {
+    for (seed, wanted) in [
+        (0, "1"),
+        (1, "1"),
+        (7, "7"),
+        (2_147_483_647, "2147483647"),
+        (2_147_483_648, "1"),
+    ] {
+        assert_eq!(seed_value(seed), wanted);
+    }
+    assert!((1..=2_147_483_647).contains(&seed_value(u64::MAX).parse::<u64>().expect("a number")));
 }
 
 fn check_filled(word: &str, wanted: Result<&str, &str>) {

@@ -219,6 +219,37 @@ fn a_second_has_its_own_figures_and_a_standstill_has_no_times() {
 }
 
 #[test]
+fn programs_of_tpcc_are_read() {
+    let figures = read(&format("sysbench-tpcc"), &fixture("sysbench-tpcc"), 1.5);
+    assert_eq!((figures.transactions, figures.failed), (Some(1285), Some(7)));
+    assert_eq!(
+        (figures.tps.map(f64::round), figures.seconds.len()),
+        (Some(163.0), 8)
+    );
+    assert_eq!(figures.latency.p95_ms, Some(56.84));
+
+    let figures = read(&format("go-tpc"), &fixture("go-tpc"), 0.0);
+    assert_eq!((figures.tps, figures.nopm), (Some(15_533.0 / 60.0), Some(7057.5)));
+    let latency = figures.latency;
+    assert_eq!(
+        (
+            latency.mean_ms,
+            latency.p50_ms,
+            latency.p95_ms,
+            latency.p99_ms,
+            latency.max_ms
+        ),
+        (Some(17.1), Some(15.7), Some(37.7), Some(60.8), Some(96.5))
+    );
+    assert_eq!(figures.broken, None);
+
+    let text = b"[INFO ] 12:00 [main] DBWorkload runWorkload - Rate limited reqs/s: Results(state=EXIT, \
+        nanoSeconds=60000000000, measuredRequests=3168) = 52.8 requests/sec (throughput), 52.5 requests/sec (goodput)\n";
+    let figures = read(&format("benchbase"), text, 0.0);
+    assert_eq!((figures.tps, figures.transactions), (Some(52.5), Some(3168)));
+}
+
+#[test]
 fn hammerdb_is_read_as_documented() {
     let text = b"Vuser 1:TEST RESULT : System achieved 12000 NOPM from 27000 PostgreSQL TPM\nVuser 3:FINISHED FAILED\n";
     let figures = read(&format("hammerdb"), text, 0.0);
