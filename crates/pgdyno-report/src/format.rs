@@ -2,10 +2,12 @@
 
 mod csv;
 mod markdown;
+mod postgresbench;
 
 pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub(crate) use csv::{factors, figures};
 pub use markdown::{markdown, markdown_code, markdown_text};
+pub use postgresbench::postgresbench;
 
 use crate::model::Report;
 

@@ -17,7 +17,9 @@ pub use detail::{
     Details, PackError, Packed, Scope, Statement, TrialColumn, TrialDocument, TrialPart, WaitSessions, Waits,
     pack, trial,
 };
-pub use format::{SERIES_HEAD, TextFormat, csv, markdown, markdown_code, markdown_text, otava, series_csv};
+pub use format::{
+    SERIES_HEAD, TextFormat, csv, markdown, markdown_code, markdown_text, otava, postgresbench, series_csv,
+};
 pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};
 pub use marks::{Mark, MarkKind, mark_metrics};

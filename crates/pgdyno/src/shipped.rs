@@ -26,6 +26,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "ibm-z-wal-direct-io",
     "ibm-z-waterfall",
     "percona-hugepages",
+    "postgresbench",
     "rhel-cgroup",
     "rhel-checkpoint-recovery",
     "rhel-filesystem",

@@ -123,6 +123,8 @@ pub(crate) enum SaveFormat {
     Json,
     /// Apache Otava's CSV: a line for each trial of one treatment.
     Otava,
+    /// PostgresBench's JSON: the trials of one treatment as the runs of a system.
+    Postgresbench,
     /// HdrHistogram's log, an interval for each trial.
     Hdr,
     /// Apache Parquet for DuckDB, Spark and others: a row for each trial; with --series a row for each point of its series.
@@ -143,7 +145,7 @@ pub(crate) struct SaveArgs {
     /// Export the series instead of the trials, for csv and parquet.
     #[arg(long)]
     pub(crate) series: bool,
-    /// Treatment, for otava [default: the first one of each experiment].
+    /// Treatment, for otava and postgresbench [default: the first one of each experiment].
     #[arg(long, value_name = "NAME")]
     pub(crate) treatment: Option<String>,
     /// File to write, - for standard output [default: -].

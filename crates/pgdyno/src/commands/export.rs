@@ -8,9 +8,11 @@ use crate::failure::{Failure, InContext as _, Result, Usage};
 use crate::output;
 use crate::paths::absolute;
 use jiff::Timestamp;
-use pgdyno_engine::{StoredHistogram, write_stored_log};
+use pgdyno_engine::{Protocol, StoredHistogram, write_stored_log};
 use pgdyno_record::StoredExperiment;
-use pgdyno_report::{Report, SERIES_HEAD, SeriesParquet, csv, otava, series_csv, trials_parquet};
+use pgdyno_report::{
+    Report, SERIES_HEAD, SeriesParquet, csv, otava, postgresbench, series_csv, trials_parquet,
+};
 use pgdyno_store::{Filter, Store};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -20,9 +22,11 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
     let usage = |text: &str| Failure::from(Usage(text.to_owned()));
     let several = args.id.len() > 1 || args.name.is_some();
     let is_parquet = args.format == SaveFormat::Parquet;
-    if args.format != SaveFormat::Otava && (several && !is_parquet || args.treatment.is_some()) {
+    let of_treatment = [SaveFormat::Otava, SaveFormat::Postgresbench].contains(&args.format);
+    if several && args.format != SaveFormat::Otava && !is_parquet || args.treatment.is_some() && !of_treatment
+    {
         return Err(usage(
-            "several numbers and --name are for --format otava and parquet, --treatment for otava",
+            "several numbers and --name are for --format otava and parquet, --treatment for otava and postgresbench",
         ));
     }
     if args.series && args.format != SaveFormat::Csv && !is_parquet {
@@ -55,6 +59,12 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
                 let text = otava(&reports, args.treatment.as_deref(), iso);
                 out.write_all(text.as_bytes())?;
             }
+            SaveFormat::Postgresbench => {
+                let day = report.trials.first().map_or(0, |trial| trial.started_unix_ms);
+                let protocol = protocol_of(&store.experiment(id)?.record.file);
+                let text = postgresbench(report, args.treatment.as_deref(), &date(day), &protocol);
+                out.write_all(text.as_bytes())?;
+            }
             SaveFormat::Hdr => hdr(&store.experiment(id)?, out)?,
             SaveFormat::Parquet if args.series => series_parquet(&store, &reports, &mut out)?,
             SaveFormat::Parquet => trials_parquet(&reports, &mut out)?,
@@ -70,7 +80,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
         }
         None => {
             let mut out = BufWriter::new(UntilClosed::over(match args.format {
-                SaveFormat::Json => output::json_data(),
+                SaveFormat::Json | SaveFormat::Postgresbench => output::json_data(),
                 _ => output::data(),
             }));
             match write(&mut out) {
@@ -193,6 +203,19 @@ fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> Result<()> {
         UNIX_EPOCH + Duration::from_millis(start_ms),
         histograms,
     )?)
+}
+
+/// How statements were sent, by the text of an experiment's file.
+fn protocol_of(file: &str) -> String {
+    let file: toml::Table = file.parse().unwrap_or_default();
+    let load = file.get("load").and_then(|load| load.get("protocol"));
+    load.and_then(toml::Value::as_str)
+        .map_or_else(|| Protocol::Prepared.name().to_owned(), str::to_owned)
+}
+
+/// The day of an instant, in UTC: "2026-11-26".
+fn date(unix_ms: u64) -> String {
+    iso(unix_ms).chars().take_while(|&c| c != ' ').collect()
 }
 
 /// An instant with its zone, as Otava reads it.

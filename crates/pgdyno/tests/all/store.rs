@@ -241,6 +241,24 @@ fn what_is_stored_is_handed_on() {
     assert_eq!(lines.len(), 5);
     assert!(!otava.contains(",,") && !otava.contains(",\r"), "{otava}");
 
+    let bench: serde_json::Value = serde_json::from_str(&export(&[
+        "1",
+        "--format",
+        "postgresbench",
+        "--treatment",
+        "work_mem, 16 MB",
+    ]))
+    .expect("JSON");
+    assert_eq!(
+        (&bench["date"], &bench["tuned"]),
+        (&json!("2023-11-14"), &json!("yes"))
+    );
+    assert_eq!(bench["benchmark"]["query_mode"], "prepared");
+    let runs = bench["results"].as_array().expect("runs");
+    assert_eq!(runs.len(), 2);
+    assert_eq!(runs[1]["run"], 2);
+    assert!(runs.iter().all(|run| run["tps"].as_f64() > Some(0.0)), "{bench}");
+
     let file = home.file("times.hlog");
     let path = file.to_string_lossy();
     home.run(&["export", "1", "--format", "hdr", "-o", &path]).fine();
