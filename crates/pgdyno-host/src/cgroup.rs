@@ -101,7 +101,7 @@ impl Cgroup {
                 group.directories.push(directory);
             }
         }
-        // Nobody asked for this as such: where it fails, the knobs that need it are not there, and say so.
+        // No limit depends on this: where it fails, the knobs for CPUs and memory nodes are not available.
         if let Ok(Some(directory)) = mounts.make_cpuset(host, name)
             && !group.directories.contains(&directory)
         {

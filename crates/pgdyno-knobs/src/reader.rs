@@ -50,6 +50,8 @@ pub(crate) enum Mechanism {
 pub(crate) const DEFAULT: &str = "default";
 /// The source, as the server names it, of what a session's start has set.
 const BY_OPTIONS: &str = "client";
+/// The swap file where no path is given: beside the data directory.
+const SWAP_FILE: &str = "pgdyno.swap";
 /// Control groups of version 1 show "no limit" as the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
 /// Limits of control groups are rounded to whole pages, of 64 kB at most.
@@ -111,6 +113,13 @@ impl<'a> Reader<'a> {
             }),
             Kind::WalDirectory => Mechanism::Whole(UndoUnit::WalDirectory { data: self.data()? }),
             Kind::Affinity => Mechanism::Whole(UndoUnit::Affinity { data: self.data()? }),
+            Kind::SwapFile if instance.is_empty() => Mechanism::Whole(UndoUnit::Swap {
+                path: self
+                    .data()?
+                    .with_file_name(SWAP_FILE)
+                    .to_string_lossy()
+                    .into_owned(),
+            }),
             Kind::SwapFile => Mechanism::Whole(UndoUnit::Swap {
                 path: instance.to_owned(),
             }),

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use swap::SwapFile;
 
-/// How long huge pages may be in use that nobody should have any more.
+/// How long a process that ends may hold huge pages.
 const PAGES_LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Which server an undo unit belongs to, without any secret.
@@ -382,8 +382,8 @@ impl UndoUnit {
         )
     }
 
-    /// Reads its state when it should be `wanted`. A process that ends gives its huge pages back a moment after everyone else takes it for
-    /// gone: until then the kernel counts them in a pool that was made smaller.
+    /// Reads its state when it should be `wanted`. A process that ends frees its huge pages a moment after its other files and sockets are
+    /// closed: until then the kernel counts them in a pool that was made smaller.
     pub(crate) fn capture_after(
         &self,
         access: TargetAccess<'_>,

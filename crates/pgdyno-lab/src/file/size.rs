@@ -79,12 +79,18 @@ fn put(table: &mut Table, keys: &[&str], value: Value) {
     }
 }
 
+/// Keys whose values are lists of what has a name, also where the file has none of them.
+const LISTS: [&str; 4] = ["step", "factor", "event", "figure"];
+
 /// Tables are merged, anything else is replaced. Factors are merged by their name.
 fn lay_over(below: &mut Table, over: &Table) -> Result<(), String> {
     for (key, value) in over {
         match (below.get_mut(key), value) {
             (Some(Value::Table(inner)), Value::Table(value)) => lay_over(inner, value)?,
             (Some(Value::Array(items)), Value::Table(by_name)) => lay_over_named(key, items, by_name)?,
+            (None, Value::Table(by_name)) if LISTS.contains(&key.as_str()) => {
+                lay_over_named(key, &mut [], by_name)?;
+            }
             _ => {
                 below.insert(key.clone(), value.clone());
             }
@@ -143,6 +149,8 @@ mod tests {
         assert!(run(None, &["blocks"]).unwrap_err().contains("KEY=VALUE"));
         let error = run(None, &["factor.m.values=[1]"]).unwrap_err();
         assert!(error.contains("there is no factor \"m\""), "{error}");
+        let error = run(None, &["step.huge-pages.settings.work_mem=1MB"]).unwrap_err();
+        assert!(error.contains("there is no step \"huge-pages\""), "{error}");
         let error = run(None, &["factor.n=[1]"]).unwrap_err();
         assert!(error.contains("as factor.n.values"), "{error}");
     }

@@ -86,6 +86,7 @@ fn every_key_of_a_step_is_something_that_it_sets() {
         "data.reset = 'vacuum'",
         "data.prewarm = 'read'",
         "data.fillfactor = 80",
+        "data.partitions = 'hash:4'",
         "server.version = 18",
         "server.data_on = 'tmpfs:2G'",
         "server.wal_on = 'tmpfs:2G'",

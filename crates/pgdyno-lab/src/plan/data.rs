@@ -137,5 +137,9 @@ pub(crate) fn listed(plan: &DataPlan) -> String {
         0 => object.name.clone(),
         _ => format!("{} ({})", object.name, object.size()),
     });
-    each.collect::<Vec<_>>().join(", ")
+    let all = each.collect::<Vec<_>>().join(", ");
+    match plan.partitions {
+        None => all,
+        Some(partitions) => format!("{all}; the large tables in {}", partitions.text()),
+    }
 }

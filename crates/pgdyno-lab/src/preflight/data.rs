@@ -52,6 +52,9 @@ impl Preflight<'_> {
         let here = here(plan);
         let keys: BTreeSet<_> = here.iter().filter_map(|treatment| data_of(treatment)).collect();
         let plans: Vec<DataPlan> = keys.iter().map(|key| key.plan()).collect();
+        for wrong in plans.iter().filter_map(|plan| plan.check().err()) {
+            found.add(Finding::new(FindingKind::Other, wrong.to_string(), &[]));
+        }
         if self.is_sandbox() {
             let needs = self.sandbox_needs(plan, server, found)?;
             if let Some(data) = &self.target.data {
@@ -109,10 +112,15 @@ impl Preflight<'_> {
                     shape.text(),
                     data.scale_text()
                 );
-                let mends = match data.partitions == shape.partitions {
-                    true => vec![format!("--set data.scale={}", shape.scale)],
-                    false => Vec::new(),
-                };
+                let mut mends = Vec::new();
+                if shape.scale != data.scale {
+                    mends.push(format!("--set data.scale={}", shape.scale));
+                }
+                match shape.partitions.filter(|_| shape.partitions != data.partitions) {
+                    Some(there) => mends.push(format!("--set data.partitions={there}")),
+                    None if shape.partitions != data.partitions => mends.clear(),
+                    None => {}
+                }
                 found.add(Finding::new(FindingKind::Other, what, &mends));
             }
             Err(DataError::Missing { why, .. }) => {

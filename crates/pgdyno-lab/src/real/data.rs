@@ -39,7 +39,7 @@ impl Data for RealTarget<'_> {
             create_data(&endpoint, plan, go_on)?;
             return Ok(());
         }
-        let what = format!("scale {}, about {}", plan.scale, plan.size());
+        let what = format!("{}, about {}", plan.scale_text(), plan.size());
         self.changer.make_data(plan.dataset.name(), &what, |mark| {
             let plan = DataPlan {
                 mark: Some(mark.to_owned()),

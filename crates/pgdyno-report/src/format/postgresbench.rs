@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 /// Trials of one treatment as the runs of a system. What PostgresBench has and pgdyno does not record (the name of a rented instance, the
 /// time of loading, the deviation of response times) is not in it; where the server has limits, its machine is as small as they make it.
-/// Without a treatment's name it is the first. `day` is the date of the first run, `protocol` how statements were sent: "prepared".
-pub fn postgresbench(report: &Report, treatment: Option<&str>, day: &str, protocol: &str) -> String {
+/// Without a treatment's name it is the first. `day` is the date of the experiment, `protocol` how statements were sent where that is known:
+/// "prepared".
+pub fn postgresbench(report: &Report, treatment: Option<&str>, day: &str, protocol: Option<&str>) -> String {
     let treatment = report
         .treatments
         .iter()
@@ -19,7 +20,7 @@ pub fn postgresbench(report: &Report, treatment: Option<&str>, day: &str, protoc
     let runs = report
         .trials
         .iter()
-        .filter(|trial| trial.treatment == name && trial.status == TrialStatus::Finished);
+        .filter(|trial| trial.treatment == name && trial.status == TrialStatus::Finished && !trial.excluded);
     let runs: Vec<Value> = (1..)
         .zip(runs)
         .map(|(number, trial)| run(number, trial))
@@ -35,7 +36,14 @@ pub fn postgresbench(report: &Report, treatment: Option<&str>, day: &str, protoc
     let machine = cpus
         .zip(memory_gb)
         .map(|(cpus, memory_gb)| format!("{cpus}vCPU, {memory_gb}GB RAM"));
-    let has_settings = treatment.is_some_and(|treatment| !treatment.settings.is_empty());
+    let is_tuned =
+        treatment.is_some_and(|treatment| treatment.settings.iter().any(|setting| setting.changed));
+    let own_version = treatment.and_then(|treatment| {
+        let mut environment = treatment.environment.iter();
+        environment
+            .find(|(key, _)| key == "server.version")
+            .map(|(_, version)| version)
+    });
     let whole = json!({
         "system": format!("PostgreSQL ({})", report.experiment.name),
         "date": day,
@@ -47,9 +55,9 @@ pub fn postgresbench(report: &Report, treatment: Option<&str>, day: &str, protoc
         },
         "machine": machine,
         "cluster_size": 1,
-        "tuned": if has_settings { "yes" } else { "no" },
+        "tuned": if is_tuned { "yes" } else { "no" },
         "comment": format!("{}, treatment {name} of experiment {}", report.generator, report.experiment.id),
-        "postgres_version": fact("server.version"),
+        "postgres_version": own_version.map(|version| json!(version)).or_else(|| fact("server.version")),
         "benchmark": {
             "tool": "pgdyno",
             "workload": load.name,

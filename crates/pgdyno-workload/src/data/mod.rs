@@ -89,16 +89,21 @@ impl DataPlan {
             self.tables,
         )?;
         within("number of threads", THREADS_MAX, self.threads)?;
-        if let Some(given) = self.partitions
-            && self.dataset == Dataset::Tpcc
-            && given.method == PartitionMethod::Range
-        {
-            let what = "number of ranges, each of one warehouse or more,";
-            let max = self.scale;
-            if given.count > max {
-                let given = given.count;
-                return Err(DataError::Number { what, max, given });
+        if let Some(Partitions { method, count }) = self.partitions {
+            if self.dataset == Dataset::Tpcc && method == PartitionMethod::Range {
+                within(
+                    "number of ranges, each of one warehouse or more,",
+                    self.scale,
+                    count,
+                )?;
             }
+            let tables = match self.dataset {
+                Dataset::Pgbench => 1,
+                Dataset::Oltp => self.tables,
+                Dataset::Tpcc => u32::try_from(tpcc::partitioned().count()).unwrap_or(u32::MAX),
+            };
+            let max = (partitions::COUNT_MAX / tables.max(1)).max(1);
+            within("number of partitions of each of so many tables", max, count)?;
         }
         match self.fillfactor {
             Some(full) if !(FILLFACTOR_MIN..=100).contains(&full) => {
@@ -323,10 +328,10 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
     let keyed = session::text(row, 1) == "t";
     let count: u32 = session::number(row, 3).ok_or_else(|| session::odd(step))?;
     let partitions = match session::text(row, 2) {
-        "" => None,
         "h" => Some(PartitionMethod::Hash),
         "r" => Some(PartitionMethod::Range),
-        _ => return Err(missing("its tables are partitioned by lists")),
+        // Lists are nobody's way of making this data.
+        _ => None,
     }
     .map(|method| Partitions { method, count });
     if !keyed {

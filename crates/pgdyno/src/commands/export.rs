@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
             SaveFormat::Postgresbench => {
                 let day = report.trials.first().map_or(0, |trial| trial.started_unix_ms);
                 let protocol = protocol_of(&store.experiment(id)?.record.file);
-                let text = postgresbench(report, args.treatment.as_deref(), &date(day), &protocol);
+                let text = postgresbench(report, args.treatment.as_deref(), &date(day), protocol.as_deref());
                 out.write_all(text.as_bytes())?;
             }
             SaveFormat::Hdr => hdr(&store.experiment(id)?, out)?,
@@ -205,12 +205,15 @@ fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> Result<()> {
     )?)
 }
 
-/// How statements were sent, by the text of an experiment's file.
-fn protocol_of(file: &str) -> String {
-    let file: toml::Table = file.parse().unwrap_or_default();
+/// How statements were sent, by the text of an experiment's file; unknown of a load without one, and where it is varied.
+fn protocol_of(file: &str) -> Option<String> {
+    if file.is_empty() || file.contains("load.protocol") {
+        return None;
+    }
+    let file: toml::Table = file.parse().ok()?;
     let load = file.get("load").and_then(|load| load.get("protocol"));
-    load.and_then(toml::Value::as_str)
-        .map_or_else(|| Protocol::Prepared.name().to_owned(), str::to_owned)
+    let usual = Protocol::Prepared.name();
+    Some(load.and_then(toml::Value::as_str).unwrap_or(usual).to_owned())
 }
 
 /// The day of an instant, in UTC: "2026-11-26".

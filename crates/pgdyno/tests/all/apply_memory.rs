@@ -107,6 +107,24 @@ fn huge_pages_are_restored_when_the_last_user_of_them_is_about_to_end() {
 }
 
 #[test]
+fn a_swap_file_without_a_path_is_beside_the_data() {
+    let _machine = quiet_machine();
+    let home = Home::on_disk();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let before = common::swap();
+    home.run(&["apply", "sandbox:x", "swap.file=16777216"]).fine();
+    let file = home.data("x").with_file_name("pgdyno.swap");
+    let now = common::swap();
+    assert!(
+        now.iter().any(|line| line.contains(&*file.to_string_lossy())),
+        "{now:?}"
+    );
+    home.run(&["restore"]).fine();
+    assert_eq!(common::swap(), before);
+    assert!(!file.exists());
+}
+
+#[test]
 fn a_swap_file_of_the_users_comes_back_as_what_it_is_known_by() {
     let _machine = quiet_machine();
     let home = Home::new();
