@@ -124,7 +124,7 @@ pub enum LabError {
     /// Somebody's tables are in the way.
     #[error(
         "the server has the tables of {dataset} at {there}, and the experiment needs {wanted}; pgdyno does not drop tables that \
-         others may have created: ask for what is there in [data], or name another database in [target]"
+         others may have created: set scale and partitions in [data] to what is there, or name another database in [target]"
     )]
     OtherData {
         /// Name of the data set whose tables these are: "pgbench".

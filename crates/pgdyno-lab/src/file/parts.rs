@@ -173,7 +173,8 @@ pub struct LoadPart {
     pub workload: Option<Workload>,
     /// A script in pgbench's language, in place of a workload.
     pub script: Option<String>,
-    /// Another program that is the load: pgbench, sysbench, sysbench-tpcc, go-tpc, benchbase, hammerdb, or "job" for a command whose time is the result.
+    /// Another program that is the load: pgbench, sysbench, sysbench-tpcc, go-tpc, benchbase, hammerdb, or "job" for a command whose time
+    /// is the result.
     pub program: Option<String>,
     /// Its command line, where it is not the program's usual one.
     pub command: Option<String>,

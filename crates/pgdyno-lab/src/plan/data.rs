@@ -3,9 +3,7 @@
 use super::{Plan, ServerVariant, Treatment, plan_of_load};
 use crate::file::Reset;
 use pgdyno_server::shown_statement;
-use pgdyno_workload::{
-    DataPlan, Dataset, MakingStatement, PartitionMethod, Partitions, makes_objects, making_statements,
-};
+use pgdyno_workload::{DataPlan, Dataset, MakingStatement, Partitions, makes_objects, making_statements};
 use std::collections::BTreeSet;
 
 /// What distinguishes one database's content from another's.
@@ -24,10 +22,9 @@ impl DataKey {
             .fillfactor
             .map(|full| format!("_f{full}"))
             .unwrap_or_default();
-        let parts = self.partitions.map(|parts| match parts.method {
-            PartitionMethod::Hash => format!("_h{}", parts.count),
-            PartitionMethod::Range => format!("_r{}", parts.count),
-        });
+        let parts = self
+            .partitions
+            .map(|parts| format!("_{}{}", parts.method, parts.count));
         let parts = parts.unwrap_or_default();
         format!("pgdyno_{}_{}{full}{parts}", self.dataset.name(), self.scale)
     }

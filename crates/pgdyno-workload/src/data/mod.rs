@@ -330,7 +330,7 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
     let partitions = match session::text(row, 2) {
         "h" => Some(PartitionMethod::Hash),
         "r" => Some(PartitionMethod::Range),
-        // Lists are nobody's way of making this data.
+        // By lists, as none of the programs that make this data does it.
         _ => None,
     }
     .map(|method| Partitions { method, count });

@@ -71,7 +71,7 @@ impl DataPlan {
     /// Names of the tables that have rows of their own: in place of a partitioned one its partitions.
     pub(super) fn stored_tables(&self) -> Vec<String> {
         let is_partitioned = |name: &str| match self.dataset {
-            Dataset::Pgbench => name == pgbench::PARTITIONED.0,
+            Dataset::Pgbench => name == pgbench::MARKED,
             Dataset::Oltp => true,
             Dataset::Tpcc => tpcc::partitioned().any(|table| table == name),
         };

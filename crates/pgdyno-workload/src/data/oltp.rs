@@ -27,14 +27,10 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
             "CREATE TABLE sbtest{number} (id serial, k integer NOT NULL DEFAULT 0,
                c char(120) NOT NULL DEFAULT '', pad char(60) NOT NULL DEFAULT '')"
         ));
-        if let Some(partitions) = plan.partitions {
-            let parts = partitions.create(&format!("sbtest{number}"), rows.into());
-            recipe
-                .tables
-                .push_str(&format!(" {}; {parts}", partitions.by("id")));
-        } else {
-            recipe.tables.push(';');
-        }
+        recipe.tables.push_str(&match plan.partitions {
+            None => ";".to_owned(),
+            Some(partitions) => partitions.create(&format!("sbtest{number}"), "id", rows.into()),
+        });
         let mut stream = Stream::new(plan.seed, number.into(), Purpose::Data);
         let filling = recipe.jobs.len();
         recipe.jobs.push(Job {

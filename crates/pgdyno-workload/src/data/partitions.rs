@@ -1,6 +1,7 @@
-//! Tables in partitions: by ranges or by hash, named and cut as `pgbench -i --partitions` does it.
+//! Tables in partitions: by ranges or by hash, named as `pgbench -i --partitions` names them.
 
-use serde::{Deserialize, Serialize, Serializer};
+use pgdyno_engine::names;
+use serde::Deserialize;
 use std::fmt;
 use std::str::FromStr;
 
@@ -18,22 +19,33 @@ pub struct Partitions {
 pub enum PartitionMethod {
     /// By the hash of its key.
     Hash,
-    /// By the range that its key is in; all ranges are of the same length.
+    /// By the range that its key is in; no two ranges differ by more than one value.
     Range,
 }
+
+impl PartitionMethod {
+    const ALL: [PartitionMethod; 2] = [PartitionMethod::Hash, PartitionMethod::Range];
+
+    /// The name on the command line and in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            PartitionMethod::Hash => "hash",
+            PartitionMethod::Range => "range",
+        }
+    }
+}
+
+names!(PartitionMethod, "partition method");
 
 /// Planning of each statement goes by the number of partitions; beyond this it is all that a load would measure. Those of all tables together
 /// are made and dropped at once, and each takes up to four of the some 6,400 locks that a server has as it comes.
 pub(super) const COUNT_MAX: u32 = 1_000;
 
 impl Partitions {
-    /// What follows CREATE TABLE and its columns.
-    pub(super) fn by(self, column: &str) -> String {
-        format!("PARTITION BY {} ({column})", self.word().to_uppercase())
-    }
-
-    /// Statements that make the partitions of a table whose values of `column` go from 1 to `last`.
-    pub(super) fn create(self, table: &str, last: i64) -> String {
+    /// What follows CREATE TABLE and its columns, and the statements that make the partitions: of a table whose values of `column` go from 1
+    /// to `last`.
+    pub(super) fn create(self, table: &str, column: &str, last: i64) -> String {
+        let by = self.method.name().to_uppercase();
         let last = last.max(1).unsigned_abs();
         let bounds = |number: u32| {
             let from = |number: u32| u64::from(number - 1) * last / u64::from(self.count) + 1;
@@ -57,43 +69,28 @@ impl Partitions {
                 }
             }
         };
-        (1..=self.count)
-            .map(|number| {
-                let name = self.name_of(table, number);
-                format!(
-                    "CREATE TABLE {name} PARTITION OF {table} FOR VALUES {};",
-                    bounds(number)
-                )
-            })
-            .collect()
+        let parts = (1..).zip(self.names(table)).map(|(number, name)| {
+            let bounds = bounds(number);
+            format!(" CREATE TABLE {name} PARTITION OF {table} FOR VALUES {bounds};")
+        });
+        format!("PARTITION BY {by} ({column});{}", parts.collect::<String>())
     }
 
     /// Names of the partitions of a table.
     pub(super) fn names(self, table: &str) -> impl Iterator<Item = String> {
-        (1..=self.count).map(move |number| self.name_of(table, number))
-    }
-
-    fn name_of(self, table: &str, number: u32) -> String {
-        format!("{table}_{number}")
-    }
-
-    fn word(self) -> &'static str {
-        match self.method {
-            PartitionMethod::Hash => "hash",
-            PartitionMethod::Range => "range",
-        }
+        (1..=self.count).map(move |number| format!("{table}_{number}"))
     }
 
     /// For people: "16 partitions by hash".
     pub fn text(self) -> String {
         let s = if self.count == 1 { "" } else { "s" };
-        format!("{} partition{s} by {}", self.count, self.word())
+        format!("{} partition{s} by {}", self.count, self.method)
     }
 }
 
 impl fmt::Display for Partitions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.word(), self.count)
+        write!(f, "{}:{}", self.method, self.count)
     }
 }
 
@@ -103,11 +100,7 @@ impl FromStr for Partitions {
     fn from_str(text: &str) -> Result<Partitions, String> {
         let read = || {
             let (method, count) = text.split_once(':')?;
-            let method = match method {
-                "hash" => PartitionMethod::Hash,
-                "range" => PartitionMethod::Range,
-                _ => return None,
-            };
+            let method = method.parse().ok()?;
             let count = count
                 .parse()
                 .ok()
@@ -115,12 +108,6 @@ impl FromStr for Partitions {
             Some(Partitions { method, count })
         };
         read().ok_or_else(|| format!("\"{text}\": expected hash:N or range:N, with N from 1 to {COUNT_MAX}"))
-    }
-}
-
-impl Serialize for Partitions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 
@@ -160,21 +147,24 @@ mod tests {
 
     #[test]
     fn ranges_cover_every_value_once() {
-        let of = |text: &str, last| text.parse::<Partitions>().expect("partitions").create("t", last);
+        let of = |text: &str, last| {
+            text.parse::<Partitions>()
+                .expect("partitions")
+                .create("t", "id", last)
+        };
         assert_eq!(
             of("range:3", 100),
-            "CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (MINVALUE) TO (34);\
-             CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (34) TO (67);\
-             CREATE TABLE t_3 PARTITION OF t FOR VALUES FROM (67) TO (MAXVALUE);"
+            "PARTITION BY RANGE (id); CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (MINVALUE) TO (34); \
+             CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (34) TO (67); CREATE TABLE t_3 PARTITION OF t FOR VALUES FROM (67) TO (MAXVALUE);"
         );
         assert_eq!(
             of("hash:2", 100),
-            "CREATE TABLE t_1 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 0);\
+            "PARTITION BY HASH (id); CREATE TABLE t_1 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 0); \
              CREATE TABLE t_2 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 1);"
         );
         assert_eq!(
             of("range:1", 5),
-            "CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (MINVALUE) TO (MAXVALUE);"
+            "PARTITION BY RANGE (id); CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (MINVALUE) TO (MAXVALUE);"
         );
     }
 }

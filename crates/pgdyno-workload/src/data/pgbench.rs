@@ -14,11 +14,8 @@ pub(super) const NAMES: [&str; 4] = [
     "pgbench_history",
     "pgbench_tellers",
 ];
-/// The table that carries the mark of unfinished data.
+/// The table that carries the mark of unfinished data, and the one that may be partitioned.
 pub(super) const MARKED: &str = "pgbench_accounts";
-
-/// The table that is partitioned, and by which column.
-pub(super) const PARTITIONED: (&str, &str) = (MARKED, "aid");
 
 const TABLES: &str = "
 CREATE TABLE pgbench_branches (bid int NOT NULL, bbalance int, filler char(88)) WITH (fillfactor = 100);
@@ -77,14 +74,7 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
     ];
     let end = match plan.partitions {
         None => "WITH (fillfactor = 100);".to_owned(),
-        Some(partitions) => {
-            let (table, column) = PARTITIONED;
-            format!(
-                "{}; {}",
-                partitions.by(column),
-                partitions.create(table, accounts.into())
-            )
-        }
+        Some(partitions) => partitions.create(MARKED, "aid", accounts.into()),
     };
     Recipe {
         tables: format!("{TABLES}{end}"),

@@ -205,15 +205,18 @@ fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> Result<()> {
     )?)
 }
 
-/// How statements were sent, by the text of an experiment's file; unknown of a load without one, and where it is varied.
+/// How statements were sent, by the text of an experiment's file; unknown of a load without one, and where a step or level may vary it.
 fn protocol_of(file: &str) -> Option<String> {
-    if file.is_empty() || file.contains("load.protocol") {
-        return None;
+    let table: toml::Table = file
+        .parse()
+        .ok()
+        .filter(|table: &toml::Table| !table.is_empty())?;
+    let of_all = table.get("load").and_then(|load| load.get("protocol")?.as_str());
+    match (of_all, file.matches("protocol").count()) {
+        (None, 0) => Some(Protocol::Prepared.name().to_owned()),
+        (Some(protocol), 1) => Some(protocol.to_owned()),
+        _ => None,
     }
-    let file: toml::Table = file.parse().ok()?;
-    let load = file.get("load").and_then(|load| load.get("protocol"));
-    let usual = Protocol::Prepared.name();
-    Some(load.and_then(toml::Value::as_str).unwrap_or(usual).to_owned())
 }
 
 /// The day of an instant, in UTC: "2026-11-26".

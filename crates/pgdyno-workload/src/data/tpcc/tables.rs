@@ -196,12 +196,12 @@ impl Table {
     /// Statements that make it, with a comment that shows whose it is.
     pub(super) fn create(&self, owned: &str, partitions: Option<Partitions>, warehouses: i64) -> String {
         let name = self.name;
-        let (by, parts) = match partitions.zip(self.by) {
-            None => (String::new(), String::new()),
-            Some((partitions, column)) => (partitions.by(column), partitions.create(name, warehouses)),
+        let end = match partitions.zip(self.by) {
+            None => ";".to_owned(),
+            Some((partitions, column)) => partitions.create(name, column, warehouses),
         };
         format!(
-            "CREATE TABLE {name} ({}) {by}; {parts} COMMENT ON TABLE {name} IS '{owned}';",
+            "CREATE TABLE {name} ({}) {end} COMMENT ON TABLE {name} IS '{owned}';",
             self.columns
         )
     }
