@@ -108,8 +108,10 @@ pub struct LoadResult {
     pub warmup_s: f64,
     /// Transactions whose end was not seen: the server may or may not have committed them.
     pub in_flight_at_end: u64,
-    /// Sessions that were opened on the server.
+    /// Sessions that were opened on the servers.
     pub sessions: u32,
+    /// The part that each server had in it, in the order of their endpoints.
+    pub servers: Vec<ServerShare>,
     /// CPU time of the load's threads in the measured time.
     pub client_cpu_us: f64,
     /// Second by second, warm-up included.
@@ -122,6 +124,28 @@ pub struct LoadResult {
     pub stopped_early: bool,
     /// How bytes were moved, and why not otherwise.
     pub engine: String,
+}
+
+/// The part that one server had in a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ServerShare {
+    /// Transactions that it committed in the measured time.
+    pub committed: u64,
+    /// Transactions of the server that it confirmed to have committed, from the first to the last ([`Counts::server_commits`]).
+    pub server_commits: u64,
+    /// Transactions whose end was not seen.
+    pub in_flight_at_end: u64,
+    /// Sessions that were opened on it.
+    pub sessions: u32,
+}
+
+impl ServerShare {
+    fn add(&mut self, part: &Part) {
+        self.committed += part.measured.committed - part.measured.after_end;
+        self.server_commits += part.whole.server_commits;
+        self.in_flight_at_end += part.in_flight_at_end;
+        self.sessions += part.sessions;
+    }
 }
 
 impl LoadResult {
@@ -143,6 +167,7 @@ impl LoadResult {
             warmup_s: 0.0,
             in_flight_at_end: 0,
             sessions: 0,
+            servers: Vec::new(),
             client_cpu_us: 0.0,
             seconds: Vec::new(),
             lost: None,
@@ -168,6 +193,19 @@ impl LoadResult {
         (self.measured.committed > 0).then(|| self.client_cpu_us / self.measured.committed as f64)
     }
 
+    /// The part that one server had in it, by the server's number; where there is but one, the whole load.
+    pub fn share(&self, server: usize) -> ServerShare {
+        match self.servers.as_slice() {
+            [_, _, ..] => self.servers[server],
+            _ => ServerShare {
+                committed: self.measured.committed - self.measured.after_end,
+                server_commits: self.whole.server_commits,
+                in_flight_at_end: self.in_flight_at_end,
+                sessions: self.sessions,
+            },
+        }
+    }
+
     /// The first error of a SQLSTATE.
     pub fn first_error(&self, sqlstate: &str) -> Option<&FirstError> {
         self.first_errors.iter().find(|error| error.sqlstate == sqlstate)
@@ -184,7 +222,9 @@ impl LoadResult {
         }
     }
 
-    fn add(&mut self, part: Part) {
+    /// Takes in what a thread has done on the server of that number.
+    fn add(&mut self, server: usize, part: Part) {
+        self.servers[server].add(&part);
         self.measured.add(&part.measured);
         self.in_no_second.add(&part.in_no_second);
         self.whole.add(part.whole);
@@ -220,14 +260,15 @@ impl LoadResult {
     }
 }
 
-/// Connects all clients, drives the load of these transactions and returns its books. `stop` ends it early with what there is;
-/// `on_second` is called about once a second with what all threads did in it.
+/// Connects all clients, drives the load of these transactions and returns its books. Each endpoint gets the whole plan, with threads,
+/// clients and arrivals of its own, all at the same time. `stop` ends it early with what there is; `on_second` is called about once a
+/// second with what all threads did in it.
 ///
 /// # Errors
 ///
 /// The plan cannot be, a client cannot be connected, a transaction cannot go on, or the system refuses.
 pub fn run(
-    endpoint: &Endpoint,
+    endpoints: &[Endpoint],
     plan: &Plan,
     transactions: &dyn Transactions,
     stop: &AtomicBool,
@@ -235,19 +276,24 @@ pub fn run(
 ) -> Result<LoadResult, EngineError> {
     plan.check().map_err(EngineError::Plan)?;
     let outline = transactions.outline();
-    raise_file_limit(plan.clients, plan.threads)?;
+    let servers = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
+    let threads = plan.threads * servers;
+    raise_file_limit(plan.clients * servers, threads)?;
     let halt = AtomicBool::new(false);
     let settled_s = AtomicU32::new(0);
     let (sender, receiver) = channel();
     let gate = Gate::default();
     thread::scope(|scope| {
         let mut handles = Vec::new();
-        for number in 0..plan.threads {
+        for number in 0..threads {
+            let server = number % servers;
             let worker = Worker {
-                endpoint,
+                endpoint: &endpoints[server as usize],
                 plan,
                 transactions,
-                number,
+                server,
+                number: number / servers,
+                of_all: number,
                 stop,
                 halt: &halt,
                 settled_s: &settled_s,
@@ -258,7 +304,7 @@ pub fn run(
                 .name(format!("load-{number}"))
                 .spawn_scoped(scope, move || worker.run(&sender));
             match handle {
-                Ok(handle) => handles.push(handle),
+                Ok(handle) => handles.push((server as usize, handle)),
                 Err(source) => {
                     gate.decide(false);
                     return Err(EngineError::System {
@@ -269,7 +315,7 @@ pub fn run(
             }
         }
         drop(sender);
-        gate.open_when_ready(plan.threads);
+        gate.open_when_ready(threads);
         let settling = match plan.warmup {
             Warmup::For(_) => None,
             Warmup::Settled(most) => Some(Settling {
@@ -278,7 +324,7 @@ pub fn run(
                 begun: Instant::now(),
             }),
         };
-        let seconds = collect(&receiver, plan.threads, settling, on_second);
+        let seconds = collect(&receiver, threads, settling, on_second);
         let open = matches!(plan.arrivals, Arrivals::Open { .. });
         let mut result = LoadResult {
             measured: Books::new(open),
@@ -309,6 +355,7 @@ pub fn run(
             warmup_s: 0.0,
             in_flight_at_end: 0,
             sessions: 0,
+            servers: vec![ServerShare::default(); endpoints.len()],
             client_cpu_us: 0.0,
             seconds,
             lost: None,
@@ -317,13 +364,13 @@ pub fn run(
             engine: String::new(),
         };
         let mut first_error = None;
-        for handle in handles {
+        for (server, handle) in handles {
             match handle.join() {
                 Ok(Ok(mut part)) => {
                     if let Some(reason) = part.halted.take() {
                         first_error.get_or_insert(EngineError::Halted(reason));
                     }
-                    result.add(part);
+                    result.add(server, part);
                 }
                 Ok(Err(Some(error))) => {
                     first_error.get_or_insert(error);
@@ -378,7 +425,12 @@ struct Worker<'a> {
     endpoint: &'a Endpoint,
     plan: &'a Plan,
     transactions: &'a dyn Transactions,
+    /// Number of its server.
+    server: u32,
+    /// Its number among the threads of its server.
     number: u32,
+    /// Its number among the threads of all servers.
+    of_all: u32,
     stop: &'a AtomicBool,
     halt: &'a AtomicBool,
     settled_s: &'a AtomicU32,
@@ -410,12 +462,12 @@ impl<'a> Worker<'a> {
             halt: self.halt,
             settled_s: self.settled_s,
             sender,
-            thread: self.number,
+            thread: self.of_all,
         });
         let (sockets, engine) = self.drive(&mut drive, sockets).map_err(|source| {
             // The others need not go on, and nobody is to wait for more of this one.
             self.halt.store(true, Ordering::Relaxed);
-            let _ = sender.send((self.number, None));
+            let _ = sender.send((self.of_all, None));
             Some(EngineError::System {
                 what: match self.plan.engine {
                     Engine::IoUring => "io_uring",
@@ -436,7 +488,7 @@ impl<'a> Worker<'a> {
         if let Some(&cpu) = self
             .plan
             .cpus
-            .get(self.number as usize % self.plan.cpus.len().max(1))
+            .get(self.of_all as usize % self.plan.cpus.len().max(1))
         {
             let mut set = CpuSet::new();
             set.set(cpu);
@@ -512,7 +564,7 @@ impl<'a> Worker<'a> {
             Arrivals::Open { rate, spacing, .. } => Some(Schedule::new(
                 rate,
                 *spacing,
-                self.plan.seed,
+                self.plan.seed.wrapping_add(self.server.into()),
                 self.number,
                 self.plan.threads,
             )),
@@ -537,7 +589,8 @@ impl<'a> Worker<'a> {
                     });
                 }
             };
-            let stream = Stream::new(self.plan.seed, u64::from(number), Purpose::Transactions);
+            let of_all = u64::from(self.server) * u64::from(self.plan.clients) + u64::from(number);
+            let stream = Stream::new(self.plan.seed, of_all, Purpose::Transactions);
             let count = self.plan.transactions;
             let mut client = Client::new(self.transactions, stream, number, count, connection.tls);
             if self.plan.connect {

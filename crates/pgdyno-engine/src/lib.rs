@@ -44,7 +44,7 @@ pub use books::{
 };
 pub use connection::{ConnectError, Startup};
 pub use endpoint::Endpoint;
-pub use engine::{EngineError, LoadResult, run};
+pub use engine::{EngineError, LoadResult, ServerShare, run};
 pub use export::{StoredHistogram, with_interval_log, write_stored_log};
 pub use hdrhistogram;
 pub use heat::{Heat, Rest};

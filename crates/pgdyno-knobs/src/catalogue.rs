@@ -205,9 +205,7 @@ impl Catalogue {
                 reason,
             });
         }
-        if knob.kind == Kind::HugepagePool && value == AUTO
-            || knob.choices.iter().any(|choice| choice == value)
-        {
+        if knob.servers_of_pool(value).is_some() || knob.choices.iter().any(|choice| choice == value) {
             return Ok(knob);
         }
         let in_range = |number: f64| {
@@ -235,7 +233,9 @@ impl Catalogue {
                 let legal = |b: u8| b.is_ascii_alphanumeric() || b"_-+./".contains(&b);
                 knob.choices.is_empty() && !value.is_empty() && value.bytes().all(legal)
             }
-            Form::CpuList => is_cpu_list(value) || knob.node_of(value).is_some(),
+            Form::CpuList => {
+                is_cpu_list(value) || knob.node_of(value).is_some() || knob.part_of(value).is_some()
+            }
         };
         if fine { Ok(knob) } else { wrong(knob.legal()) }
     }
@@ -279,7 +279,7 @@ fn is_cpu_list(text: &str) -> bool {
         })
 }
 
-/// Value of a huge-page pool: what the server needs.
+/// Value of a huge-page pool: what the server needs; with a number behind it, what so many servers like it need.
 pub const AUTO: &str = "auto";
 
 #[cfg(test)]

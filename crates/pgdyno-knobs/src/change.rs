@@ -43,7 +43,7 @@ mod parameter;
 mod whole;
 
 use crate::applied::{Applied, ApplyError};
-use crate::catalogue::{AUTO, Catalogue, Cost, Kind, Knob, Setting};
+use crate::catalogue::{Catalogue, Cost, Kind, Knob, Setting};
 use crate::consent::Agreed;
 use crate::journal::{Entry, Journal, JournalError, Journals, Keep, Patience, Purpose, Scope};
 use crate::persist::Persisted;
@@ -68,6 +68,18 @@ pub enum Restart {
     Cold,
     /// Only when a setting asks for it.
     WhenNeeded,
+}
+
+/// Whether settings of the host are changed too, beside those of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OfHost {
+    /// Those of the server alone.
+    No,
+    /// Those of the host too: no other process may change it meanwhile.
+    Yes,
+    /// Those of the host that are the server's own, as its control group's, while another changer of this process keeps other
+    /// processes from the host.
+    Beside,
 }
 
 /// A server that crashed comes back by itself within this time, or not at all.
@@ -155,7 +167,7 @@ fn write_auto_conf(data: &Path, text: String) -> Result<SavedState, UndoUnitErro
 }
 
 impl<'a> Changer<'a> {
-    /// Begins a journal in `journals` for changes to `target`, to the host where `host` says so, or to the host alone; another
+    /// Begins a journal in `journals` for changes to `target`, to the host where `of_host` says so, or to the host alone; another
     /// process that changes the same is waited for as `patience` says. `by` is the user who does it.
     pub fn begin(
         host: &'a dyn HostAccess,
@@ -163,14 +175,14 @@ impl<'a> Changer<'a> {
         target: Option<Target>,
         journals: &Journals,
         purpose: &str,
-        (by, host_too): (Option<String>, bool),
+        (by, of_host): (Option<String>, OfHost),
         patience: &mut Patience<'_>,
     ) -> Result<Changer<'a>, ApplyError> {
         let boot_id = pgdyno_host::boot_id(host)?;
         let reference = target.as_ref().map(|target| target.reference.clone());
         let was_running = target.as_ref().is_some_and(|target| target.was_running);
         let scope = Scope {
-            host: host_too || target.is_none(),
+            host: of_host == OfHost::Yes || target.is_none(),
             server: target.as_ref().map(Target::server_key),
         };
         let purpose = Purpose {
@@ -188,7 +200,7 @@ impl<'a> Changer<'a> {
             catalogue,
             target,
             journal,
-            has_host: scope.host,
+            has_host: scope.host || of_host == OfHost::Beside,
             units: Vec::new(),
             touched_as: BTreeMap::new(),
             parameters: BTreeMap::new(),
@@ -385,7 +397,7 @@ impl<'a> Changer<'a> {
         for line in &mut applied {
             let knob = self.catalogue.get(&line.setting.knob)?;
             match knob.kind {
-                Kind::HugepagePool if line.setting.value == AUTO => {
+                Kind::HugepagePool if knob.servers_of_pool(&line.setting.value).is_some() => {
                     line.took = line.effective.parse().ok() == self.pool_asked;
                 }
                 Kind::HeldFile => line.effective.clone_from(&line.setting.value),

@@ -17,6 +17,7 @@ mod permitted;
 mod persist;
 mod reader;
 mod restore;
+mod several;
 mod status;
 mod target;
 mod undo;
@@ -26,7 +27,7 @@ pub use catalogue::{
     AUTO, CarryOver, Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section,
     Setting, split, sysctl_path,
 };
-pub use change::{Changer, Restart};
+pub use change::{Changer, OfHost, Restart};
 pub use consent::{AGREE_TO_RISK, Agreed, ConsentError};
 pub use journal::{
     ChangedByOther, Content, Journal, JournalError, Journals, Keep, Listed, OtherUser, Patience, Purpose,
@@ -36,6 +37,7 @@ pub use near::nearest_name;
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use reader::{Objection, Place, Reader};
 pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, Restored, Restorer};
+pub use several::OneOf;
 pub use status::{ChangeState, StatusLine};
 pub use target::Target;
 pub use undo::{SavedState, ServerRef, UndoUnit, UndoUnitError};

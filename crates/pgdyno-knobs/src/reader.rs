@@ -14,6 +14,7 @@ use crate::applied::{Applied, ApplyError};
 use crate::catalogue::{Catalogue, CatalogueError, Form, Kind, Knob, Setting, split};
 use crate::gucvalue;
 use crate::journal::Journals;
+use crate::several;
 use crate::target::Target;
 use crate::undo::swap::SwapFile;
 use crate::undo::{
@@ -306,8 +307,11 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A value with the CPUs of the memory node that it names.
+    /// A value with the CPUs of the memory node that it names, or with the part that it means of what the host has.
     pub(super) fn listed(&self, knob: &Knob, value: &str) -> Result<String, HostError> {
+        if let Some(part) = knob.part_of(value) {
+            return several::listed_part(self.host, knob, part);
+        }
         match knob.node_of(value) {
             Some(node) => self
                 .host

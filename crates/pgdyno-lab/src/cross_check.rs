@@ -1,6 +1,6 @@
 //! What the clients of a load have committed against what the server has counted.
 
-use pgdyno_engine::LoadResult;
+use pgdyno_engine::{LoadResult, ServerShare};
 use pgdyno_record::CrossCheck;
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{COMMITS_PER_WORKER, Counters};
@@ -21,21 +21,21 @@ const PER_CHANGE: u64 = 20;
 
 /// Both sides count whole transactions from the first to the last. The server's side may be larger by what was in
 /// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
-/// and its like; never smaller.
+/// and its like; never smaller. `share` is what of the load the server had.
 pub(crate) fn cross_check(
     before: &Counters,
     after: &Counters,
-    load: &LoadResult,
+    (load, share): (&LoadResult, ServerShare),
     elapsed_s: f64,
     (by_pooler, changes): (u64, u32),
     recorder: OwnCommits,
 ) -> CrossCheck {
     // Where each transaction has a session, the sessions' own transactions are as many, and known.
     let own_sessions = load.connections.is_some();
-    let sessions = u64::from(load.sessions);
+    let sessions = u64::from(share.sessions);
     let client = match own_sessions {
-        true => load.whole.server_commits + sessions * load.commits_per_session,
-        false => load.whole.server_commits,
+        true => share.server_commits + sessions * load.commits_per_session,
+        false => share.server_commits,
     };
     // Behind a pooler, the recorder's commits too are reported later.
     let (recorded, perhaps) = match by_pooler {
@@ -63,7 +63,7 @@ pub(crate) fn cross_check(
         true => DATA_CHECK,
         false => sessions * PER_SESSION + DATA_CHECK,
     };
-    let unfinished = load.in_flight_at_end * load.commits_per_transaction_max;
+    let unfinished = share.in_flight_at_end * load.commits_per_transaction_max;
     let by_changes = u64::from(changes) * PER_CHANGE;
     let allowed_difference = unfinished + sessions + own + background + by_pooler + perhaps + by_changes;
     CrossCheck {
@@ -99,7 +99,8 @@ mod tests {
                 committed,
                 ..before.clone()
             };
-            cross_check(&before, &after, &load, 10.0, (0, 0), OwnCommits::default())
+            let of_load = (&load, load.share(0));
+            cross_check(&before, &after, of_load, 10.0, (0, 0), OwnCommits::default())
         };
         let allowed = check(1_050).allowed_difference;
         assert!(allowed < 100, "{allowed}");

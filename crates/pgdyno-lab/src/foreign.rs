@@ -228,7 +228,7 @@ pub(crate) fn gives(program: &str, metric: &Metric) -> bool {
     // What a transaction costs is measured by pgdyno, and throughput is what every format has.
     match metric.id {
         "mean_ms" | "p50_ms" | "p95_ms" | "p99_ms" | "max_ms" | "nopm" => reports(program, metric.id),
-        _ => metric.given != Given::OfLatencyLimits,
+        _ => !matches!(metric.given, Given::OfLatencyLimits | Given::OfSeveralServers),
     }
 }
 

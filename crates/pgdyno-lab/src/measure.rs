@@ -1,13 +1,13 @@
 //! One load, watched: host samples beside it, the server's own counters behind it.
 
+mod asked;
+
 use crate::beside::{Beside, host_second};
-use crate::cross_check::cross_check;
 use crate::distribution::distribution;
-use crate::horizon;
 use crate::measurement::Measurement;
-use crate::pooled::{self, Sessions};
-use crate::probe::Probe;
+use crate::probe::{Probe, ServerBeside};
 use crate::statements::MeasuredStatements;
+use asked::{Asked, Settled};
 use pgdyno_engine::{
     ConnectError, Endpoint, Heat, LoadResult, Protocol, Rest, Second, SecondFigures, Warmup,
     keeps_prepared_statements,
@@ -16,9 +16,7 @@ use pgdyno_host::{CpuUse, OthersCpu, children, cpu_us_of_tree};
 use pgdyno_record::ErrorClass;
 use pgdyno_record::{CrossCheck, HeatRecord, SecondRecord, SeriesRecord};
 use pgdyno_server::series::OwnCommits;
-use pgdyno_server::{
-    Conninfo, Counters, Server, ServerError, counters, sessions_named, wait_for_leaving, wait_until_gone,
-};
+use pgdyno_server::{Conninfo, Counters, ServerError};
 use pgdyno_stats::{WarmUp, coefficient_of_variation, steadiness, warm_up_end};
 use pgdyno_workload::{CommandError, ForeignError, FormatError, LoadError, LoadPlan};
 use std::collections::BTreeMap;
@@ -32,20 +30,6 @@ use std::time::{Duration, Instant};
 const LOAD_NAME: &str = "pgdyno load";
 /// That of the recorder's session, and of those of a `pgdyno watch` that somebody has beside the load.
 const RECORDER_NAME: &str = pgdyno_server::series::NAME;
-/// Sessions flush their counts when they end, or ten seconds after they became idle (since 15); the server may take
-/// this long to show them.
-const COUNTS_LIMIT: Duration = Duration::from_secs(12);
-/// Sessions of an earlier load that are still ending are waited for.
-const LEAVING_LIMIT: Duration = Duration::from_secs(2);
-/// Starts of processes are reported together with what they committed, or a moment later.
-const STARTS_LIMIT: Duration = Duration::from_secs(1);
-/// Before this version, counts travel through a collector and are shown as they were up to half a second ago.
-const COUNTS_AT_ONCE_SINCE: u32 = 15;
-/// Statements of this session that may be counted a pause later than they were sent.
-const OWN_IN_A_PAUSE: u64 = 4;
-/// Transactions of the look at prepared statements behind a pooler.
-const PREPARED_CHECK: u64 = 6;
-
 /// Disturbances are reported from these on.
 const UNCHECKED_KILL: &str =
     "no cross-check: the server was killed while the load ran, and began to count again";
@@ -68,9 +52,10 @@ pub fn measure(
     stop: &Arc<AtomicBool>,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Measurement, MeasureError> {
-    let endpoint = endpoint(conninfo).stopped_by(stop);
+    let ways = std::iter::once(conninfo).chain(probe.beside.iter().map(|beside| &beside.conninfo));
+    let endpoints: Vec<Endpoint> = ways.map(|way| endpoint(way).stopped_by(stop)).collect();
     if conninfo.is_proxied() && plan.protocol == Protocol::Prepared {
-        keeps_prepared_statements(&endpoint)?;
+        keeps_prepared_statements(&endpoints[0])?;
     }
     let shape = Shape {
         clients: plan.drive.clients,
@@ -81,7 +66,7 @@ pub fn measure(
         has_seconds: true,
     };
     let measurement = watch(conninfo, shape, probe, on_second, &mut |on_second| {
-        Ok(pgdyno_workload::run(&endpoint, plan, stop, on_second)?)
+        Ok(pgdyno_workload::run(&endpoints, plan, stop, on_second)?)
     })?;
     Ok(Measurement {
         latency_limit: plan.drive.latency_limit,
@@ -95,6 +80,7 @@ pub(crate) type Driver<'d> = dyn FnMut(&mut dyn FnMut(&Second)) -> Result<LoadRe
 /// What is known of a load before it begins.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
+    /// Clients of each server.
     pub(crate) clients: u32,
     /// `None` where the load reports by its seconds when its warm-up is over.
     pub(crate) warmup_s: Option<f64>,
@@ -111,30 +97,12 @@ pub(crate) fn watch(
     drive: &mut Driver<'_>,
 ) -> Result<Measurement, MeasureError> {
     let clients = shape.clients;
-    let mut server = Server::connect(conninfo)?;
-    let (mut watchers, mut pooled) = (0, Sessions::default());
-    if conninfo.is_proxied() {
-        pooled = pooled::send_counts(&mut server, clients)?;
-    } else {
-        wait_for_leaving(&mut server, LEAVING_LIMIT)?;
-        watchers = sessions_named(&mut server, RECORDER_NAME)?;
+    let mut servers = vec![Asked::before(conninfo, probe.postmaster, clients)?];
+    for ServerBeside { conninfo, postmaster } in &probe.beside {
+        servers.push(Asked::before(conninfo, *postmaster, clients)?);
     }
-    if server.version().major < COUNTS_AT_ONCE_SINCE {
-        server.execute(
-            "waiting for the counts of earlier sessions",
-            "SELECT pg_sleep(0.6)",
-        )?;
-    }
-    let asking = process_of(&mut server)?;
-    let dead_rows = horizon::Before::look(&mut server)?;
-    let before = Before {
-        counters: counters(&mut server)?,
-        watchers,
-        pooled,
-        dead_rows,
-    };
-    let mut statements = MeasuredStatements::begin(&mut server, shape.warmup_s, shape.has_seconds);
-    let cpu_before = probe.server_cpu_us(asking);
+    let mut statements = MeasuredStatements::begin(&mut servers[0].server, shape.warmup_s, shape.has_seconds);
+    let cpu_before = probe.servers_cpu_us(&servers);
     let others_before = probe.others();
     let beside = Beside::begin(probe, conninfo);
     let begun = Instant::now();
@@ -142,7 +110,7 @@ pub(crate) fn watch(
     let mut load_began = None;
     let mut heat = Heat::default();
     let mut elapsed_s = 0.0;
-    let load = statements.during(&mut server, |warmup| {
+    let load = statements.during(&mut servers[0].server, |warmup| {
         let load = drive(&mut |second| {
             load_began.get_or_insert_with(|| Instant::now() - Duration::from_secs_f64(second.length_s));
             heat.add(second);
@@ -154,23 +122,30 @@ pub(crate) fn watch(
     })?;
     heat.end(&load.in_no_second);
     let others = others_before.and_then(|before| Some(probe.others()?.since(&before)));
-    let (statements, gap) = statements.end(&mut server);
+    let (statements, gap) = statements.end(&mut servers[0].server);
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
     series.gaps.extend(gap);
-    let settled = settle(
-        server,
-        &before,
-        &load,
-        elapsed_s,
-        (clients, probe.changes, probe.kills),
-        own_commits,
-    );
-    let before = before.counters;
+    // Only the first one is recorded.
+    let recorders = std::iter::once(own_commits).chain(std::iter::repeat(OwnCommits::default()));
+    let settled: Result<Vec<Settled>, ServerError> = servers
+        .iter_mut()
+        .enumerate()
+        .zip(recorders)
+        .map(|((number, asked), recorder)| {
+            let of_load = (&load, load.share(number));
+            asked.settle(
+                of_load,
+                elapsed_s,
+                (clients, probe.changes, probe.kills),
+                recorder,
+            )
+        })
+        .collect();
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
     // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
     let cpu_us = cpu_before
         .filter(|_| !probe.kills)
-        .zip(probe.server_cpu_us(asking))
+        .zip(probe.servers_cpu_us(&servers))
         .and_then(|(a, b)| b.checked_sub(a));
     let measured: Vec<f64> = load
         .seconds
@@ -208,55 +183,49 @@ pub(crate) fn watch(
             .lost
             .as_ref()
             .filter(|_| !probe.kills || load.seconds.last().is_none_or(|last| last.committed == 0))
-            .map(|(reason, lost)| format!("{lost} of {clients} clients: {reason}")),
+            .map(|(reason, lost)| {
+                let all = clients as usize * servers.len();
+                format!("{lost} of {all} clients: {reason}")
+            }),
         load,
         seconds,
         series,
     };
     match settled {
-        Ok(Settled {
-            after,
-            check,
-            resting,
-            watchers,
-            warnings,
-        }) => {
-            measurement.warnings.extend(warnings);
-            if watchers > 0 && !check.agrees && check.server > check.client {
-                measurement.unchecked = Some(format!(
-                    "a pgdyno watch asks in the same database: {} commits are counted where the clients saw {}",
-                    check.server, check.client
-                ));
-            } else if let (Some(word), false, true) = (
-                measurement.load.commits_within,
-                check.agrees,
-                check.server > check.client,
-            ) {
-                measurement.unchecked = Some(format!(
-                    "{word} in the load commits more often than its client sees: {} commits are counted where the \
-                     clients saw {}",
-                    check.server, check.client
-                ));
-            } else if resting > 0 && check.server < check.client {
-                measurement.unchecked = Some(format!(
-                    "{resting} sessions of a pooler are still open and have not reported all their counts: {} of {} \
-                     commits are confirmed",
-                    check.server, check.client
-                ));
-            } else {
-                measurement.cross_check = Some(check);
+        Ok(settled) => {
+            let several = settled.len() > 1;
+            for (number, (settled, asked)) in (1..).zip(settled.iter().zip(&servers)) {
+                let of_server = |text: String| match several {
+                    true => format!("server {number}: {text}"),
+                    false => text,
+                };
+                let warnings = settled.warnings.iter().cloned();
+                measurement.warnings.extend(warnings.map(of_server));
+                let found = disturbances(&asked.before.counters, &settled.after);
+                measurement.disturbances.extend(found.into_iter().map(of_server));
+                let unchecked = settled.unchecked(&measurement.load).map(of_server);
+                measurement.unchecked = measurement.unchecked.take().or(unchecked);
             }
-            let wal = after.wal_bytes.checked_sub(before.wal_bytes);
-            measurement.wal_bytes_per_tx = per_transaction(wal, &measurement.load);
+            if measurement.unchecked.is_none() {
+                measurement.cross_check = sum_of_checks(settled.iter().map(|settled| settled.check));
+            }
+            let wal = |(settled, asked): (&Settled, &Asked)| {
+                settled
+                    .after
+                    .wal_bytes
+                    .checked_sub(asked.before.counters.wal_bytes)
+            };
+            let wal_bytes = settled.iter().zip(&servers).map(wal).sum::<Option<u64>>();
+            measurement.wal_bytes_per_tx = per_transaction(wal_bytes, &measurement.load);
             let by_others = by_others(&measurement, others, elapsed_s);
             measurement.is_disturbed = !by_others.is_empty();
-            measurement.disturbances = disturbances(&before, &after);
             measurement.disturbances.extend(by_others);
             let unchecked = measurement.unchecked.iter();
             measurement
                 .disturbances
                 .extend(unchecked.map(|reason| format!("no cross-check: {reason}")));
-            if after.started != before.started {
+            let mut pairs = settled.iter().zip(&servers);
+            if pairs.any(|(settled, asked)| settled.after.started != asked.before.counters.started) {
                 // A server that crashed has begun to count again.
                 measurement.cross_check = None;
                 measurement.unchecked = None;
@@ -273,6 +242,17 @@ pub(crate) fn watch(
         }
     }
     Ok(measurement)
+}
+
+/// All servers' counts together: they agree where each one's do.
+fn sum_of_checks(checks: impl Iterator<Item = CrossCheck>) -> Option<CrossCheck> {
+    checks.reduce(|a, b| CrossCheck {
+        client: a.client + b.client,
+        server: a.server + b.server,
+        by_workers: a.by_workers + b.by_workers,
+        allowed_difference: a.allowed_difference + b.allowed_difference,
+        agrees: a.agrees && b.agrees,
+    })
 }
 
 /// Why no load was driven.
@@ -352,33 +332,33 @@ pub(crate) fn heat_record(heat: &Heat) -> Option<HeatRecord> {
 }
 
 impl Probe {
-    /// CPU time of programs that are neither the server, nor pgdyno with all that it has started, nor the kernel; `None` where the
-    /// server's processes are not known, for they would be others too.
+    /// CPU time of programs that are neither the servers, nor pgdyno with all that it has started, nor the kernel; `None` where the
+    /// servers' processes are not known, for they would be others too.
     fn others(&self) -> Option<CpuUse> {
         // A server that is killed comes back as another process.
-        let postmaster = self.postmaster.filter(|_| !self.kills)?;
+        let first = self.postmaster.filter(|_| !self.kills);
+        let postmasters = std::iter::once(first).chain(self.beside.iter().map(|beside| beside.postmaster));
+        let own = postmasters.chain([Some(std::process::id())]);
         let host = &**self.host.as_ref()?;
-        CpuUse::now(host, &[postmaster, std::process::id()]).ok()
+        CpuUse::now(host, &own.collect::<Option<Vec<u32>>>()?).ok()
     }
 
-    /// CPU time of the server's processes but the one that serves `asking`, if it is among them: what pgdyno asks is no part of
+    /// CPU time of all servers, without what is asked of them.
+    fn servers_cpu_us(&self, servers: &[Asked]) -> Option<u64> {
+        let each = servers.iter();
+        each.map(|asked| self.server_cpu_us(asked.postmaster, asked.asking))
+            .sum()
+    }
+
+    /// CPU time of a server's processes but the one that serves `asking`, if it is among them: what pgdyno asks is no part of
     /// the load. Whole ticks of 10 ms.
-    fn server_cpu_us(&self, asking: Option<u32>) -> Option<u64> {
-        let (host, postmaster) = (&**self.host.as_ref()?, self.postmaster?);
+    fn server_cpu_us(&self, postmaster: Option<u32>, asking: Option<u32>) -> Option<u64> {
+        let (host, postmaster) = (&**self.host.as_ref()?, postmaster?);
         let whole = cpu_us_of_tree(host, postmaster).ok()?;
         let asking = asking.filter(|pid| children(host, postmaster).contains(pid));
         let own = asking.and_then(|pid| cpu_us_of_tree(host, pid).ok());
         whole.checked_sub(own.unwrap_or(0))
     }
-}
-
-/// The process that serves this connection; behind a pooler it is another one each time.
-fn process_of(server: &mut Server) -> Result<Option<u32>, ServerError> {
-    if server.conninfo().is_proxied() {
-        return Ok(None);
-    }
-    let pid = server.value("asking for the session's process", "SELECT pg_backend_pid()")?;
-    Ok(pid.and_then(|pid| pid.parse().ok()))
 }
 
 fn seconds(series: &SeriesRecord, disk: Option<&str>, load: &LoadResult) -> Vec<SecondRecord> {
@@ -399,90 +379,6 @@ fn per_transaction(total: Option<u64>, load: &LoadResult) -> Option<f64> {
     total
         .filter(|_| load.whole.committed > 0)
         .map(|total| total as f64 / load.whole.committed as f64)
-}
-
-/// The server's counts when they are complete, or as complete as they become.
-struct Settled {
-    after: Counters,
-    check: CrossCheck,
-    /// Sessions of a pooler that outlive the load.
-    resting: u32,
-    /// Sessions of a `pgdyno watch`, whose commits cannot be distinguished from the load's.
-    watchers: u64,
-    /// Of dead rows.
-    warnings: Vec<String>,
-}
-
-/// What was there before the load.
-struct Before {
-    counters: Counters,
-    /// Sessions of a `pgdyno watch`.
-    watchers: u64,
-    /// Sessions of a pooler.
-    pooled: Sessions,
-    dead_rows: horizon::Before,
-}
-
-/// Waits for the server's counts to be complete and compares them with the clients'.
-fn settle(
-    mut server: Server,
-    before: &Before,
-    load: &LoadResult,
-    elapsed_s: f64,
-    (clients, changes, kills): (u32, u32, bool),
-    recorder: OwnCommits,
-) -> Result<Settled, ServerError> {
-    if load.lost.is_some() || kills {
-        // The server may be coming up again; its old connection is of no use.
-        server = Server::connect(&server.conninfo().clone())?;
-    }
-    // Behind a pooler the load's sessions do not end, and may not even keep their name.
-    let is_proxied = server.conninfo().is_proxied();
-    let mut watchers = before.watchers;
-    let pooled = match is_proxied {
-        true => pooled::send_counts(&mut server, clients)?,
-        false => {
-            wait_until_gone(&mut server, LOAD_NAME, 0, COUNTS_LIMIT)?;
-            wait_until_gone(&mut server, RECORDER_NAME, watchers, COUNTS_LIMIT)?;
-            watchers = watchers.max(sessions_named(&mut server, RECORDER_NAME)?);
-            Sessions::default()
-        }
-    };
-    let by_pooler = match is_proxied {
-        true => u64::from(before.pooled.asked + pooled.asked) * pooled::PER_SESSION + PREPARED_CHECK,
-        false => 0,
-    };
-    let (dead_rows, before) = (&before.dead_rows, &before.counters);
-    let begun = Instant::now();
-    let deadline = begun + COUNTS_LIMIT;
-    let at_once = server.version().major >= COUNTS_AT_ONCE_SINCE;
-    let mut counted_before = None;
-    loop {
-        let after = counters(&mut server)?;
-        let check = cross_check(before, &after, load, elapsed_s, (by_pooler, changes), recorder);
-        let by_others = after.committed.saturating_sub(after.own_statements);
-        let rests = counted_before.is_some_and(|earlier| by_others <= earlier + OWN_IN_A_PAUSE);
-        // Commits that are too many do not become fewer, unless the starts of the workers that made them are reported a
-        // moment later.
-        let too_many = check.server > check.client && begun.elapsed() >= STARTS_LIMIT;
-        // A count of more than the load's agrees in passing while it is still being made.
-        let agrees = check.agrees && (at_once || rests || check.server == check.client);
-        if agrees || too_many || Instant::now() >= deadline {
-            return Ok(Settled {
-                after,
-                check,
-                resting: pooled.all,
-                watchers,
-                warnings: dead_rows.warnings(&mut server),
-            });
-        }
-        let pause = match check.agrees {
-            true => "SELECT pg_sleep(1)",
-            false => "SELECT pg_sleep(0.1)",
-        };
-        counted_before = check.agrees.then_some(by_others);
-        server.execute("waiting for the server's counts", pause)?;
-    }
 }
 
 /// A trial of fewer transactions gets a warning.
@@ -583,9 +479,14 @@ mod tests {
             depth: Depth::Host,
             changes: 0,
             kills: false,
+            beside: Vec::new(),
         };
         let check = |asking, expected_us| {
-            assert_eq!(probe.server_cpu_us(asking), Some(expected_us), "{asking:?}");
+            assert_eq!(
+                probe.server_cpu_us(Some(10), asking),
+                Some(expected_us),
+                "{asking:?}"
+            );
         };
         check(Some(30), 1_050_000);
         check(None, 1_120_000);

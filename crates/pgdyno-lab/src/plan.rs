@@ -425,7 +425,23 @@ impl Treatment {
             data_on: elsewhere(&server.data_on),
             wal_on: elsewhere(&server.wal_on),
             network: server.network.clone().filter(|network| network != LOOPBACK),
+            beside: 0,
         }
+    }
+
+    /// How many servers run at once.
+    pub fn servers(&self) -> u32 {
+        self.server.count.unwrap_or(1)
+    }
+
+    /// All servers that it runs on, its own one first.
+    pub(crate) fn variants(&self) -> Vec<ServerVariant> {
+        let own = self.variant();
+        let beside = |beside| ServerVariant {
+            beside,
+            ..own.clone()
+        };
+        (0..self.servers()).map(beside).collect()
     }
 }
 
@@ -440,6 +456,8 @@ pub struct ServerVariant {
     pub wal_on: Option<String>,
     /// Network between client and server; `None` for the usual one.
     pub network: Option<String>,
+    /// Number of a server beside the treatment's own one, from 1; 0 for that one.
+    pub beside: u32,
 }
 
 impl ServerVariant {
@@ -467,6 +485,9 @@ impl ServerVariant {
                     .collect();
                 parts.push(format!("{what}-{}", plain.trim_matches('-')));
             }
+        }
+        if self.beside > 0 {
+            parts.push(format!("server-{}", self.beside + 1));
         }
         parts.join("-")
     }

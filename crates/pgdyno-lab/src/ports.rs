@@ -6,8 +6,9 @@ use crate::file::{EventPart, GuardPart, ServerPart};
 use crate::measurement::Measurement;
 use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::preflight::PreflightReport;
+use crate::probe::ServerBeside;
 use pgdyno_engine::Second;
-use pgdyno_knobs::{Agreed, Applied, Restart, Restored, Setting};
+use pgdyno_knobs::{Agreed, Applied, OfHost, Restart, Restored, Setting};
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, FactRecord, RestoredRecord, SeriesRecord, StoredExperiment,
     TrialRecord,
@@ -47,7 +48,7 @@ pub(crate) struct Purpose<'t> {
     /// Text of the file, which is stored in the journal.
     pub(crate) text: &'t str,
     /// Whether the host's settings are changed too.
-    pub(crate) changes_host: bool,
+    pub(crate) of_host: OfHost,
     /// Commands that may make anything on it, and statements that do.
     pub(crate) commands: &'t [String],
 }
@@ -83,6 +84,11 @@ pub(crate) trait Server {
     fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError>;
     /// Starts the server if it has gone away since, or waits for it where only its owner can start it.
     fn ensure_running(&mut self) -> Result<(), LabError>;
+    /// Stops it: a pool of huge pages that is sized for several servers is sized while all are down. [`Server::ensure_running`] starts
+    /// it again.
+    fn stop(&mut self) -> Result<(), LabError>;
+    /// As a server beside another one, whose load goes to it too.
+    fn beside(&mut self, database: Option<&str>) -> Result<ServerBeside, LabError>;
     /// Facts of the server and its host.
     fn facts(&mut self) -> Result<Vec<FactRecord>, LabError>;
     /// Kills the server and starts it again; seconds until it answers.
@@ -165,6 +171,8 @@ pub(crate) struct Drive<'t> {
     pub(crate) changes: u32,
     /// What is done to the server while it runs, because the file says so.
     pub(crate) events: &'t [EventPart],
+    /// Servers that get the whole load too, at the same time.
+    pub(crate) beside: Vec<ServerBeside>,
 }
 
 /// A load that was driven.

@@ -1,6 +1,7 @@
 //! What can be watched of a target beside a load, and how much of it is recorded.
 
 use pgdyno_host::HostAccess;
+use pgdyno_server::Conninfo;
 use std::sync::Arc;
 
 /// What can be watched of a target.
@@ -17,6 +18,17 @@ pub struct Probe {
     pub changes: u32,
     /// Whether the server is killed while the load runs, because somebody asked for it.
     pub kills: bool,
+    /// Servers beside it that get the whole load too, at the same time.
+    pub beside: Vec<ServerBeside>,
+}
+
+/// A server beside the one that is watched in whole: its counts and CPU time are taken in, its series are not.
+#[derive(Debug, Clone)]
+pub struct ServerBeside {
+    /// The way of the load and of the questions.
+    pub conninfo: Conninfo,
+    /// Process id of its postmaster, if it runs on this machine.
+    pub postmaster: Option<u32>,
 }
 
 /// How much is recorded beside a load.

@@ -21,7 +21,7 @@ use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices};
 use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
-use pgdyno_knobs::{Catalogue, Outcome, Restored};
+use pgdyno_knobs::{Catalogue, OfHost, Outcome, Restored};
 use pgdyno_record::{ExperimentStatus, RestoredRecord, SeriesRecord, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -79,7 +79,7 @@ const BESIDE_S: f64 = 4.0;
 /// Trials that are stored: block, and name of the treatment.
 type Done = BTreeSet<(u32, String)>;
 
-/// The server whose settings are being changed.
+/// A server whose settings are being changed.
 struct At<'s> {
     variant: ServerVariant,
     target: Box<dyn TrialTarget + 's>,
@@ -90,7 +90,8 @@ struct Running<'x, 'r, 's> {
     runner: &'x mut Runner<'r, 's>,
     id: i64,
     plan: &'x Plan,
-    at: Option<At<'s>>,
+    /// The server of a treatment, and those beside it; none before and between them.
+    at: Vec<At<'s>>,
     restored: Vec<Restored>,
     looks: Looks,
     /// Treatments that a guard has ended, by number, and in which block.
@@ -174,13 +175,18 @@ impl<'s> Runner<'_, 's> {
             Some(id) => format!("run {} ({id})", plan.file.name),
             None => format!("run {}", plan.file.name),
         };
+        let changes_host = plan.settings().any(|setting| {
+            let knob = self.catalogue.get(&setting.knob);
+            knob.is_ok_and(|knob| knob.kind.is_of_host())
+        });
         let purpose = Purpose {
             text: &text,
             commands: &plan.commands(),
-            changes_host: plan.settings().any(|setting| {
-                let knob = self.catalogue.get(&setting.knob);
-                knob.is_ok_and(|knob| knob.kind.is_of_host())
-            }),
+            of_host: match (changes_host, variant.beside) {
+                (false, _) => OfHost::No,
+                (true, 0) => OfHost::Yes,
+                (true, _) => OfHost::Beside,
+            },
         };
         self.servers.go_to(variant, &purpose)
     }
@@ -199,7 +205,7 @@ impl<'s> Runner<'_, 's> {
             runner: self,
             id,
             plan,
-            at: Some(at),
+            at: vec![at],
             restored: Vec::new(),
             ended: BTreeMap::new(),
             settled: BTreeSet::new(),
@@ -380,7 +386,8 @@ impl Running<'_, '_, '_> {
     fn remove_instances(&mut self) -> Result<(), LabError> {
         self.leave()?;
         let tested = self.plan.tested().into_iter();
-        let variants: BTreeSet<ServerVariant> = tested.map(|i| self.plan.treatments[i].variant()).collect();
+        let variants: BTreeSet<ServerVariant> =
+            tested.flat_map(|i| self.plan.treatments[i].variants()).collect();
         for variant in variants.iter().filter(|variant| !variant.is_target()) {
             self.runner.servers.remove(variant)?;
             self.whole.retain(|(of, _)| of != variant);
@@ -389,25 +396,38 @@ impl Running<'_, '_, '_> {
         Ok(())
     }
 
-    /// Goes to the server of a treatment; what was changed on the one before is restored first.
-    fn go_to(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
-        if self.at.as_ref().is_some_and(|at| at.variant == *variant) {
-            return Ok(());
+    /// Goes to the servers of a treatment, of which the first is its own; what was changed on others is restored first.
+    fn go_to(&mut self, variants: &[ServerVariant]) -> Result<(), LabError> {
+        let (here, wanted) = (self.at.first().map(|at| &at.variant), variants.first());
+        let kept = if here == wanted { variants.len() } else { 0 };
+        self.leave_beyond(kept)?;
+        for variant in &variants[self.at.len()..] {
+            let target = self.runner.target(variant, self.plan, Some(self.id))?;
+            self.at.push(At {
+                variant: variant.clone(),
+                target,
+            });
         }
-        self.leave()?;
-        let target = self.runner.target(variant, self.plan, Some(self.id))?;
-        self.at = Some(At {
-            variant: variant.clone(),
-            target,
-        });
         Ok(())
     }
 
     /// Restores what was changed where we are.
     fn leave(&mut self) -> Result<(), LabError> {
-        let Some(At { variant, target }) = self.at.take() else {
-            return Ok(());
-        };
+        self.leave_beyond(0)
+    }
+
+    /// The same for all servers but the first `kept`: what belongs to the host is changed with the first, and restored last.
+    fn leave_beyond(&mut self, kept: usize) -> Result<(), LabError> {
+        let mut left = Ok(());
+        while self.at.len() > kept
+            && let Some(at) = self.at.pop()
+        {
+            left = left.and(self.leave_one(at));
+        }
+        left
+    }
+
+    fn leave_one(&mut self, At { variant, target }: At<'_>) -> Result<(), LabError> {
         // Data that was made on a server of others goes with what was changed.
         if !target.is_sandbox() {
             self.whole.retain(|(of, _)| *of != variant);
@@ -425,7 +445,7 @@ impl Running<'_, '_, '_> {
     }
 
     fn target(&mut self) -> Result<&mut (dyn TrialTarget + '_), LabError> {
-        match &mut self.at {
+        match self.at.first_mut() {
             Some(at) => Ok(&mut *at.target),
             None => Err(LabError::NoServer),
         }

@@ -195,17 +195,36 @@ fn counters_per_tx(series: &SeriesRecord, span: Span, tps: f64) -> BTreeMap<Stri
 fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
     let load = &measurement.load;
     let mut figures = measurement.figures.clone();
-    let own = [
+    let of_load = [
         ("goodput_tps", measurement.goodput_tps()),
         ("nopm", measurement.nopm()),
     ];
-    figures.extend(
-        own.into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value?))),
-    );
+    let own = of_load.into_iter().chain(of_servers(load));
+    figures.extend(own.filter_map(|(name, value)| Some((name.to_owned(), value?))));
     let (seconds, series) = (&measurement.seconds, &measurement.series);
     figures.extend(costs_per_tx(seconds, series, Span::of(load), load.tps()));
     figures
+}
+
+/// Of several servers, the throughput of the slowest and the fastest one, and how far these are apart, as a part of the mean.
+fn of_servers(load: &LoadResult) -> [(&'static str, Option<f64>); 3] {
+    #[expect(clippy::cast_precision_loss, reason = "counts of transactions and of servers")]
+    let each: Vec<f64> = load
+        .servers
+        .iter()
+        .map(|server| server.committed as f64 / load.measured_s)
+        .collect();
+    let is_known = each.len() > 1 && load.measured_s > 0.0;
+    let least = each.iter().copied().reduce(f64::min).filter(|_| is_known);
+    let most = each.iter().copied().reduce(f64::max).filter(|_| is_known);
+    #[expect(clippy::cast_precision_loss, reason = "a count of servers")]
+    let mean = each.iter().sum::<f64>() / each.len() as f64;
+    let spread = least.zip(most).map(|(least, most)| (most - least) / mean);
+    [
+        ("server_tps_min", least),
+        ("server_tps_max", most),
+        ("server_tps_spread", spread.filter(|spread| spread.is_finite())),
+    ]
 }
 
 /// What a transaction of the measured time cost the data's disk and the power line, those that the machine measures.
@@ -334,6 +353,11 @@ pub(crate) fn take_in(applied: Vec<Applied>, record: &mut TrialRecord) -> Result
         .iter()
         .map(|a| (a.setting.knob.clone(), a.effective.clone()))
         .collect();
+    not_taken(applied)
+}
+
+/// An error where a setting did not take effect.
+pub(crate) fn not_taken(applied: Vec<Applied>) -> Result<(), LabError> {
     let not_taken: Vec<Applied> = applied.into_iter().filter(|a| !a.took).collect();
     match not_taken.is_empty() {
         true => Ok(()),

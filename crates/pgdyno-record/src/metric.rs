@@ -27,6 +27,8 @@ pub enum Given {
     OfTpcc,
     /// Trials whose load has a latency limit.
     OfLatencyLimits,
+    /// Trials on several servers at once.
+    OfSeveralServers,
 }
 
 /// Who measures a metric, and so whose gap says why it is missing: the beginning of a source in `GapRecord`.
@@ -58,6 +60,7 @@ impl Given {
             Given::OfCrashes => "trials that end with a crash",
             Given::OfTpcc => "trials of TPC-C",
             Given::OfLatencyLimits => "trials whose load has a latency limit",
+            Given::OfSeveralServers => "trials on several servers at once",
         }
     }
 }
@@ -217,6 +220,37 @@ pub const METRICS: &[Metric] = &[
         better: Better::Higher,
         given: Given::OfTpcc,
         exposed: "new_orders_per_minute",
+        ..NONE
+    },
+    Metric {
+        id: "server_tps_min",
+        title: "throughput of the slowest server",
+        column: "slowest server, TPS",
+        heading: "Slowest server",
+        unit: "TPS",
+        better: Better::Higher,
+        given: Given::OfSeveralServers,
+        exposed: "slowest_server_tps",
+        ..NONE
+    },
+    Metric {
+        id: "server_tps_max",
+        title: "throughput of the fastest server",
+        column: "fastest server, TPS",
+        heading: "Fastest server",
+        unit: "TPS",
+        better: Better::Higher,
+        given: Given::OfSeveralServers,
+        exposed: "fastest_server_tps",
+        ..NONE
+    },
+    Metric {
+        id: "server_tps_spread",
+        title: "spread of the servers' throughput",
+        column: "spread of servers",
+        heading: "Spread of servers",
+        given: Given::OfSeveralServers,
+        exposed: "servers_spread_ratio",
         ..NONE
     },
     response(

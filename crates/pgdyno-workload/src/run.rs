@@ -1,7 +1,7 @@
 //! Drives a load: compiles its transactions for the data that is there, and hands them to the engine.
 
 use crate::compile;
-use crate::data::{self, DataError, Dataset};
+use crate::data::{self, DataError, Dataset, Shape};
 use crate::load_plan::{LoadPlan, Work};
 use crate::script::ScriptError;
 use crate::tpcc::{self, Style, Terminals};
@@ -50,22 +50,22 @@ impl LoadError {
     }
 }
 
-/// Connects all clients, drives the load and returns its books. `stop` ends it early with what there is;
-/// `on_second` is called about once a second with what all threads did in it.
+/// Connects all clients, drives the load and returns its books. Each endpoint gets the whole load, all at the same time; their data must
+/// be alike. `stop` ends it early with what there is; `on_second` is called about once a second with what all threads did in it.
 ///
 /// # Errors
 ///
 /// The plan cannot be, a script is wrong, data is missing, or the engine cannot drive the load.
 pub fn run(
-    endpoint: &Endpoint,
+    endpoints: &[Endpoint],
     plan: &LoadPlan,
     stop: &AtomicBool,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<LoadResult, LoadError> {
     plan.check().map_err(LoadError::Plan)?;
-    let transactions = transactions(endpoint, plan)?;
+    let transactions = transactions(endpoints, plan)?;
     Ok(engine::run(
-        endpoint,
+        endpoints,
         &plan.drive,
         transactions.as_ref(),
         stop,
@@ -73,8 +73,28 @@ pub fn run(
     )?)
 }
 
+/// The shape of the data that all have.
+fn shape_of(endpoints: &[Endpoint], dataset: Dataset) -> Result<Shape, LoadError> {
+    let mut shapes = endpoints.iter().map(|endpoint| data::shape_of(endpoint, dataset));
+    let first = shapes
+        .next()
+        .ok_or_else(|| LoadError::Plan("there is no server".to_owned()))??;
+    for (shape, endpoint) in shapes.zip(&endpoints[1..]) {
+        let shape = shape?;
+        if shape != first {
+            return Err(LoadError::Plan(format!(
+                "the servers have other data: {}, and {} of {}",
+                first.text(),
+                shape.text(),
+                endpoint.place()
+            )));
+        }
+    }
+    Ok(first)
+}
+
 /// Compiles the transactions for the data that is there.
-fn transactions(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Box<dyn Transactions>, LoadError> {
+fn transactions(endpoints: &[Endpoint], plan: &LoadPlan) -> Result<Box<dyn Transactions>, LoadError> {
     match &plan.work {
         Work::Workload(workload) => {
             let mut extent = Extent {
@@ -83,7 +103,7 @@ fn transactions(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Box<dyn Transact
                 rows: 1,
             };
             if let Some(dataset) = workload.dataset() {
-                let shape = data::shape_of(endpoint, dataset)?;
+                let shape = shape_of(endpoints, dataset)?;
                 if workload.is_tpcc() {
                     let style = Style {
                         warehouses: i32::try_from(shape.scale).unwrap_or(i32::MAX),
@@ -107,17 +127,17 @@ fn transactions(endpoint: &Endpoint, plan: &LoadPlan) -> Result<Box<dyn Transact
             scripts.check(plan.protocol)?;
             let scale = match scripts
                 .wants_scale()
-                .then(|| data::shape_of(endpoint, Dataset::Pgbench))
+                .then(|| shape_of(endpoints, Dataset::Pgbench))
             {
-                None | Some(Err(DataError::Missing { .. })) => 1,
+                None | Some(Err(LoadError::Data(DataError::Missing { .. }))) => 1,
                 Some(shape) => shape?.scale,
             };
-            let stop = endpoint.stop.clone().unwrap_or_default();
+            let stop = endpoints.first().and_then(|endpoint| endpoint.stop.clone());
             Ok(Box::new(scripts.compile(
                 plan.protocol,
                 scale,
                 plan.drive.seed,
-                &stop,
+                &stop.unwrap_or_default(),
             )?))
         }
     }

@@ -113,7 +113,7 @@ fn check_with(plan: &LoadPlan, reply: &'static [u8]) {
     let server = FakeServer::start(Box::new(move |stream, _| answer_all(stream, reply)));
     let mut seconds: Vec<(u64, u64)> = Vec::with_capacity(16);
     let stop = AtomicBool::new(false);
-    let result = run(&server.endpoint(), plan, &stop, &mut |second| {
+    let result = run(&[server.endpoint()], plan, &stop, &mut |second| {
         seconds.push((ALLOCATIONS.load(Ordering::Relaxed), second.books.committed));
     })
     .expect("a load");

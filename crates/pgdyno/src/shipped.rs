@@ -30,6 +30,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "rhel-cgroup",
     "rhel-checkpoint-recovery",
     "rhel-filesystem",
+    "rhel-instances",
     "rhel-mtu",
     "rhel-neighbour",
     "rhel-numa",

@@ -25,7 +25,7 @@ fn counted(engine: Engine, clients: u32) -> Plan {
 fn load(plan: &Plan, answer: Box<Answer>) -> LoadResult {
     let server = FakeServer::start(answer);
     run(
-        &server.endpoint(),
+        &[server.endpoint()],
         plan,
         &echo(),
         &AtomicBool::new(false),
@@ -147,5 +147,32 @@ fn the_first_error_of_each_sqlstate_is_kept_with_its_message_and_place() {
         assert!(!first.place.is_empty());
         let why = result.why_nothing().expect("a reason");
         assert!(why.starts_with("words 1; more (SQLSTATE 42P01, "), "{why}");
+    }
+}
+
+#[test]
+fn several_servers_get_the_whole_load_each_and_are_counted_apart() {
+    for (engine, clients) in ENGINES {
+        let good = FakeServer::start(Box::new(|stream: &mut TcpStream, _| answer_all(stream, REPLY)));
+        let bad = FakeServer::start(Box::new(move |stream: &mut TcpStream, number| {
+            spoil(stream, number, clients, b"E\0\0\0\x0cC57P01\0\0");
+        }));
+        let result = run(
+            &[good.endpoint(), bad.endpoint()],
+            &counted(engine, clients),
+            &echo(),
+            &AtomicBool::new(false),
+            &mut |_| (),
+        )
+        .expect("a load");
+        let (each, failed) = (u64::from(clients) * TRANSACTIONS, u64::from(clients));
+        let committed = [0, 1].map(|server| result.share(server).committed);
+        assert_eq!(committed, [each, each - failed], "{engine:?}");
+        assert_eq!(result.measured.committed, 2 * each - failed, "{engine:?}");
+        let sessions = [0, 1].map(|server| result.share(server).sessions);
+        assert_eq!(sessions[0], clients, "{engine:?}");
+        assert_eq!(result.sessions, sessions[0] + sessions[1], "{engine:?}");
+        let commits = [0, 1].map(|server| result.share(server).server_commits);
+        assert_eq!(result.whole.server_commits, commits[0] + commits[1], "{engine:?}");
     }
 }

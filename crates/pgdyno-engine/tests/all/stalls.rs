@@ -75,7 +75,7 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
                 let plan = open(engine, RATE, SECONDS);
                 let (mut closed, mut pause_s) = (None, 0.0);
                 let result = run(
-                    &server.endpoint(),
+                    &[server.endpoint()],
                     &plan,
                     &echo(),
                     &AtomicBool::new(false),
@@ -153,7 +153,7 @@ fn arrivals_in_batches_are_all_there_and_their_wait_is_reported() {
             ..open(engine, RATE, 3)
         };
         let result = run(
-            &server.endpoint(),
+            &[server.endpoint()],
             &plan,
             &echo(),
             &AtomicBool::new(false),
@@ -178,7 +178,7 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
     let plan = open(Engine::Auto, 100.0, 1);
     // The measured time is over when its only second is reported.
     let result = run(
-        &server.endpoint(),
+        &[server.endpoint()],
         &plan,
         &echo(),
         &AtomicBool::new(false),
@@ -212,7 +212,7 @@ fn what_the_end_of_a_closed_loop_cuts_off_is_in_the_books() {
         let server = behind(&sluice);
         let stop = AtomicBool::new(false);
         let result = run(
-            &server.endpoint(),
+            &[server.endpoint()],
             &plan(engine, clients),
             &echo(),
             &stop,
@@ -259,7 +259,7 @@ fn response_times_over_time_hold_each_measured_transaction_once() {
         let mut heat = Heat::default();
         let stop = AtomicBool::new(false);
         // What is held back is let through when the last second is reported.
-        let result = run(&server.endpoint(), &plan, &echo(), &stop, &mut |second| {
+        let result = run(&[server.endpoint()], &plan, &echo(), &stop, &mut |second| {
             heat.add(second);
             if second.number as usize == lengths_s.len() {
                 sluice.set(false);

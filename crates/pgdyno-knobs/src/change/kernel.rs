@@ -3,7 +3,7 @@
 use super::{Changer, Phase, Touched};
 use crate::address::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
 use crate::applied::ApplyError;
-use crate::catalogue::{AUTO, Gives, Kind, Knob, Setting};
+use crate::catalogue::{Gives, Kind, Knob, Setting};
 use crate::reader::{Mechanism, is_same};
 use crate::undo::{Form, KernelFile, SavedState, UndoUnit, read_value, shown_unlike};
 use pgdyno_host::HostAccess;
@@ -22,7 +22,7 @@ pub(super) struct KernelChange {
     pub(super) name: String,
     pub(super) unit: UndoUnit,
     pub(super) path: String,
-    /// As it is in the file, or "auto" for a pool.
+    /// As it is in the file, or "auto" for a pool, with a number where it is for several servers.
     pub(super) value: String,
 }
 
@@ -195,9 +195,9 @@ impl Changer<'_> {
     fn change_kernel(&mut self, change: &KernelChange) -> Result<(), ApplyError> {
         let is_pool = change.knob.kind == Kind::HugepagePool;
         let before = change.unit.capture(self.reader().access())?;
-        let value = if change.value == AUTO {
+        let value = if let Some(servers) = change.knob.servers_of_pool(&change.value) {
             let there = pool_of(self.first_of(&change.unit).unwrap_or(&before));
-            self.pool_size(change)?.max(there).to_string()
+            self.pool_size(change, servers)?.max(there).to_string()
         } else {
             change.value.clone()
         };
@@ -269,8 +269,8 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// Pages that the stopped server will need beside what others use of the pool.
-    fn pool_size(&self, change: &KernelChange) -> Result<u64, ApplyError> {
+    /// Pages that the stopped server will need, and so many servers like it, beside what others use of the pool.
+    fn pool_size(&self, change: &KernelChange, servers: u64) -> Result<u64, ApplyError> {
         let Control::Sandbox(sandbox) = &self.target()?.control else {
             return Err(ApplyError::NoPoolSize(
                 "it needs a sandbox; give a number of pages".into(),
@@ -317,7 +317,7 @@ impl Changer<'_> {
             reason = "a number of pages"
         )]
         let needed = (needed as f64 * POOL_HEADROOM).ceil() as u64;
-        Ok(others + needed)
+        Ok(others + needed.saturating_mul(servers))
     }
 }
 

@@ -62,7 +62,7 @@ impl Machine {
 
     fn changer<'a>(&'a self, catalogue: &'a Catalogue) -> Changer<'a> {
         let mut patience = Patience::none();
-        let scope = (None, true);
+        let scope = (None, OfHost::Yes);
         Changer::begin(
             self,
             catalogue,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::catalogue::{Catalogue, Setting};
-use crate::change::{Changer, Restart};
+use crate::change::{Changer, OfHost, Restart};
 use crate::consent::Agreed;
 use crate::restore::{DAMAGED_JOURNAL, Outcome, Restored, Restorer};
 use pgdyno_host::{HostAccess, LocalHost};
@@ -61,7 +61,7 @@ impl Machine {
             None,
             &self.journals,
             purpose,
-            (None, true),
+            (None, OfHost::Yes),
             &mut patience,
         )
     }

@@ -3,7 +3,7 @@
 use super::{Mechanism, Reader, wanted};
 use crate::address::{meminfo_value, page_kb_of_pool};
 use crate::applied::ApplyError;
-use crate::catalogue::{AUTO, CatalogueError, Cost, Kind, Knob, Setting};
+use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::undo::{SavedState, UndoUnit, affinity, form_of, wal};
 use pgdyno_sandbox::{Control, ControlError};
 
@@ -32,7 +32,7 @@ impl Reader<'_> {
                 if knob.cost == Cost::Restart && !can_restart {
                     return Err(ControlError::NotAllowed.into());
                 }
-                if knob.kind == Kind::HugepagePool && setting.value == AUTO {
+                if knob.servers_of_pool(&setting.value).is_some() {
                     self.check_auto_pool()?;
                 }
                 for (address, _) in &files {
@@ -61,9 +61,9 @@ impl Reader<'_> {
 
     /// Whether the memory nodes are here that a value names, by itself or for their CPUs.
     fn check_nodes(&self, knob: &Knob, setting: &Setting, path: &str) -> Result<(), ApplyError> {
-        self.listed(knob, &setting.value)?;
+        let listed = self.listed(knob, &setting.value)?;
         if path.ends_with("/cpuset.mems") {
-            for node in affinity::numbers(&setting.value) {
+            for node in affinity::numbers(&listed) {
                 self.host
                     .read(&format!("/sys/devices/system/node/node{node}/cpulist"))?;
             }

@@ -50,6 +50,7 @@ impl Bench<'_> {
             depth: Depth::Host,
             changes: 0,
             kills: false,
+            beside: Vec::new(),
         };
         let (mut tps, mut disturbances) = (Vec::new(), Vec::new());
         for run in 1..=RUNS {

@@ -69,7 +69,7 @@ impl Bench<'_> {
         };
         let plan = plan(conninfo, self.asked.length_of(LENGTH_MS).max(LENGTH_LEAST));
         let load = match pgdyno_workload::run(
-            &endpoint(conninfo).stopped_by(self.stop),
+            &[endpoint(conninfo).stopped_by(self.stop)],
             &plan,
             self.stop,
             &mut |_| {},

@@ -33,6 +33,8 @@ const LEVELS_MAX: usize = 100;
 const LOOKS_MAX: u32 = 500;
 const SECONDS_MAX: f64 = 86_400.0;
 const CYCLES_MAX: u32 = 100;
+/// More servers on one host are a mistake in the file.
+const SERVERS_MAX: u32 = 64;
 const NO_PASSWORD: &str = "a password does not belong into a file that is stored with the results and shown in reports; put it \
      into ~/.pgpass, into PGPASSWORD of the environment, which commands get too, or into a file that a command reads";
 
@@ -281,6 +283,10 @@ impl Check<'_> {
             let (first, last) = (MAJORS.start(), MAJORS.end());
             return Err(wrong("version", format!("{version}: expected {first} to {last}")));
         }
+        let count = server.count.unwrap_or(1);
+        self.must((1..=SERVERS_MAX).contains(&count), &at("count"), || {
+            format!("count = {count}: expected 1 to {SERVERS_MAX}")
+        })?;
         let size = server.pool_size.unwrap_or(1);
         self.must((1..=CLIENTS_MAX).contains(&size), &at("pool_size"), || {
             format!("pool_size = {size}: expected 1 to {CLIENTS_MAX}")
@@ -545,6 +551,8 @@ impl Check<'_> {
         let file = self.file;
         let parts = file.parts();
         let any = |is: fn(&LoadPart) -> bool| is(&file.load) || parts.iter().any(|p| is(&p.load));
+        let servers = std::iter::once(&file.server).chain(parts.iter().map(|part| &part.server));
+        let several = servers.into_iter().any(|server| server.count.unwrap_or(1) > 1);
         let of_turns = file.design == Design::Switchback;
         let is_given = |metric: &&Metric| match metric.given {
             _ if of_turns && !is_of_turns(metric) => false,
@@ -555,6 +563,7 @@ impl Check<'_> {
             Given::OfCrashes => any(|load| load.crash == Some(true)),
             Given::OfTpcc => any(is_tpcc),
             Given::OfLatencyLimits => any(|load| load.latency_limit_ms.is_some()),
+            Given::OfSeveralServers => several,
         };
         let loads = loads(file, &parts);
         let is_of_a_load = |metric: &&Metric| {

@@ -39,6 +39,7 @@ keys!(
     neighbour,
     neighbour_memory,
     network,
+    count,
 );
 keys!(
     LoadPart,

@@ -243,6 +243,9 @@ pub struct ServerPart {
     pub neighbour_memory: Option<String>,
     /// Network between client and server: "loopback", or the MTU of a link between two network namespaces, as "mtu:9000".
     pub network: Option<String>,
+    /// Servers that run on the host at once, each like the others, with data of its own and the whole load; 1 when not given; for
+    /// sandboxes.
+    pub count: Option<u32>,
 }
 
 /// A step, or a level of a factor.

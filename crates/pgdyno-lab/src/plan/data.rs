@@ -122,8 +122,9 @@ impl Plan {
     /// Whether the files of a server are restored before trials on some data.
     pub(crate) fn copies_files(&self, variant: &ServerVariant, data: DataKey) -> bool {
         let mut tested = self.tested().into_iter().map(|i| &self.treatments[i]);
-        tested
-            .any(|t| t.data.reset == Some(Reset::Copy) && t.variant() == *variant && data_of(t) == Some(data))
+        tested.any(|t| {
+            t.data.reset == Some(Reset::Copy) && t.variants().contains(variant) && data_of(t) == Some(data)
+        })
     }
 }
 

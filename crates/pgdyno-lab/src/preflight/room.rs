@@ -114,9 +114,12 @@ pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightRe
     let mut servers: BTreeMap<ServerVariant, BTreeMap<_, u64>> = BTreeMap::new();
     for number in plan.tested() {
         let treatment = &plan.treatments[number];
-        let variant = treatment.variant();
-        if !variant.is_target() {
-            let bytes = treatment.data_bytes().unwrap_or(0);
+        let bytes = treatment.data_bytes().unwrap_or(0);
+        for variant in treatment
+            .variants()
+            .into_iter()
+            .filter(|variant| !variant.is_target())
+        {
             servers
                 .entry(variant)
                 .or_default()

@@ -14,6 +14,7 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
             !treatment.variant().is_target(),
             "another version, place or network",
         ),
+        (treatment.servers() > 1, "several servers at once"),
         (data.reset == Some(Reset::Recreate), "making new tables"),
         (data.fillfactor.is_some(), "a fillfactor of the load's tables"),
         (
@@ -30,12 +31,35 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
         .map(|(_, what)| format!("{what} is for sandboxes only"))
         .collect();
     reasons.extend(too_small(treatment));
+    reasons.extend(needs_one_server(treatment));
     if let Some(cpus) = &load.cpus {
         let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
         reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
     }
     reasons
+}
+
+/// What a treatment asks for that is of one server, though it has several at once.
+fn needs_one_server(treatment: &Treatment) -> Vec<String> {
+    let load = &treatment.load;
+    let wants = [
+        (load.program.is_some(), "the load of another program"),
+        (load.checkpoint_cycles.is_some(), "a load of checkpoint cycles"),
+        (load.crash == Some(true), "a crash"),
+        (treatment.has_pooler(), "a pooler"),
+    ];
+    let unmet = wants
+        .iter()
+        .filter(|(wanted, _)| *wanted && treatment.servers() > 1);
+    unmet
+        .map(|(_, what)| {
+            format!(
+                "{what} is of one server, and this has {} at once",
+                treatment.servers()
+            )
+        })
+        .collect()
 }
 
 /// Why the file system that is made for a treatment's data does not hold it, if so.

@@ -91,6 +91,7 @@ impl RealTarget<'_> {
             depth: Depth::Whole,
             changes: drive.changes,
             kills: drive.events.iter().any(|event| event.kill),
+            beside: drive.beside.clone(),
         };
         let room = Room {
             part: drive.guard,

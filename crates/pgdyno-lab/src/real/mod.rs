@@ -75,7 +75,7 @@ impl<'a> Resources<'a> {
             Some(target),
             self.journals,
             purpose.text,
-            (None, purpose.changes_host),
+            (None, purpose.of_host),
             &mut Patience::none(),
         )
     }

@@ -6,6 +6,7 @@ use crate::error::LabError;
 use crate::plan::Plan;
 use crate::ports::{Apply, Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
+use crate::probe::ServerBeside;
 use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_sandbox::Control;
@@ -54,6 +55,18 @@ impl Server for RealTarget<'_> {
 
     fn ensure_running(&mut self) -> Result<(), LabError> {
         Ok(self.changer.ensure_running()?)
+    }
+
+    fn stop(&mut self) -> Result<(), LabError> {
+        let stopped = self.changer.target()?.control.stop();
+        Ok(stopped.map(|_| ()).map_err(ApplyError::from)?)
+    }
+
+    fn beside(&mut self, database: Option<&str>) -> Result<ServerBeside, LabError> {
+        Ok(ServerBeside {
+            conninfo: self.conninfo(database)?,
+            postmaster: self.changer.target()?.postmaster(&**self.resources.host),
+        })
     }
 
     fn facts(&mut self) -> Result<Vec<FactRecord>, LabError> {

@@ -94,11 +94,16 @@ impl Runner<'_, '_> {
 }
 
 impl Running<'_, '_, '_> {
-    /// Makes data that is missing and brings it to the state that a trial of the treatment begins with.
+    /// Makes data that is missing and brings it to the state that a trial of the treatment begins with, on each of its servers.
     pub(super) fn bring_data(&mut self, treatment: &Treatment) -> Result<(), LabError> {
-        let (Some(data), Some(at)) = (data_of(treatment), &mut self.at) else {
+        let Some(data) = data_of(treatment) else {
             return Ok(());
         };
+        (0..self.at.len()).try_for_each(|number| self.bring_data_to(number, treatment, data))
+    }
+
+    fn bring_data_to(&mut self, number: usize, treatment: &Treatment, data: DataKey) -> Result<(), LabError> {
+        let at = &mut self.at[number];
         let key = (at.variant.clone(), data.name());
         let variant = match at.variant.is_target() {
             true => "target".to_owned(),

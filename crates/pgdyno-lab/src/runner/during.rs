@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::file::{EventPart, ServerPart, settings_of};
 use crate::plan::{Treatment, lay_over};
 use crate::ports::{Clock, Meanwhile};
-use crate::trial::{empty_record, take_in};
+use crate::trial::not_taken;
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Catalogue, Restart, Setting};
 use pgdyno_record::EventRecord;
@@ -18,7 +18,6 @@ pub(super) struct Events<'x> {
     /// Knobs whose trade of durability somebody has agreed to.
     accepted: &'x [String],
     clock: &'x dyn Clock,
-    treatment: &'x Treatment,
     /// Settings of the treatment, and of the events so far over them.
     settings: Vec<Setting>,
     /// When the load began; `None` before its first second is over.
@@ -42,7 +41,6 @@ impl<'x> Events<'x> {
             catalogue,
             accepted,
             clock,
-            treatment,
             settings: treatment.settings.clone(),
             begun: None,
             measured_s: 0.0,
@@ -101,6 +99,6 @@ impl<'x> Events<'x> {
         let agreed: Vec<Agreed<Setting>> = agreed.collect::<Result<_, _>>()?;
         let applied = server.apply(&agreed, Restart::WhenNeeded)?;
         // What took effect before the load is in the trial's record.
-        take_in(applied, &mut empty_record(0, 0, self.treatment, 0))
+        not_taken(applied)
     }
 }

@@ -179,6 +179,7 @@ fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, Stri
         ("server.neighbour", text(&server.neighbour)),
         ("server.neighbour_memory", text(&server.neighbour_memory)),
         ("server.network", text(&server.network)),
+        ("server.count", number(server.count)),
         ("server.instances", is_new.then(|| instances.name().to_owned())),
         ("data.dataset", word(data.dataset.map(Dataset::name))),
         ("data.reset", word(data.reset.map(Reset::name))),

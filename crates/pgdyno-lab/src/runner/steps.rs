@@ -6,11 +6,11 @@ use super::{Event, Running};
 use crate::error::LabError;
 use crate::file::{Prewarm, RestartPolicy};
 use crate::measurement::Measurement;
-use crate::plan::{Treatment, data_of};
+use crate::plan::{ServerVariant, Treatment, data_of};
 use crate::ports::{Drive, Meanwhile};
-use crate::trial::{empty_record, failed, figures, filled, seed_of_trial, take_in};
+use crate::trial::{empty_record, failed, figures, filled, not_taken, seed_of_trial, take_in};
 use pgdyno_engine::Second;
-use pgdyno_knobs::{Agreed, Restart, Setting};
+use pgdyno_knobs::{Agreed, ConsentError, OneOf, Restart, Setting};
 use pgdyno_record::{SeriesRecord, TrialRecord};
 
 /// A trial as it is stored.
@@ -45,17 +45,19 @@ impl Running<'_, '_, '_> {
         treatment: &Treatment,
         record: &mut TrialRecord,
     ) -> Result<Option<String>, LabError> {
-        let variant = treatment.variant();
-        self.go_to(&variant)?;
-        record.server_variant = (!variant.is_target()).then(|| variant.label());
-        // It may have died in the trial before, and data is brought by asking it.
-        self.target()?.ensure_running()?;
+        let variants = treatment.variants();
+        self.go_to(&variants)?;
+        let own = variants.first().filter(|variant| !variant.is_target());
+        record.server_variant = own.map(ServerVariant::label);
+        // One may have died in the trial before, and data is brought by asking it.
+        self.at.iter_mut().try_for_each(|at| at.target.ensure_running())?;
         self.bring_data(treatment)?;
         self.apply(treatment, record)?;
         let database = data_of(treatment).and_then(|data| self.plan.database_of(data));
-        let target = self.target()?;
-        target.prewarm(treatment, database.as_deref())?;
-        target.checkpoint(database.as_deref())?;
+        for at in &mut self.at {
+            at.target.prewarm(treatment, database.as_deref())?;
+            at.target.checkpoint(database.as_deref())?;
+        }
         Ok(database)
     }
 
@@ -65,17 +67,44 @@ impl Running<'_, '_, '_> {
             (_, RestartPolicy::Always) => Restart::Always,
             (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
         };
-        let agreed = self.agreed(treatment)?;
-        let applied = self.target()?.apply(&agreed, restart)?;
-        take_in(applied, record)
+        // Settings of the host are set with the first server, while the others hold nothing of it.
+        for at in self.at.iter_mut().skip(1) {
+            at.target.stop()?;
+        }
+        for number in 0..self.at.len() {
+            let agreed = self.agreed(treatment, number)?;
+            let at = &mut self.at[number];
+            at.target.ensure_running()?;
+            let applied = at.target.apply(&agreed, restart)?;
+            match number {
+                0 => take_in(applied, record)?,
+                _ => not_taken(applied)?,
+            }
+        }
+        Ok(())
     }
 
-    /// The settings of a treatment, as far as the user has agreed to them.
-    pub(super) fn agreed(&self, treatment: &Treatment) -> Result<Vec<Agreed<Setting>>, LabError> {
+    /// The settings of a treatment for one of its servers, as far as the user has agreed to them; those of the host are with the first.
+    pub(super) fn agreed(
+        &self,
+        treatment: &Treatment,
+        number: usize,
+    ) -> Result<Vec<Agreed<Setting>>, LabError> {
         let (catalogue, accepted) = (self.runner.catalogue, &self.runner.consent.durability);
-        let settings = treatment.settings.iter();
-        let agreed = settings.map(|setting| catalogue.agree(setting, accepted));
-        Ok(agreed.collect::<Result<Vec<_>, _>>()?)
+        let server = OneOf {
+            number: u32::try_from(number).unwrap_or(u32::MAX).saturating_add(1),
+            of: treatment.servers(),
+        };
+        let mut all = Vec::new();
+        for setting in &treatment.settings {
+            let knob = catalogue.get(&setting.knob).map_err(ConsentError::from)?;
+            if number == 0 || knob.is_of_each_server() {
+                let value = knob.value_for(&setting.value, server);
+                let knob = setting.knob.clone();
+                all.push(catalogue.agree(&Setting { knob, value }, accepted)?);
+            }
+        }
+        Ok(all)
     }
 
     fn drive(
@@ -94,13 +123,19 @@ impl Running<'_, '_, '_> {
             #[expect(clippy::cast_possible_truncation, reason = "a few events")]
             changes: plan.file.event.len() as u32,
             events: &plan.file.event,
+            beside: Vec::new(),
         };
         let agreed = (self.runner.catalogue, &self.runner.consent.durability[..]);
         let mut events = Events::new(&plan.file.event, treatment, agreed, self.runner.clock);
         let mut trouble = None;
         let (mut guard, mut guarded) = (Guard::new(&plan.file.guard), None);
-        let Some(at) = &mut self.at else {
+        let Some((at, others)) = self.at.split_first_mut() else {
             return Err(LabError::NoServer);
+        };
+        let beside = others.iter_mut().map(|other| other.target.beside(database));
+        let drive = Drive {
+            beside: beside.collect::<Result<_, _>>()?,
+            ..drive
         };
         let (stop, on_event) = (self.runner.stop, &mut *self.runner.on_event);
         let driven = at.target.drive(

@@ -163,7 +163,7 @@ impl<'x> Running<'x, '_, '_> {
                     warmup_s: 0.0,
                     ..empty_record(*block, position, treatment, now_ms)
                 };
-                let (settings, error) = match self.agreed(treatment) {
+                let (settings, error) = match self.agreed(treatment, 0) {
                     Ok(settings) => (settings, None),
                     Err(error) => (Vec::new(), Some(error.to_string())),
                 };
@@ -213,8 +213,9 @@ impl<'x> Running<'x, '_, '_> {
             id: self.id,
             changes: turns.count(),
             events: &[],
+            beside: Vec::new(),
         };
-        let Some(at) = &mut self.at else {
+        let Some(at) = self.at.first_mut() else {
             return Err(LabError::NoServer);
         };
         let (clock, stop, on_event) = (self.runner.clock, self.runner.stop, &mut *self.runner.on_event);

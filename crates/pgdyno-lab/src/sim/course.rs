@@ -2,6 +2,7 @@
 
 use pgdyno_knobs::{Applied, Restart};
 use pgdyno_record::{TrialRecord, TrialStatus};
+use std::collections::BTreeSet;
 
 /// How a load ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +39,14 @@ pub(super) struct Course {
     /// Whether it failed because somebody asked to stop.
     pub(super) is_stopped: bool,
     pub(super) applied: Vec<Applied>,
+    /// The same of servers beside the first one.
+    pub(super) applied_beside: Vec<Applied>,
     pub(super) restart: Option<Restart>,
     pub(super) vacuumed: Done,
     pub(super) prewarmed: Done,
     pub(super) checkpointed: Done,
+    /// Servers that were checkpointed, by their number beside the first one.
+    pub(super) servers_ready: BTreeSet<u32>,
     pub(super) drove: Option<Drove>,
     pub(super) recovery_s: Option<f64>,
     /// Figures that the server was asked for, and gave.
@@ -52,7 +57,8 @@ const RECOVERY: &str = "recovery_s";
 
 impl Course {
     pub(super) fn ignored(&self) -> Option<&Applied> {
-        self.applied.iter().find(|applied| !applied.took)
+        let mut all = self.applied.iter().chain(&self.applied_beside);
+        all.find(|applied| !applied.took)
     }
 
     /// The status that its record must have, and a part of the reason.

@@ -68,7 +68,7 @@ impl Draws {
 }
 
 /// Settings of steps: of the server with and without a restart, and of the host.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 10] = [
     "work_mem = '8MB'",
     "work_mem = '64MB'",
     "random_page_cost = 2.0",
@@ -77,15 +77,19 @@ const SETTINGS: [&str; 8] = [
     "vm.swappiness = 1",
     "vm.swappiness = 10",
     "max_wal_size = '4GB'",
+    "cgroup.cpus = 'part'",
+    "vm.nr_hugepages = 'auto'",
 ];
 /// Other keys of steps that only a sandbox has.
-const OF_SANDBOXES: [&str; 8] = [
+const OF_SANDBOXES: [&str; 10] = [
     "server.version = 16",
     "server.version = 17",
     "data.reset = 'recreate'",
     "data.reset = 'template'",
     "data.reset = 'copy'",
     "server.pooler = 'pgbouncer'",
+    "server.count = 2",
+    "server.count = 4",
     "load.crash = true",
     "data.prewarm = 'cold'",
 ];

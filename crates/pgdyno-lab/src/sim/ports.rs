@@ -9,7 +9,7 @@ use crate::error::LabError;
 use crate::plan::ServerVariant;
 use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use pgdyno_engine::Second;
-use pgdyno_knobs::Catalogue;
+use pgdyno_knobs::{Catalogue, OfHost};
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };
@@ -135,7 +135,7 @@ impl Results for Shared {
     fn add_trial(&mut self, id: i64, trial: &TrialRecord, _: &SeriesRecord) -> Result<i64, StoreError> {
         let ended_ms = self.world.borrow().ms;
         let mut world = self.step();
-        let variant = world.at.clone().filter(|variant| !variant.is_target());
+        let variant = world.at.first().cloned().filter(|variant| !variant.is_target());
         let is_switched = world.is_switched;
         match world.course.take() {
             Some(course) => {
@@ -196,8 +196,15 @@ impl Servers<'static> for Shared {
         purpose: &Purpose<'_>,
     ) -> Result<Box<dyn TrialTarget>, LabError> {
         let mut world = self.step();
-        if let Some(other) = world.at.take() {
-            world.broken.push(format!("\"{}\" was not left", other.label()));
+        // Those beside the first come in their order.
+        let first = ServerVariant {
+            beside: 0,
+            ..variant.clone()
+        };
+        let is_next = usize::try_from(variant.beside) == Ok(world.at.len());
+        if !is_next || world.at.first().is_some_and(|at| *at != first) {
+            let what = format!("\"{}\" is gone to from {:?}", variant.label(), world.at);
+            world.broken.push(what);
         }
         world.fault(|odds| odds.no_server, "the server")?;
         if world
@@ -209,12 +216,14 @@ impl Servers<'static> for Shared {
                 .broken
                 .push("a pooler runs before another server still".to_owned());
         }
-        if world.journals.iter().any(|journal| journal.is_open) {
-            world.broken.push("two servers are changed at once".to_owned());
+        let open = world.journals.iter().filter(|journal| journal.is_open).count();
+        if open != world.at.len() {
+            let what = format!("{open} journals are open, of {} servers", world.at.len());
+            world.broken.push(what);
         }
         let meets = |journal: &Journal| {
             let (of, has_host) = &journal.scope;
-            !journal.lines.is_empty() && (*of == *variant || *has_host && purpose.changes_host)
+            !journal.lines.is_empty() && (*of == *variant || *has_host && purpose.of_host == OfHost::Yes)
         };
         if world.journals.iter().any(meets) {
             return Err(world.fail("changes are left from before"));
@@ -222,12 +231,12 @@ impl Servers<'static> for Shared {
         world.servers.entry(variant.clone()).or_default().runs = true;
         world.journals.push(Journal {
             is_open: true,
-            scope: (variant.clone(), purpose.changes_host),
+            scope: (variant.clone(), purpose.of_host == OfHost::Yes),
             lines: Vec::new(),
         });
         let journal = world.journals.len() - 1;
         world.step();
-        world.at = Some(variant.clone());
+        world.at.push(variant.clone());
         Ok(Box::new(SimTarget {
             shared: self.clone(),
             variant: variant.clone(),
@@ -238,7 +247,7 @@ impl Servers<'static> for Shared {
     /// Where the experiment has other servers, the target is stopped too.
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
         let mut world = self.step();
-        if world.at.take().as_ref() != Some(variant) {
+        if world.at.pop().as_ref() != Some(variant) {
             world
                 .broken
                 .push(format!("\"{}\" is left from elsewhere", variant.label()));
@@ -253,7 +262,7 @@ impl Servers<'static> for Shared {
 
     fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
         let mut world = self.step();
-        if world.at.is_some() || variant.is_target() {
+        if !world.at.is_empty() || variant.is_target() {
             world
                 .broken
                 .push(format!("\"{}\" is removed while it is needed", variant.label()));

@@ -8,8 +8,11 @@ use crate::file::{Prewarm, Reset, RestartPolicy, ServerPart};
 use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::ports::{Apply, Caches, Changes, Data, Drive, Meanwhile, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
-use pgdyno_knobs::{Agreed, Applied, Outcome, Restart, Restored, Setting};
+use crate::probe::ServerBeside;
+use pgdyno_knobs::{Agreed, Applied, Knob, OneOf, Outcome, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
+use pgdyno_server::Conninfo;
+use pgdyno_server::postgres::Config;
 use pgdyno_workload::{DataPlan, DataProgress, Dataset, Shape};
 use std::cell::RefMut;
 use std::sync::atomic::Ordering;
@@ -31,14 +34,10 @@ pub(super) struct SimTarget {
 
 impl SimTarget {
     fn owner(&self, knob: &str) -> Owner {
-        let is_of_host = self
-            .shared
-            .catalogue
-            .get(knob)
-            .is_ok_and(|knob| knob.kind.is_of_host());
-        match is_of_host {
-            true => Owner::Host,
-            false => Owner::Server(self.variant.clone()),
+        let knob = self.shared.catalogue.get(knob);
+        match knob.is_ok_and(Knob::is_of_each_server) {
+            true => Owner::Server(self.variant.clone()),
+            false => Owner::Host,
         }
     }
 
@@ -111,6 +110,22 @@ impl Server for SimTarget {
             server!(self, world).runs = true;
         }
         Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), LabError> {
+        let mut world = self.shared.step();
+        server!(self, world).runs = false;
+        Ok(())
+    }
+
+    /// The name of its database says which one it is.
+    fn beside(&mut self, _: Option<&str>) -> Result<ServerBeside, LabError> {
+        let mut config = Config::new();
+        config.dbname(&self.variant.label());
+        Ok(ServerBeside {
+            conninfo: Conninfo::from_config(config),
+            postmaster: None,
+        })
     }
 
     fn facts(&mut self) -> Result<Vec<FactRecord>, LabError> {
@@ -207,7 +222,10 @@ impl Apply for SimTarget {
         });
         let applied: Vec<Applied> = applied.collect();
         if let Some(course) = &mut world.course {
-            (course.applied, course.restart) = (applied.clone(), Some(restart));
+            match self.variant.beside {
+                0 => (course.applied, course.restart) = (applied.clone(), Some(restart)),
+                _ => course.applied_beside.extend(applied.iter().cloned()),
+            }
         }
         Ok(applied)
     }
@@ -396,6 +414,7 @@ impl Caches for SimTarget {
         let mut world = self.ask("a checkpoint")?;
         if let Some(course) = &mut world.course {
             course.checkpointed = Some(database.map(str::to_owned));
+            course.servers_ready.insert(self.variant.beside);
         }
         Ok(())
     }
@@ -405,12 +424,42 @@ impl SimTarget {
     /// What must be so when a load begins.
     fn look(&self, world: &mut World, drive: &Drive<'_>) {
         let mut broken = self.steps_missing(world, drive);
-        broken.extend(self.other_settings(world, drive.treatment));
-        broken.extend(self.other_data(world, drive));
+        let beside: Vec<&str> = drive
+            .beside
+            .iter()
+            .map(|beside| beside.conninfo.database())
+            .collect();
+        let wanted = drive.treatment.variants().into_iter().skip(1);
+        let wanted: Vec<String> = wanted.map(|variant| variant.label()).collect();
+        if beside != wanted {
+            broken.push(format!("on {beside:?} beside the first, not {wanted:?}"));
+        }
+        for server in self.with_those_beside(world) {
+            broken.extend(server.other_settings(world, drive.treatment));
+            broken.extend(server.other_data(world, drive));
+            if !server!(server, world).runs {
+                broken.push(format!("without the server \"{}\"", server.variant.label()));
+            }
+        }
         let name = &drive.treatment.name;
         world
             .broken
             .extend(broken.into_iter().map(|what| format!("{name} runs {what}")));
+    }
+
+    /// This server and all that are changed beside it, with the journals of each.
+    fn with_those_beside(&self, world: &World) -> Vec<SimTarget> {
+        let open = world
+            .journals
+            .iter()
+            .enumerate()
+            .filter(|(_, journal)| journal.is_open);
+        open.map(|(journal, of)| SimTarget {
+            shared: self.shared.clone(),
+            variant: of.scope.0.clone(),
+            journal,
+        })
+        .collect()
     }
 
     fn steps_missing(&self, world: &mut World, drive: &Drive<'_>) -> Vec<String> {
@@ -452,25 +501,37 @@ impl SimTarget {
         must(course.vacuumed == vacuumed, "with or without a vacuum");
         must(course.prewarmed == database, "without its caches");
         must(course.checkpointed == database, "without a checkpoint");
+        let servers = 0..treatment.servers();
+        must(
+            course.servers_ready == servers.collect(),
+            "on other servers than were made ready",
+        );
         must(course.drove.is_none(), "twice");
         broken
     }
 
     fn other_settings(&self, world: &mut World, treatment: &Treatment) -> Vec<String> {
-        let mut expected: Vec<(Owner, &str, Option<&str>)> = Vec::new();
+        let server = OneOf {
+            number: self.variant.beside + 1,
+            of: treatment.servers(),
+        };
+        let mut expected: Vec<(Owner, &str, Option<String>)> = Vec::new();
         for setting in &treatment.settings {
-            expected.push((self.owner(&setting.knob), &setting.knob, Some(&setting.value)));
+            let owner = self.owner(&setting.knob);
+            let knob = self.shared.catalogue.get(&setting.knob);
+            let value = knob.map(|knob| knob.value_for(&setting.value, server)).ok();
+            expected.push((owner, &setting.knob, value));
         }
         let touched = world.touched(self.journal);
         for (owner, knob, before) in &touched {
             if !expected.iter().any(|(_, named, _)| named == knob) {
-                expected.push((owner.clone(), knob, before.as_deref()));
+                expected.push((owner.clone(), knob, before.clone()));
             }
         }
         let mut broken = Vec::new();
         for (owner, knob, value) in expected {
             let now = world.settings(&owner).get(knob);
-            if now.map(String::as_str) != value {
+            if now != value.as_ref() {
                 broken.push(format!("with {knob} = {now:?}, not {value:?}"));
             }
         }

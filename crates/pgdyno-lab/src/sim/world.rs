@@ -202,7 +202,7 @@ pub(super) struct World {
     /// What the trials so far have taken, as far as a process knows.
     pub(super) spent_s: f64,
     /// The server that the process has gone to.
-    pub(super) at: Option<ServerVariant>,
+    pub(super) at: Vec<ServerVariant>,
     /// The first that has failed outside of a trial, so that the process may end.
     pub(super) excuse: Option<String>,
     pub(super) has_panicked: bool,
@@ -280,7 +280,7 @@ impl World {
             course: None,
             begun: Vec::new(),
             spent_s: 0.0,
-            at: None,
+            at: Vec::new(),
             excuse: None,
             has_panicked: false,
             is_unrestored: false,
@@ -366,7 +366,7 @@ impl World {
         self.is_dead = false;
         self.kill_at = self.kills.pop().map(|steps| self.steps + steps);
         self.room = usize::MAX;
-        (self.course, self.at) = (None, None);
+        (self.course, self.at) = (None, Vec::new());
         (self.excuse, self.has_panicked, self.is_unrestored) = (None, false, false);
         self.restored.clear();
         let stored = self.stored.iter().flat_map(|experiment| &experiment.trials);

@@ -16,8 +16,8 @@ use crate::show;
 use crate::target::{self, Held};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, Changer, ConsentError, Keep, Kind, Patience, Reader, Restart, Restored, Restorer, SYSCTL_FILE,
-    Setting, TMPFILES_FILE, Target,
+    Applied, Changer, ConsentError, Keep, Kind, OfHost, Patience, Reader, Restart, Restored, Restorer,
+    SYSCTL_FILE, Setting, TMPFILES_FILE, Target,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,14 +81,17 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     let kinds = settings
         .iter()
         .map(|setting| context.catalogue.get(&setting.knob));
-    let host_too = args.persist || kinds.flatten().any(|knob| knob.kind.is_of_host());
+    let of_host = match args.persist || kinds.flatten().any(|knob| knob.kind.is_of_host()) {
+        true => OfHost::Yes,
+        false => OfHost::No,
+    };
     let mut changer = Changer::begin(
         &context.host,
         &context.catalogue,
         target,
         context.journals(),
         &purpose,
-        (Some(user()), host_too),
+        (Some(user()), of_host),
         &mut patience,
     )?;
     let applied = match change(&mut changer, context, &settings, args) {

@@ -49,6 +49,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
         }),
         changes: 0,
         kills: false,
+        beside: Vec::new(),
         depth: match args.store {
             Some(_) => Depth::Whole,
             None => Depth::Host,

@@ -80,9 +80,14 @@ fn text_of(base: &str, variant: &ServerVariant) -> String {
         data_on,
         wal_on,
         network,
+        beside,
     } = variant;
+    let beside = match beside {
+        0 => String::new(),
+        beside => format!(", beside: {beside}"),
+    };
     format!(
-        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?} }}\n"
+        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?}{beside} }}\n"
     )
 }
 

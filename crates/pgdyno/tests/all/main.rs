@@ -41,6 +41,7 @@ mod scripts;
 mod series;
 mod serve;
 mod server_facts;
+mod several;
 mod store;
 mod switchback;
 mod users;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::catalogue::Catalogue;
+use crate::change::OfHost;
 use crate::journal::{Journal, Journals, Patience};
 use crate::restore::{Outcome, Restorer};
 use crate::status::ChangeState;
@@ -101,7 +102,7 @@ fn check(
         None,
         &journals,
         "test",
-        (None, true),
+        (None, OfHost::Yes),
         &mut patience,
     )
     .unwrap();

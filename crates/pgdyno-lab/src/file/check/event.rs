@@ -2,7 +2,7 @@
 
 use super::{Check, Checked, loads};
 use crate::file::choices::Design;
-use crate::file::parts::{EventPart, LoadPart};
+use crate::file::parts::{EventPart, LoadPart, ServerPart};
 use crate::file::settings_of;
 use pgdyno_engine::{Protocol, duration};
 use pgdyno_host::size_bytes;
@@ -25,6 +25,12 @@ impl Check<'_> {
             "a switchback changes settings by itself: [[event]] is of other designs".into()
         })?;
         let parts = file.parts();
+        let one = |server: &ServerPart| server.count.unwrap_or(1) == 1;
+        self.must(
+            one(&file.server) && parts.iter().all(|part| one(&part.server)),
+            &["event"],
+            || "[[event]] is done to one server: it does not go with several at once (server.count)".into(),
+        )?;
         let is_own = |load: &&LoadPart| load.program.is_none() && load.checkpoint_cycles.is_none();
         self.must(loads(file, &parts).iter().all(is_own), &["event"], || {
             "[[event]] is of loads of pgdyno's own clients, of a length that is known: neither program nor checkpoint_cycles".into()

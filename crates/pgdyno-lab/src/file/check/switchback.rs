@@ -39,6 +39,9 @@ impl Check<'_> {
                     .into()
             },
         )?;
+        self.must(file.server.count.unwrap_or(1) == 1, &["server", "count"], || {
+            "design = \"switchback\" has one server, whose load its treatments share: count does not go with it".into()
+        })?;
         for (i, figure) in file.figure.iter().enumerate() {
             self.must(figure.sql.is_none(), &["figure", &i.to_string()], || {
                 format!(

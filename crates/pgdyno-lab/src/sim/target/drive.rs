@@ -161,8 +161,11 @@ impl Load for SimTarget {
         world.drives.push((drive.seed, treatment.name.clone()));
         let server = server!(self, world);
         server.has_pooler = treatment.has_pooler();
-        if let Some(tables) = server.tables.get_mut(&key(drive.database)) {
-            tables.loads += 1;
+        for variant in world.at.clone() {
+            let tables = &mut world.servers.entry(variant).or_default().tables;
+            if let Some(tables) = tables.get_mut(&key(drive.database)) {
+                tables.loads += 1;
+            }
         }
         if world.goes_wrong(world.odds.panics, "panics") {
             world.has_panicked = true;
@@ -204,6 +207,12 @@ impl Load for SimTarget {
         let server = server!(self, world);
         server.has_pooler = false;
         server.runs = ending != Some(Ending::Died);
+        // Of several it is the last one that dies.
+        if let (Some(Ending::Died), [_, .., last]) = (ending, &world.at[..]) {
+            let last = last.clone();
+            server!(self, world).runs = true;
+            world.servers.entry(last).or_default().runs = false;
+        }
         let mut measured = measurement(tps, warmup_s, measured_s);
         let committed = measured.load.measured.committed;
         measured.is_disturbed = world.is_disturbed(drive.seed);

@@ -354,6 +354,11 @@ fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Resta
         price.costs.push("another server");
         price.seconds += VARIANT_S;
     }
+    let servers = f64::from(treatment.servers());
+    if servers > 1.0 {
+        price.costs.push("servers beside it");
+        price.seconds += (servers - 1.0) * RESTART_S;
+    }
     let changes = restarts.between(before.filter(|_| !moves), treatment);
     if changes.restart {
         price.costs.push("restart");
@@ -362,7 +367,7 @@ fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Resta
         price.costs.push("reload");
     }
     #[expect(clippy::cast_precision_loss, reason = "bytes of data")]
-    let bytes = treatment.data_bytes().unwrap_or(0) as f64;
+    let bytes = treatment.data_bytes().unwrap_or(0) as f64 * servers;
     match treatment.data.reset.unwrap_or_default() {
         Reset::None => {}
         Reset::Recreate => {
