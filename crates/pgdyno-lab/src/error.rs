@@ -156,6 +156,14 @@ pub enum LabError {
     /// A crash or a pooler on a server that is no sandbox.
     #[error("{0} is for sandboxes only")]
     ForSandboxes(&'static str),
+    /// A standby is not as its primary is.
+    #[error("the standby {place} has not replayed what its primary has written after {seconds} s")]
+    StandbyBehind {
+        /// Place of its connection.
+        place: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
     /// The load could not be driven or measured.
     #[error(transparent)]
     Measure(#[from] MeasureError),

@@ -14,8 +14,8 @@ mod switch;
 
 pub(crate) use check::{SEED_MAX, clock};
 pub use choices::{
-    ChartForm, Design, Found, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule,
-    Take,
+    ChartForm, Design, Found, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy,
+    StopRule, Take,
 };
 pub use expressions::{asks_for_target, given};
 pub use levels::LevelsError;

@@ -36,7 +36,7 @@ pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here,
 pub use error::{LabError, ProviderError};
 pub use file::{
     BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart, ExperimentFile,
-    FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LoadPart, Place,
+    FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LoadOn, LoadPart, Place,
     PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart,
     SwitchPart, TablePart, Take, TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
 };

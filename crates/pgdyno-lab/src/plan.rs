@@ -10,8 +10,8 @@ pub use load::load_plan;
 pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
 
 use crate::file::{
-    DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadPart, Place, PoolerWord, ServerPart, Slices,
-    StepPart, settings_of,
+    DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadOn, LoadPart, Place, PoolerWord, ServerPart,
+    Slices, StepPart, settings_of,
 };
 use pgdyno_knobs::{AGREE_TO_RISK, Catalogue, CatalogueError, ConsentError, Setting};
 use pgdyno_record::ErrorClass;
@@ -427,6 +427,11 @@ impl Treatment {
             network: server.network.clone().filter(|network| network != LOOPBACK),
             beside: 0,
         }
+    }
+
+    /// Whether its load goes to the standbys of its server.
+    pub(crate) fn is_on_standbys(&self) -> bool {
+        self.load.on == Some(LoadOn::Standbys)
     }
 
     /// How many servers run at once.

@@ -14,12 +14,12 @@ use crate::file::settings_of;
 use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Journals, Objection, Reader, Setting, Target};
-use pgdyno_sandbox::ControlError;
+use pgdyno_sandbox::{Control, ControlError};
 use pgdyno_server::{Server, ServerError, one_line, session_limits};
 use pgdyno_workload::DataObject;
 use std::fmt;
 use std::path::Path;
-use wants::{needs_a_sandbox, too_many_clients};
+use wants::{needs_a_sandbox, of_standbys, too_many_clients};
 
 pub use ahead::Unstarted;
 
@@ -333,6 +333,10 @@ impl Preflight<'_> {
         if self.is_sandbox() || self.target.conninfo.is_proxied() {
             limits.held = 0;
         }
+        let standbys = match &self.target.control {
+            Control::Sandbox(sandbox) => sandbox.standbys().len(),
+            _ => 0,
+        };
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
             for what in needs_a_sandbox(treatment, plan.kills(), self.is_sandbox()) {
@@ -343,6 +347,12 @@ impl Preflight<'_> {
                 found.add(Finding {
                     treatments: treatments.clone(),
                     ..Finding::new(FindingKind::Other, what, mends)
+                });
+            }
+            for what in of_standbys(treatment, standbys) {
+                found.add(Finding {
+                    treatments: treatments.clone(),
+                    ..Finding::new(FindingKind::Other, what.to_owned(), &[])
                 });
             }
             if let Some((what, room)) = too_many_clients(treatment, &limits, self.catalogue) {

@@ -95,7 +95,7 @@ impl<'c> OwnServers<'c> {
             true => self.base()?,
             false => Claim::of(self.context, &self.base()?, variant).name,
         };
-        Ok(Sandbox::open(&self.context.sandboxes(), &name)?.stop()?)
+        Ok(Sandbox::open(&self.context.sandboxes(), &name)?.stop_all()?)
     }
 
     /// Also one that a process made which was killed.

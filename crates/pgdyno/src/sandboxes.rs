@@ -5,7 +5,7 @@ use crate::context::{Context, stop_in_force};
 use crate::failure::{Result, Usage};
 use crate::progress;
 use pgdyno_host::{Directory, Limits};
-use pgdyno_sandbox::{Binaries, Guard, Plan, Sandbox, SandboxError};
+use pgdyno_sandbox::{Binaries, Guard, Plan, Sandbox, SandboxError, Standbys};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -37,6 +37,10 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
         return Err(Usage(message.to_owned()).into());
     }
     let _guard = lock_sandbox(context, &args.name, "sandbox create")?;
+    let standbys = args.standbys.map(|count| Standbys {
+        count,
+        is_sync: args.sync,
+    });
     let plan = Plan {
         name: args.name.clone(),
         binaries: binaries(context, args.version, args.pg_bin.as_deref())?,
@@ -54,6 +58,7 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
             bandwidth_bytes_per_s: args.bandwidth,
         },
         settings: args.settings.clone(),
+        standbys,
     };
     let sandbox = pgdyno_sandbox::create(&context.sandboxes(), &plan)?;
     for gap in &sandbox.record().unlimited {

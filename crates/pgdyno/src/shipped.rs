@@ -46,6 +46,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "senzing-jit-live",
     "senzing-parameters",
     "senzing-partitions",
+    "senzing-replication",
     "senzing-toast",
     "senzing-vacuum",
     "senzing-versions",

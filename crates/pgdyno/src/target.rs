@@ -235,6 +235,8 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
             memory: size(&create.memory)?,
             iops: create.iops,
             bandwidth: size(&create.bandwidth)?,
+            standbys: create.standbys,
+            sync: create.sync,
             ..CreateArgs::plain(name, create.version.unwrap_or(*MAJORS.end()))
         },
     )?;

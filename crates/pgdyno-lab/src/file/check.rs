@@ -17,7 +17,7 @@ use pgdyno_engine::{BATCH_MAX, CLIENTS_MAX, Rate, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{BLOCKS_MAX, Given, METRICS, Metric, Source};
-use pgdyno_sandbox::{MAJORS, NetworkPlan};
+use pgdyno_sandbox::{MAJORS, NetworkPlan, STANDBYS_MAX};
 use pgdyno_workload::Workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -152,6 +152,16 @@ impl Check<'_> {
             &["target", "create"],
             || "only a sandbox is made: name it with sandbox = \"...\"".into(),
         )?;
+        if let Some(create) = &target.create {
+            let keys = ["target", "create"];
+            let count = create.standbys.unwrap_or(1);
+            self.must((1..=STANDBYS_MAX).contains(&count), &keys, || {
+                format!("standbys = {count}: expected 1 to {STANDBYS_MAX}")
+            })?;
+            self.must(create.standbys.is_some() || !create.sync, &keys, || {
+                "sync = true is of standbys, and standbys = ... says how many there are".into()
+            })?;
+        }
         self.must(
             !target.connection.as_deref().is_some_and(holds_password),
             &["target", "connection"],

@@ -47,6 +47,26 @@ impl Design {
     }
 }
 
+/// The servers that a load goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadOn {
+    /// The treatment's server.
+    Server,
+    /// Each of its standbys, which gets the whole load.
+    Standbys,
+}
+
+impl LoadOn {
+    /// Name in files and reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LoadOn::Server => "server",
+            LoadOn::Standbys => "standbys",
+        }
+    }
+}
+
 /// When an experiment ends by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

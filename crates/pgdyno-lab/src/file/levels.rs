@@ -52,6 +52,7 @@ keys!(
     cleanup,
     protocol,
     transaction,
+    on,
     clients,
     threads,
     cpus,

@@ -1,7 +1,9 @@
 //! The parts of an experiment file, as serde reads them. Every key is documented in docs/reference/experiment-file.md, and the
 //! JSON schema that editors check against is made from these types.
 
-use super::choices::{Design, Instances, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule};
+use super::choices::{
+    Design, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule,
+};
 use super::study::{FigurePart, StudyPart};
 use pgdyno_engine::{Protocol, Spacing};
 use pgdyno_workload::{Control, Dataset, Partitions, Workload};
@@ -131,6 +133,11 @@ pub struct CreatePart {
     pub iops: Option<u64>,
     /// Bytes per second that it may read and write, as "125M".
     pub bandwidth: Option<String>,
+    /// Physical standbys beside it, with the same limits.
+    pub standbys: Option<u32>,
+    /// Whether commits wait until one of its standbys has them.
+    #[serde(default)]
+    pub sync: bool,
 }
 
 /// What expressions take for the target's; without it, the limits of the sandbox that the file makes.
@@ -188,6 +195,9 @@ pub struct LoadPart {
     /// Control of transactions: "none", "explicit" or "pipelined".
     #[schemars(with = "Option<String>")]
     pub transaction: Option<Control>,
+    /// Whether it goes to the treatment's server ("server", usual) or to each of its standbys ("standbys"), which have replayed by then
+    /// what the server has; for sandboxes with standbys.
+    pub on: Option<LoadOn>,
     /// Number of connections that send transactions.
     pub clients: Option<u32>,
     /// Threads; half of the CPUs when not given.

@@ -40,6 +40,27 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
     reasons
 }
 
+/// What a treatment asks for that goes with standbys alone, or with none.
+pub(super) fn of_standbys(treatment: &Treatment, standbys: usize) -> Vec<&'static str> {
+    let copies = treatment.data.reset == Some(Reset::Copy);
+    let wants = [
+        (
+            copies && standbys > 0,
+            "a copy of the files is of a server without standbys, which could not follow it back",
+        ),
+        (
+            treatment.is_on_standbys() && standbys == 0,
+            "the load is on standbys, and the server has none; `pgdyno sandbox create --standbys 1` makes one that has",
+        ),
+        (
+            treatment.is_on_standbys() && treatment.has_pooler(),
+            "a pooler is before the server, and the load is on its standbys",
+        ),
+    ];
+    let unmet = wants.into_iter().filter(|(wanted, _)| *wanted);
+    unmet.map(|(_, what)| what).collect()
+}
+
 /// What a treatment asks for that is of one server, though it has several at once.
 fn needs_one_server(treatment: &Treatment) -> Vec<String> {
     let load = &treatment.load;
@@ -48,6 +69,7 @@ fn needs_one_server(treatment: &Treatment) -> Vec<String> {
         (load.checkpoint_cycles.is_some(), "a load of checkpoint cycles"),
         (load.crash == Some(true), "a crash"),
         (treatment.has_pooler(), "a pooler"),
+        (treatment.is_on_standbys(), "a load on standbys"),
     ];
     let unmet = wants
         .iter()

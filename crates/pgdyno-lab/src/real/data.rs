@@ -83,11 +83,20 @@ impl Data for RealTarget<'_> {
 
 impl Caches for RealTarget<'_> {
     fn prewarm(&mut self, treatment: &Treatment, database: Option<&str>) -> Result<(), LabError> {
-        let conninfo = self.conninfo(database)?;
-        match treatment.data.prewarm.unwrap_or_default() {
-            Prewarm::None | Prewarm::Cold => {}
-            Prewarm::PgPrewarm => prewarm_with_extension(&conninfo, self.resources.stop, self.is_sandbox())?,
-            Prewarm::Read => read_pass(&conninfo, self.resources.stop)?,
+        let how = treatment.data.prewarm.unwrap_or_default();
+        let warm = |conninfo: &Conninfo, may_make: bool| match how {
+            Prewarm::None | Prewarm::Cold => Ok(()),
+            Prewarm::PgPrewarm => prewarm_with_extension(conninfo, self.resources.stop, may_make),
+            Prewarm::Read => read_pass(conninfo, self.resources.stop),
+        };
+        let own = self.conninfo(database)?;
+        warm(&own, self.is_sandbox())?;
+        if treatment.is_on_standbys() {
+            // They have the extension from their primary.
+            let standbys = self.standbys(&own, database)?;
+            standbys
+                .iter()
+                .try_for_each(|standby| warm(&standby.conninfo, false))?;
         }
         Ok(())
     }

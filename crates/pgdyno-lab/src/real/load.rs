@@ -9,7 +9,7 @@ use crate::measure::measure;
 use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
 use crate::ports::{Apply, Drive, Driven, GoOn, Load, Meanwhile};
-use crate::probe::{Depth, Probe};
+use crate::probe::{Depth, Probe, ServerBeside};
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Applied, Changer, Restart, Setting};
 use pgdyno_sandbox::{Control, PoolMode, Pooler, PoolerKind, PoolerPlan};
@@ -36,9 +36,12 @@ impl Load for RealTarget<'_> {
         self.count_statements(&direct)?;
         let plan = plan_of(&treatment.load, drive.seed)?;
         let pooler = self.pooler(treatment, &direct, drive.id)?;
-        let through = pooler.as_ref().map_or(&direct, Pooler::conninfo).clone();
+        let mut servers = self.servers_of(drive, &direct)?;
+        if let (Some(pooler), Some(first)) = (&pooler, servers.first_mut()) {
+            first.conninfo = pooler.conninfo().clone();
+        }
         let neighbour = Neighbour::start(&treatment.server)?;
-        let driven = self.measure(drive, plan, (&through, &direct), stop, go_on);
+        let driven = self.measure(drive, plan, (&servers, &direct), stop, go_on);
         drop(neighbour);
         if let Some(pooler) = pooler {
             pooler.stop()?;
@@ -72,26 +75,30 @@ impl Meanwhile for Loaded<'_, '_> {
 }
 
 impl RealTarget<'_> {
-    /// `through` is the way of the load, `direct` that of the questions about the server.
+    /// `servers` are those of the load, with its way to each; `direct` is the way of the questions about the treatment's own.
     fn measure(
         &mut self,
         drive: &Drive<'_>,
         plan: Option<LoadPlan>,
-        (through, direct): (&Conninfo, &Conninfo),
+        (servers, direct): (&[ServerBeside], &Conninfo),
         stop: &AtomicBool,
         go_on: &mut GoOn<'_>,
     ) -> Result<Driven, LabError> {
+        let Some((first, others)) = servers.split_first() else {
+            return Err(LabError::NoServer);
+        };
+        let through = &first.conninfo;
         let target = self.changer.target()?;
         let host = self.resources.host;
         let data = target.data.clone();
         let probe = Probe {
             host: target.data.is_some().then(|| Arc::clone(host)),
             disk: target.disk.clone(),
-            postmaster: target.postmaster(&**host),
+            postmaster: first.postmaster,
             depth: Depth::Whole,
             changes: drive.changes,
             kills: drive.events.iter().any(|event| event.kill),
-            beside: drive.beside.clone(),
+            beside: others.to_vec(),
         };
         let room = Room {
             part: drive.guard,

@@ -3,6 +3,7 @@
 mod data;
 mod load;
 mod room;
+mod standby;
 mod target;
 
 use crate::error::{LabError, ProviderError};

@@ -5,7 +5,7 @@ use super::data::Untouched;
 use super::{Event, Runner};
 use crate::decide::Looks;
 use crate::error::LabError;
-use crate::file::{Design, ExperimentFile, Instances, PoolerWord, Prewarm, Reset, StudyPart};
+use crate::file::{Design, ExperimentFile, Instances, LoadOn, PoolerWord, Prewarm, Reset, StudyPart};
 use crate::plan::{Plan, ServerVariant, Treatment, threads_of, workload_record};
 use crate::ports::TrialTarget;
 use crate::preflight::Finding;
@@ -186,6 +186,7 @@ fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, Stri
         ("data.prewarm", word(data.prewarm.map(Prewarm::name))),
         ("data.fillfactor", number(data.fillfactor)),
         ("data.partitions", data.partitions.map(|parts| parts.to_string())),
+        ("load.on", word(treatment.load.on.map(LoadOn::name))),
         ("load.threads", Some(threads_of(&treatment.load).to_string())),
     ];
     named

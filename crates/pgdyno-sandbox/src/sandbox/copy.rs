@@ -97,6 +97,11 @@ impl Sandbox {
     /// restored again.
     pub fn restore_copy(&self, from: &Path, on_progress: OnProgress<'_>) -> Result<Copied, SandboxError> {
         self.check_stopped()?;
+        if self.record.standbys.is_some() {
+            return Err(self.unfit(
+                "it has standbys, which could not follow it back; use another way to reset its data",
+            ));
+        }
         self.mount()?;
         let mark = read_mark(from)?;
         if (mark.sandbox.as_str(), mark.created_unix_ms)
@@ -145,6 +150,19 @@ impl Sandbox {
         own.remove(RESTORING)
             .map_err(SandboxError::io(&note, "removed"))?;
         Ok(copier.copied(begun))
+    }
+
+    /// Copies data and WAL of the stopped server to the empty data directory of another sandbox.
+    pub(super) fn copy_into(&self, to: &Path) -> Result<(), SandboxError> {
+        self.check_stopped()?;
+        self.mount()?;
+        let (data, to) = (self.present_data()?, tree::open(to)?);
+        let wal = present_wal(&data)?;
+        self.check_tablespaces(&data)?;
+        let mut on_progress = |_| {};
+        let mut copier = Copier::new(0, &mut on_progress);
+        copier.back(&data, &to, &[WAL])?;
+        copier.directory(&wal, &to, WAL, &[])
     }
 
     /// The file that is there while, and after, a copy is only in part restored: it names the copy.

@@ -4,6 +4,7 @@ use super::binaries::Binaries;
 use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
 use super::network::{self, Network, NetworkPlan};
 use super::record::{self, Record, check_private};
+use super::standbys::Standbys;
 use super::{Sandbox, SandboxError, owner_of, process};
 use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner, USUAL_MODE, make_directory};
 use std::ffi::OsString;
@@ -37,6 +38,8 @@ pub struct Plan {
     pub limits: Limits,
     /// Lines for postgresql.conf, as ("max_connections", "300").
     pub settings: Vec<(String, String)>,
+    /// Standbys with the same limits, each a sandbox beside it.
+    pub standbys: Option<Standbys>,
 }
 
 /// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
@@ -114,8 +117,37 @@ pub(super) fn remove_marked(place: &Path, record: &Record) -> Result<(), Sandbox
     above.remove(mark_name(place)).map_err(failed)
 }
 
-/// Makes the sandbox below `root` and starts it. What is made before an error stays, marked as half-made.
+/// Makes the sandbox below `root`, with its standbys, and starts it. What is made before an error stays, marked as half-made.
 pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
+    let Some(standbys) = plan.standbys else {
+        return create_one(root, plan, None);
+    };
+    let names = standbys.names(&plan.name);
+    names.iter().try_for_each(|name| record::check_name(name))?;
+    let primary = create_one(root, plan, None)?;
+    for name in names {
+        let standby = Plan {
+            name,
+            data: None,
+            wal: None,
+            data_file_system: None,
+            wal_file_system: None,
+            image_directory: None,
+            network: None,
+            port: None,
+            settings: Vec::new(),
+            standbys: None,
+            ..plan.clone()
+        };
+        create_one(root, &standby, Some(&primary))?;
+    }
+    // Until all receive its WAL.
+    primary.start()?;
+    Ok(primary)
+}
+
+/// Makes one, or a standby of a primary.
+fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<Sandbox, SandboxError> {
     record::check_name(&plan.name)?;
     let directory = root.join(&plan.name);
     if directory.exists() {
@@ -143,7 +175,7 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     let file_systems = plan.file_systems(&directory)?;
     let own = |holds| file_systems.iter().find(|own| own.holds == holds);
     let mut record = Record {
-        format: Record::format_for(&file_systems, network.as_ref()),
+        format: 0,
         name: plan.name.clone(),
         ready: false,
         version: plan.binaries.version.clone(),
@@ -163,7 +195,10 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
         created_unix_ms: now_unix_ms(),
         file_systems,
         network,
+        standbys: plan.standbys,
+        standby_of: primary.map(|primary| primary.record().name.clone()),
     };
+    record.format = record.format_needed();
     record.write(&directory)?;
     record.file_systems.iter().try_for_each(FileSystem::make)?;
     if let Some(network) = &record.network {
@@ -195,8 +230,22 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
         .and_then(|it| it.replace("log", b"", record.owner(0o600)))
         .map_err(SandboxError::io(&log, "made"))?;
 
-    initdb(&directory, &record)?;
-    configure(&directory, &record, &plan.settings)?;
+    let mut settings = plan.settings.clone();
+    match primary {
+        None => {
+            initdb(&directory, &record)?;
+            let standbys = plan.standbys.map(|standbys| standbys.settings(&plan.name));
+            settings.extend(standbys.unwrap_or_default());
+        }
+        Some(primary) => {
+            copy_password(primary, &directory, &record)?;
+            settings.extend(primary.replicate(&record)?);
+        }
+    }
+    configure(&directory, &record, &settings)?;
+    if let Some(primary) = primary {
+        primary.start()?;
+    }
     record.ready = true;
     let mut sandbox = Sandbox { directory, record };
     sandbox.record.unlimited = match sandbox.make_cgroup()? {
@@ -347,6 +396,18 @@ fn write_password(directory: &Path, record: &Record) -> Result<PathBuf, SandboxE
     Ok(path)
 }
 
+/// Users and their passwords are the primary's.
+fn copy_password(primary: &Sandbox, directory: &Path, record: &Record) -> Result<(), SandboxError> {
+    let path = directory.join("password");
+    let copied = Directory::open(primary.directory())
+        .and_then(|from| from.text("password", super::SMALL_BYTES_MAX))
+        .and_then(|text| {
+            let to = Directory::open(directory)?;
+            to.replace("password", text.as_bytes(), record.owner(0o600))
+        });
+    copied.map_err(SandboxError::io(&path, "written"))
+}
+
 /// The few lines that make a stock server private: everything else stays as initdb left it.
 fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -> Result<(), SandboxError> {
     let path = record.data.join("postgresql.conf");
@@ -444,6 +505,7 @@ mod tests {
             port: None,
             limits: Limits::default(),
             settings: Vec::new(),
+            standbys: None,
         };
         let root = dir.path().join("sandboxes");
         let is_over = AtomicBool::new(false);

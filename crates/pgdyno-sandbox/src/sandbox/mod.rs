@@ -14,6 +14,8 @@ mod network;
 mod place;
 pub(crate) mod process;
 mod record;
+mod standby;
+mod standbys;
 
 pub use binaries::{Binaries, MAJORS};
 pub(crate) use copy::fuzzed_mark;
@@ -25,6 +27,7 @@ pub use lock::{Guard, lock};
 pub(crate) use network::fuzzed_ip_json;
 pub use network::{NETWORK_PROGRAM, Network, NetworkPlan};
 pub use record::{Record, list_names};
+pub use standbys::{STANDBYS_MAX, Standbys};
 
 use pgdyno_host::{Cgroup, Directory, HostAccess, LocalHost, block, tree_bytes};
 use pgdyno_server::Server;
@@ -161,7 +164,7 @@ impl Sandbox {
         self.directory.join("socket")
     }
 
-    /// Starts the server inside its limits and waits until it answers. Already running is fine.
+    /// Starts the server inside its limits and waits until it answers, and its standbys receive its WAL. Already running is fine.
     pub fn start(&self) -> Result<(), SandboxError> {
         self.start_with(&[])
     }
@@ -200,7 +203,8 @@ impl Sandbox {
         self.mount()?;
         if let State::Running(_) = self.state() {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
-            return process::wait_until_ready(self);
+            process::wait_until_ready(self)?;
+            return self.start_standbys();
         }
         self.wait_for_the_dead();
         let groups = match self.make_cgroup()? {
@@ -216,7 +220,8 @@ impl Sandbox {
             // In a namespace of its own the port is, too.
             None => process::check_port(self.record.port)?,
         }
-        process::start(self, &entrances, options)
+        process::start(self, &entrances, options)?;
+        self.start_standbys()
     }
 
     /// A killed postmaster that nobody has reaped yet still keeps the next one from starting; and so does one that is about to
@@ -313,8 +318,9 @@ impl Sandbox {
             .map_err(SandboxError::Limits)
     }
 
-    /// Stops it and removes everything it consists of.
+    /// Stops it and removes everything it consists of, its standbys too.
     pub fn destroy(self) -> Result<(), SandboxError> {
+        self.standbys_begun().try_for_each(Sandbox::destroy)?;
         self.end_all()?;
         if !self.record.limits.is_none() {
             Cgroup::remove(&LocalHost::new(), &self.group_name()).map_err(SandboxError::Limits)?;

@@ -1,7 +1,8 @@
-//! What is written down about a sandbox: sandbox.json, formats 1 to 3.
+//! What is written down about a sandbox: sandbox.json, formats 1 to 4.
 
 use super::file_system::FileSystem;
 use super::network::Network;
+use super::standbys::Standbys;
 use super::{SMALL_BYTES_MAX, SandboxError};
 use pgdyno_host::{Directory, EntryKind, Limits, Owner, Unlimited, give};
 use pgdyno_server::{User, is_sandbox_name};
@@ -10,7 +11,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The newest that this version knows; a newer one is refused, not guessed at.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
+/// Knows no standbys.
+const FORMAT_WITHOUT_STANDBYS: u32 = 3;
 /// Knows no network of a sandbox's own.
 const FORMAT_WITHOUT_NETWORK: u32 = 2;
 /// Knows no file systems of a sandbox's own either. A sandbox is written in the oldest format that has what it has, for older
@@ -53,15 +56,23 @@ pub struct Record {
     /// A network of its own, recorded before it is made (format 3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Network>,
+    /// Its standbys, recorded before they are made (format 4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standbys: Option<Standbys>,
+    /// The sandbox that it is a standby of (format 4).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standby_of: Option<String>,
 }
 
 impl Record {
-    /// The format that a record with these needs.
-    pub(crate) fn format_for(file_systems: &[FileSystem], network: Option<&Network>) -> u32 {
-        match (network, file_systems) {
-            (Some(_), _) => FORMAT,
-            (None, []) => FORMAT_WITHOUT_FILE_SYSTEMS,
-            (None, _) => FORMAT_WITHOUT_NETWORK,
+    /// The oldest format that has what it has.
+    pub(crate) fn format_needed(&self) -> u32 {
+        let has_standbys = self.standbys.is_some() || self.standby_of.is_some();
+        match (has_standbys, &self.network, self.file_systems.as_slice()) {
+            (true, ..) => FORMAT,
+            (false, Some(_), _) => FORMAT_WITHOUT_STANDBYS,
+            (false, None, []) => FORMAT_WITHOUT_FILE_SYSTEMS,
+            (false, None, _) => FORMAT_WITHOUT_NETWORK,
         }
     }
 
@@ -97,7 +108,12 @@ impl Record {
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|e| broken(e.to_string()))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(format) if (1..=u64::from(FORMAT)).contains(&format) => {
-                let since = [("file_systems", FORMAT_WITHOUT_NETWORK), ("network", FORMAT)];
+                let since = [
+                    ("file_systems", FORMAT_WITHOUT_NETWORK),
+                    ("network", FORMAT_WITHOUT_STANDBYS),
+                    ("standbys", FORMAT),
+                    ("standby_of", FORMAT),
+                ];
                 let newer = since
                     .iter()
                     .find(|(name, since)| format < u64::from(*since) && value.get(name).is_some());
@@ -193,6 +209,8 @@ mod tests {
             created_unix_ms: 0,
             file_systems: Vec::new(),
             network: None,
+            standbys: None,
+            standby_of: None,
         }
     }
 
@@ -255,10 +273,11 @@ mod tests {
                 "{error}"
             );
         };
-        check("{\"format\": 4}", "format 4");
+        check("{\"format\": 5}", "format 5");
         check("{\"format\": 0}", "format 0");
         check("{\"format\": 2, \"network\": {}}", "network: format 2");
         check("{\"format\": 1, \"file_systems\": []}", "file_systems");
+        check("{\"format\": 3, \"standby_of\": \"y\"}", "standby_of: format 3");
         check("{\"format\": 2, \"name\": \"x\", \"colour\": 1}", "colour");
         check("{\"format\": 1, \"name\": \"x\", \"colour\": 1}", "colour");
         check("{\"format\": 1, \"nam", "EOF");

@@ -30,6 +30,7 @@ impl Home {
             network: None,
             port: None,
             limits: Limits::default(),
+            standbys: None,
             settings: Vec::new(),
         };
         let sandbox = create(root.path(), &plan).expect("a sandbox");

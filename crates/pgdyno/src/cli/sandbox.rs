@@ -3,7 +3,7 @@
 use super::assignment;
 use clap::{Args, Subcommand};
 use pgdyno_host::size_bytes;
-use pgdyno_sandbox::{FileSystemPlan, NetworkPlan};
+use pgdyno_sandbox::{FileSystemPlan, NetworkPlan, STANDBYS_MAX};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -88,6 +88,12 @@ pub(crate) struct CreateArgs {
     /// Limit of bytes read per second, and of bytes written per second, e.g. 125M [default: none].
     #[arg(long, value_parser = size_bytes)]
     pub(crate) bandwidth: Option<u64>,
+    /// Physical standbys with the same limits, each a server named NAME-standby-1 and so on.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=i64::from(STANDBYS_MAX)))]
+    pub(crate) standbys: Option<u32>,
+    /// Commits wait until one of the standbys has them.
+    #[arg(long, requires = "standbys")]
+    pub(crate) sync: bool,
     /// Parameter for postgresql.conf, e.g. max_connections=300. Repeatable.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) settings: Vec<(String, String)>,
@@ -119,6 +125,8 @@ impl CreateArgs {
             memory: None,
             iops: None,
             bandwidth: None,
+            standbys: None,
+            sync: false,
             settings: Vec::new(),
         }
     }

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::failure::Result;
 use crate::sandboxes::{create, disclaim, lock_sandbox};
 use crate::{exit, show};
-use pgdyno_sandbox::{Sandbox, SandboxError, State};
+use pgdyno_sandbox::{Guard, Sandbox, SandboxError, State};
 use serde_json::json;
 use std::path::Path;
 
@@ -29,12 +29,15 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> Result<u8> {
         }
         SandboxCommand::Stop { name } => {
             let _guard = lock_sandbox(context, &name, "sandbox stop")?;
-            Sandbox::open(&root, &name)?.stop()?;
+            let sandbox = Sandbox::open(&root, &name)?;
+            let _guards = lock_standbys(context, &sandbox, "sandbox stop")?;
+            sandbox.stop_all()?;
         }
         SandboxCommand::Restart { name } => {
             let _guard = lock_sandbox(context, &name, "sandbox restart")?;
             let sandbox = Sandbox::open(&root, &name)?;
-            sandbox.stop()?;
+            let _guards = lock_standbys(context, &sandbox, "sandbox restart")?;
+            sandbox.stop_all()?;
             sandbox.start()?;
         }
         SandboxCommand::List { json } => list(&root, json)?,
@@ -49,12 +52,37 @@ pub(crate) fn destroy(context: &Context, name: &str) -> Result<()> {
     let _guard = lock_sandbox(context, name, "sandbox destroy")?;
     restore::before_destroying(context, name)?;
     match Sandbox::open(&root, name) {
-        Ok(sandbox) => sandbox.destroy()?,
+        Ok(sandbox) => {
+            if let Some(primary) = sandbox
+                .record()
+                .standby_of
+                .as_ref()
+                .filter(|name| root.join(name).exists())
+            {
+                fail!(
+                    "the sandbox \"{name}\" is a standby of \"{primary}\"; `pgdyno sandbox destroy {primary}` removes both"
+                );
+            }
+            let _guards = lock_standbys(context, &sandbox, "sandbox destroy")?;
+            for standby in sandbox.standbys() {
+                restore::before_destroying(context, &standby.record().name)?;
+            }
+            sandbox.destroy()?;
+        }
         Err(SandboxError::Record { .. }) => pgdyno_sandbox::remove_remains(&root, name)?,
         Err(error) => return Err(error.into()),
     }
     disclaim(context, name);
     Ok(())
+}
+
+/// Keeps other commands away from its standbys.
+fn lock_standbys(context: &Context, sandbox: &Sandbox, command: &str) -> Result<Vec<Guard>> {
+    let standbys = sandbox.standbys();
+    let locked = standbys
+        .iter()
+        .map(|standby| lock_sandbox(context, &standby.record().name, command));
+    locked.collect()
 }
 
 fn how_to_connect(sandbox: &Sandbox) -> String {
@@ -66,9 +94,20 @@ fn how_to_connect(sandbox: &Sandbox) -> String {
         ),
         None => "127.0.0.1".to_owned(),
     };
+    let standbys = record.standbys.map_or_else(String::new, |standbys| {
+        let wait = if standbys.is_sync {
+            "; commits wait for one of them"
+        } else {
+            ""
+        };
+        format!(
+            "\n  standbys:     {}{wait}",
+            standbys.names(&record.name).join(", ")
+        )
+    });
     format!(
         "sandbox {}: PostgreSQL {} runs on port {} of {address}\n  for pgdyno:   sandbox:{}\n  for psql:     psql -h {} \
-         -p {} -U postgres\n  over TCP:     user postgres, password in {}",
+         -p {} -U postgres\n  over TCP:     user postgres, password in {}{standbys}",
         record.name,
         record.version,
         record.port,
@@ -96,6 +135,7 @@ fn list(root: &Path, as_json: bool) -> Result<()> {
                     "name": name, "state": state, "version": record.version, "port": record.port,
                     "size_bytes": sandbox.size_bytes(), "data": record.data, "limits": record.limits,
                     "wal": record.wal, "file_systems": record.file_systems, "network": record.network,
+                    "standby_of": record.standby_of, "standbys": record.standbys,
                 })
             }
             Err(error) => json!({ "name": name, "state": "half-made", "reason": error.to_string() }),
@@ -120,9 +160,12 @@ fn list(root: &Path, as_json: bool) -> Result<()> {
             let size = entry["size_bytes"]
                 .as_u64()
                 .map_or_else(|| "\u{2013}".to_owned(), show::bytes);
+            let of = entry["standby_of"]
+                .as_str()
+                .map(|primary| format!(", standby of {primary}"));
             vec![
                 text(&entry["name"]),
-                text(&entry["state"]),
+                text(&entry["state"]) + &of.unwrap_or_default(),
                 text(&entry["version"]),
                 text(&entry["port"]),
                 size,

@@ -12,6 +12,8 @@ use std::path::PathBuf;
 
 /// Longest name of a sandbox.
 const NAME_MAX: usize = 40;
+/// Names of its standbys are so much longer.
+const STANDBY_NAME_MORE: usize = "-standby-1".len();
 
 /// A sandbox's name, and the file that says that it is an experiment's, and which server it is. The file is there before the
 /// sandbox is, and goes with it.
@@ -26,7 +28,12 @@ pub(super) struct Claim {
 impl Claim {
     pub(super) fn of(context: &Context, base: &str, variant: &ServerVariant) -> Claim {
         let text = text_of(base, variant);
-        let name = name_of(base, variant, &text);
+        let record = Sandbox::open(&context.sandboxes(), base).map(|sandbox| sandbox.record().clone());
+        let longest = match record.is_ok_and(|record| record.standbys.is_some()) {
+            true => NAME_MAX - STANDBY_NAME_MORE,
+            false => NAME_MAX,
+        };
+        let name = name_of(base, variant, &text, longest);
         Claim {
             mark: mark_of(context, &name),
             name,
@@ -92,13 +99,13 @@ fn text_of(base: &str, variant: &ServerVariant) -> String {
 }
 
 /// A hash (FNV-1a) distinguishes names that a label makes alike: by case, by kind of separator, or by what is cut off.
-fn name_of(base: &str, variant: &ServerVariant, text: &str) -> String {
+fn name_of(base: &str, variant: &ServerVariant, text: &str, longest: usize) -> String {
     let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
         (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
     });
     let hash = format!("-{hash:08x}");
     let name = format!("{base}-{}", variant.label().to_lowercase());
-    let name: String = name.chars().take(NAME_MAX - hash.len()).collect();
+    let name: String = name.chars().take(longest - hash.len()).collect();
     format!("{}{hash}", name.trim_end_matches('-'))
 }
 
@@ -138,6 +145,8 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
         memory: record.limits.memory_bytes,
         iops: record.limits.iops,
         bandwidth: record.limits.bandwidth_bytes_per_s,
+        standbys: record.standbys.map(|standbys| standbys.count),
+        sync: record.standbys.is_some_and(|standbys| standbys.is_sync),
         ..CreateArgs::plain(name, variant.version.or(major).unwrap_or(*MAJORS.end()))
     })
 }
@@ -154,7 +163,7 @@ mod tests {
         };
         let name = |base: &str, place: &str| {
             let variant = variant(place);
-            name_of(base, &variant, &text_of(base, &variant))
+            name_of(base, &variant, &text_of(base, &variant), NAME_MAX)
         };
         let long = "a-sandbox-with-a-name-of-forty-letters--";
         let names = [

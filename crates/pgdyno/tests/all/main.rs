@@ -42,6 +42,7 @@ mod series;
 mod serve;
 mod server_facts;
 mod several;
+mod standbys;
 mod store;
 mod switchback;
 mod users;

@@ -51,6 +51,8 @@ impl Place {
             created_unix_ms: 7,
             file_systems: Vec::new(),
             network: None,
+            standbys: None,
+            standby_of: None,
         };
         Place {
             root,

@@ -147,6 +147,7 @@ fn server() -> Config {
         network: None,
         port: None,
         limits: Limits::default(),
+        standbys: None,
         settings: Vec::new(),
     };
     let sandbox = create(root.path(), &plan).unwrap();
