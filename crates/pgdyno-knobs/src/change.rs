@@ -364,6 +364,10 @@ impl<'a> Changer<'a> {
         let Err(error) = target.control.start() else {
             return Ok(());
         };
+        // What failed beside a server that runs, as a standby does, is no fault of its settings.
+        if Server::connect(&target.conninfo).is_ok() {
+            return Err(error.into());
+        }
         let Some(data) = target.data.clone() else {
             return Err(error.into());
         };

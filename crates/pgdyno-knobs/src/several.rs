@@ -1,6 +1,7 @@
 //! Values that depend on how many servers run on the host at once: a pool of huge pages for all of them, and the part of the CPUs and
 //! memory nodes that each one gets.
 
+use crate::address::is_of_group;
 use crate::catalogue::{AUTO, Form, Gives, Kind, Knob, Per};
 use crate::undo::affinity;
 use pgdyno_host::{HostAccess, HostError};
@@ -21,9 +22,10 @@ pub struct OneOf {
 }
 
 impl Knob {
-    /// Whether each of several servers on one host has a setting of its own of it; else one is the host's, or the disk's that all are on.
+    /// Whether it may be another one's for each of several servers on one host: a parameter, its control group's, or that of the disk
+    /// where its data is, which may be its own.
     pub fn is_of_each_server(&self) -> bool {
-        !self.kind.is_of_host() || self.is_of_group() || self.per == Some(Per::Disk)
+        !self.kind.is_of_host() || is_of_group(self) || self.per == Some(Per::Disk)
     }
 
     /// What a value of an experiment means for one of several servers: "auto" of a pool is for all of them, "part" is its own.
@@ -49,7 +51,7 @@ impl Knob {
 
     /// The part of the host's CPUs or memory nodes that a control group is to have: all of `part`, the second quarter of `part:2/4`.
     pub(crate) fn part_of(&self, value: &str) -> Option<OneOf> {
-        let lists = self.is_of_group() && self.form == Form::CpuList;
+        let lists = is_of_group(self) && self.form == Form::CpuList;
         let rest = value.strip_prefix(PART).filter(|_| lists)?;
         if rest.is_empty() {
             return Some(OneOf { number: 1, of: 1 });
@@ -57,12 +59,6 @@ impl Knob {
         let (number, of) = rest.strip_prefix(':')?.split_once('/')?;
         let (number, of) = (count(number)?, count(of)?);
         (number <= of).then_some(OneOf { number, of })
-    }
-
-    fn is_of_group(&self) -> bool {
-        self.addresses
-            .iter()
-            .any(|address| address.starts_with("{cgroup:"))
     }
 }
 

@@ -193,7 +193,7 @@ pub(crate) fn watch(
     };
     match settled {
         Ok(settled) => {
-            let several = settled.len() > 1;
+            let (several, mut is_wrong) = (settled.len() > 1, false);
             for (number, (settled, asked)) in (1..).zip(settled.iter().zip(&servers)) {
                 let of_server = |text: String| match several {
                     true => format!("server {number}: {text}"),
@@ -204,9 +204,12 @@ pub(crate) fn watch(
                 let found = disturbances(&asked.before.counters, &settled.after);
                 measurement.disturbances.extend(found.into_iter().map(of_server));
                 let unchecked = settled.unchecked(&measurement.load).map(of_server);
+                // Where one server's count is not known, another one's may still say that something is wrong.
+                is_wrong |= unchecked.is_none() && !settled.check.agrees;
                 measurement.unchecked = measurement.unchecked.take().or(unchecked);
             }
-            if measurement.unchecked.is_none() {
+            if measurement.unchecked.is_none() || is_wrong {
+                measurement.unchecked = None;
                 measurement.cross_check = sum_of_checks(settled.iter().map(|settled| settled.check));
             }
             let wal = |(settled, asked): (&Settled, &Asked)| {
@@ -338,7 +341,8 @@ impl Probe {
         // A server that is killed comes back as another process.
         let first = self.postmaster.filter(|_| !self.kills);
         let postmasters = std::iter::once(first).chain(self.beside.iter().map(|beside| beside.postmaster));
-        let own = postmasters.chain([Some(std::process::id())]);
+        let replicating = self.replicating.iter().copied().map(Some);
+        let own = postmasters.chain(replicating).chain([Some(std::process::id())]);
         let host = &**self.host.as_ref()?;
         CpuUse::now(host, &own.collect::<Option<Vec<u32>>>()?).ok()
     }
@@ -480,6 +484,7 @@ mod tests {
             changes: 0,
             kills: false,
             beside: Vec::new(),
+            replicating: Vec::new(),
         };
         let check = |asking, expected_us| {
             assert_eq!(

@@ -322,6 +322,17 @@ impl Preflight<'_> {
     }
 
     /// What treatments ask for that this target, or this machine, has not.
+    /// How many standbys the target has, each with all of its data.
+    fn standbys(&self) -> u64 {
+        match &self.target.control {
+            Control::Sandbox(sandbox) => sandbox
+                .record()
+                .standbys
+                .map_or(0, |standbys| standbys.count.into()),
+            _ => 0,
+        }
+    }
+
     fn places(
         &self,
         plan: &Plan,
@@ -333,10 +344,7 @@ impl Preflight<'_> {
         if self.is_sandbox() || self.target.conninfo.is_proxied() {
             limits.held = 0;
         }
-        let standbys = match &self.target.control {
-            Control::Sandbox(sandbox) => sandbox.standbys().len(),
-            _ => 0,
-        };
+        let standbys = self.standbys();
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
             for what in needs_a_sandbox(treatment, plan.kills(), self.is_sandbox()) {

@@ -20,6 +20,8 @@ pub struct Probe {
     pub kills: bool,
     /// Servers beside it that get the whole load too, at the same time.
     pub beside: Vec<ServerBeside>,
+    /// First processes of servers that replicate with those of the load: what they use is no other program's.
+    pub replicating: Vec<u32>,
 }
 
 /// A server beside the one that is watched in whole: its counts and CPU time are taken in, its series are not.

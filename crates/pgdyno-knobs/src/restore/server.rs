@@ -193,7 +193,7 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
 
 /// Stops a sandbox; returns the line with the reason if it could not be stopped.
 pub(super) fn stop(sandbox: &Sandbox) -> Option<Restored> {
-    let error = sandbox.stop().err()?;
+    let error = sandbox.stop_all().err()?;
     Some(server_line(
         &sandbox.record().name,
         "stopping",

@@ -51,6 +51,7 @@ impl Bench<'_> {
             changes: 0,
             kills: false,
             beside: Vec::new(),
+            replicating: Vec::new(),
         };
         let (mut tps, mut disturbances) = (Vec::new(), Vec::new());
         for run in 1..=RUNS {

@@ -44,7 +44,7 @@ impl Preflight<'_> {
         let mut needs = vec![Need {
             what: "data",
             place: data.clone(),
-            bytes: (all * times).saturating_sub(there),
+            bytes: (all * times).saturating_sub(there) * (1 + self.standbys()),
         }];
         if has(Reset::Copy) {
             let kept = tree_bytes(&data) + all.saturating_sub(there);

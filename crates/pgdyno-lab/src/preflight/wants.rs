@@ -41,7 +41,7 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
 }
 
 /// What a treatment asks for that goes with standbys alone, or with none.
-pub(super) fn of_standbys(treatment: &Treatment, standbys: usize) -> Vec<&'static str> {
+pub(super) fn of_standbys(treatment: &Treatment, standbys: u64) -> Vec<&'static str> {
     let copies = treatment.data.reset == Some(Reset::Copy);
     let wants = [
         (
@@ -53,15 +53,19 @@ pub(super) fn of_standbys(treatment: &Treatment, standbys: usize) -> Vec<&'stati
             "the load is on standbys, and the server has none; `pgdyno sandbox create --standbys 1` makes one that has",
         ),
         (
-            treatment.is_on_standbys() && treatment.has_pooler(),
-            "a pooler is before the server, and the load is on its standbys",
+            treatment.is_on_standbys() && treatment.data.prewarm == Some(Prewarm::Cold),
+            "a cold start is of the server, and the load is on its standbys",
+        ),
+        (
+            treatment.is_on_standbys() && !treatment.settings.is_empty(),
+            "settings are the server's, and the load is on its standbys, which keep theirs",
         ),
     ];
     let unmet = wants.into_iter().filter(|(wanted, _)| *wanted);
     unmet.map(|(_, what)| what).collect()
 }
 
-/// What a treatment asks for that is of one server, though it has several at once.
+/// What a treatment asks for that is of one server, though its load goes to several at once, or to standbys.
 fn needs_one_server(treatment: &Treatment) -> Vec<String> {
     let load = &treatment.load;
     let wants = [
@@ -69,18 +73,16 @@ fn needs_one_server(treatment: &Treatment) -> Vec<String> {
         (load.checkpoint_cycles.is_some(), "a load of checkpoint cycles"),
         (load.crash == Some(true), "a crash"),
         (treatment.has_pooler(), "a pooler"),
-        (treatment.is_on_standbys(), "a load on standbys"),
     ];
-    let unmet = wants
-        .iter()
-        .filter(|(wanted, _)| *wanted && treatment.servers() > 1);
+    let load_is = match (treatment.servers(), treatment.is_on_standbys()) {
+        (1, false) => return Vec::new(),
+        (1, true) => "its load is on standbys".to_owned(),
+        (servers, false) => format!("this has {servers} at once"),
+        (_, true) => return vec!["its load is on standbys, and it has several servers at once".to_owned()],
+    };
+    let unmet = wants.iter().filter(|(wanted, _)| *wanted);
     unmet
-        .map(|(_, what)| {
-            format!(
-                "{what} is of one server, and this has {} at once",
-                treatment.servers()
-            )
-        })
+        .map(|(_, what)| format!("{what} is of one server, and {load_is}"))
         .collect()
 }
 

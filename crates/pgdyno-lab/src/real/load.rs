@@ -89,6 +89,8 @@ impl RealTarget<'_> {
         };
         let through = &first.conninfo;
         let target = self.changer.target()?;
+        let driven: Vec<u32> = servers.iter().filter_map(|server| server.postmaster).collect();
+        let replicating = self.replicating()?.into_iter();
         let host = self.resources.host;
         let data = target.data.clone();
         let probe = Probe {
@@ -99,6 +101,7 @@ impl RealTarget<'_> {
             changes: drive.changes,
             kills: drive.events.iter().any(|event| event.kill),
             beside: others.to_vec(),
+            replicating: replicating.filter(|pid| !driven.contains(pid)).collect(),
         };
         let room = Room {
             part: drive.guard,

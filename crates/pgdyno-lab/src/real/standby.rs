@@ -30,6 +30,15 @@ impl RealTarget<'_> {
         Ok(std::iter::once(own).chain(beside).collect())
     }
 
+    /// First processes of the server and its standbys, where it has any.
+    pub(super) fn replicating(&self) -> Result<Vec<u32>, LabError> {
+        let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
+            return Ok(Vec::new());
+        };
+        let standbys = sandbox.replicating().into_iter();
+        Ok(standbys.chain(process_of(sandbox)).collect())
+    }
+
     /// The standbys, when they have replayed what the server has written.
     pub(super) fn standbys(
         &self,

@@ -9,7 +9,7 @@ use crate::preflight::{Preflight, PreflightReport};
 use crate::probe::ServerBeside;
 use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
-use pgdyno_sandbox::Control;
+use pgdyno_sandbox::{Control, ControlError};
 use pgdyno_server::{Conninfo, Server as Connection};
 use std::time::Instant;
 
@@ -54,7 +54,15 @@ impl Server for RealTarget<'_> {
     }
 
     fn ensure_running(&mut self) -> Result<(), LabError> {
-        Ok(self.changer.ensure_running()?)
+        self.changer.ensure_running()?;
+        match &self.changer.target()?.control {
+            // One of its standbys may be gone.
+            Control::Sandbox(sandbox) if sandbox.record().standbys.is_some() => Ok(sandbox
+                .start()
+                .map_err(ControlError::from)
+                .map_err(ApplyError::from)?),
+            _ => Ok(()),
+        }
     }
 
     fn stop(&mut self) -> Result<(), LabError> {
@@ -103,8 +111,10 @@ pub(super) fn crash(changer: &Changer<'_>) -> Result<f64, LabError> {
     };
     sandbox.crash().map_err(trouble)?;
     let begun = Instant::now();
+    sandbox.start_alone().map_err(trouble)?;
+    let recovery_s = begun.elapsed().as_secs_f64();
     sandbox.start().map_err(trouble)?;
-    Ok(begun.elapsed().as_secs_f64())
+    Ok(recovery_s)
 }
 
 impl Apply for Changer<'_> {

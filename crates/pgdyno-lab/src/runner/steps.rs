@@ -10,7 +10,7 @@ use crate::plan::{ServerVariant, Treatment, data_of};
 use crate::ports::{Drive, Meanwhile};
 use crate::trial::{empty_record, failed, figures, filled, not_taken, seed_of_trial, take_in};
 use pgdyno_engine::Second;
-use pgdyno_knobs::{Agreed, ConsentError, OneOf, Restart, Setting};
+use pgdyno_knobs::{Agreed, ConsentError, Kind, OneOf, Restart, Setting};
 use pgdyno_record::{SeriesRecord, TrialRecord};
 
 /// A trial as it is stored.
@@ -67,9 +67,9 @@ impl Running<'_, '_, '_> {
             (_, RestartPolicy::Always) => Restart::Always,
             (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
         };
-        // Settings of the host are set with the first server, while the others hold nothing of it.
-        for at in self.at.iter_mut().skip(1) {
-            at.target.stop()?;
+        // A pool of huge pages is sized with the first server, while the others hold nothing of it.
+        if restart != Restart::WhenNeeded || self.has_pool() {
+            self.at.iter_mut().skip(1).try_for_each(|at| at.target.stop())?;
         }
         for number in 0..self.at.len() {
             let agreed = self.agreed(treatment, number)?;
@@ -82,6 +82,15 @@ impl Running<'_, '_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a pool of huge pages is sized by what servers need.
+    fn has_pool(&self) -> bool {
+        let is_pool = |setting: &Setting| {
+            let knob = self.runner.catalogue.get(&setting.knob);
+            knob.is_ok_and(|knob| knob.kind == Kind::HugepagePool)
+        };
+        self.plan.settings().any(|setting| is_pool(&setting))
     }
 
     /// The settings of a treatment for one of its servers, as far as the user has agreed to them; those of the host are with the first.

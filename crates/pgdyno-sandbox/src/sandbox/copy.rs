@@ -20,6 +20,8 @@ const KEPT: &str = "postgresql.auto.conf";
 const RESTORING: &str = "restoring";
 /// The WAL is copied apart from the data, wherever it is; so a copy fits whatever place it has later.
 const WAL: &str = "pg_wal";
+/// Replication slots.
+const SLOTS: &str = "pg_replslot";
 
 /// The content of copy.json, which marks a copy that has not ended.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,7 +164,12 @@ impl Sandbox {
         let mut on_progress = |_| {};
         let mut copier = Copier::new(0, &mut on_progress);
         copier.back(&data, &to, &[WAL])?;
-        copier.directory(&wal, &to, WAL, &[])
+        copier.directory(&wal, &to, WAL, &[])?;
+        // Slots are the primary's: in a copy nobody would advance them, and they would keep all WAL.
+        let slots = tree::below(&to, SLOTS)?;
+        slots
+            .empty(&[])
+            .map_err(SandboxError::io(slots.path(), "emptied"))
     }
 
     /// The file that is there while, and after, a copy is only in part restored: it names the copy.

@@ -119,11 +119,16 @@ pub(super) fn remove_marked(place: &Path, record: &Record) -> Result<(), Sandbox
 
 /// Makes the sandbox below `root`, with its standbys, and starts it. What is made before an error stays, marked as half-made.
 pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
-    let Some(standbys) = plan.standbys else {
-        return create_one(root, plan, None);
-    };
-    let names = standbys.names(&plan.name);
-    names.iter().try_for_each(|name| record::check_name(name))?;
+    let names = plan
+        .standbys
+        .map(|standbys| standbys.names(&plan.name))
+        .unwrap_or_default();
+    for name in &names {
+        record::check_name(name)?;
+        if root.join(name).exists() {
+            return Err(SandboxError::Exists(name.clone()));
+        }
+    }
     let primary = create_one(root, plan, None)?;
     for name in names {
         let standby = Plan {
@@ -139,14 +144,16 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
             standbys: None,
             ..plan.clone()
         };
-        create_one(root, &standby, Some(&primary))?;
+        let standby = create_one(root, &standby, Some(&primary))?;
+        standby.record.write(&standby.directory)?;
     }
     // Until all receive its WAL.
     primary.start()?;
+    primary.record.write(&primary.directory)?;
     Ok(primary)
 }
 
-/// Makes one, or a standby of a primary.
+/// Makes one, or a standby of a primary. On disk it is half-made still.
 fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<Sandbox, SandboxError> {
     record::check_name(&plan.name)?;
     let directory = root.join(&plan.name);
@@ -253,7 +260,6 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
         None => Vec::new(),
     };
     sandbox.start()?;
-    sandbox.record.write(&sandbox.directory)?;
     Ok(sandbox)
 }
 
@@ -408,6 +414,30 @@ fn copy_password(primary: &Sandbox, directory: &Path, record: &Record) -> Result
     copied.map_err(SandboxError::io(&path, "written"))
 }
 
+/// Comment above the lines that are added to postgresql.conf.
+const HEAD: &str = "# A sandbox of pgdyno: private, on this machine only.";
+/// Its own lines there, before those that were given.
+const OWN_LINES: usize = 3;
+
+impl Sandbox {
+    /// The parameters that it was made with, as its postgresql.conf has them; none where that cannot be read any more.
+    pub fn settings_made_with(&self) -> Vec<(String, String)> {
+        let data = Directory::open(&self.record.data);
+        let text = data.and_then(|data| data.text("postgresql.conf", super::SMALL_BYTES_MAX));
+        given_in(&text.unwrap_or_default())
+    }
+}
+
+fn given_in(text: &str) -> Vec<(String, String)> {
+    let (_, added) = text.rsplit_once(HEAD).unwrap_or_default();
+    let given = added.lines().skip(1 + OWN_LINES).map_while(|line| {
+        let (name, value) = line.split_once(" = ")?;
+        let value = value.strip_prefix('\'')?.strip_suffix('\'')?;
+        Some((name.to_owned(), value.replace("''", "'")))
+    });
+    given.collect()
+}
+
 /// The few lines that make a stock server private: everything else stays as initdb left it.
 fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -> Result<(), SandboxError> {
     let path = record.data.join("postgresql.conf");
@@ -420,7 +450,7 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
     };
     let quote = |value: &str| format!("'{}'", value.replace('\'', "''"));
     let mut lines = vec![
-        "\n# A sandbox of pgdyno: private, on this machine only.".to_owned(),
+        format!("\n{HEAD}"),
         format!("listen_addresses = '{address}'"),
         format!("port = {}", record.port),
         format!(
@@ -441,10 +471,18 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
 
 /// Over the link its other end is let in with the password, and nobody else.
 fn admit_host_alone(record: &Record, network: &Network) -> Result<(), SandboxError> {
+    admit(record, network.host_address)
+}
+
+/// A standby is on this machine, whatever network its primary has.
+pub(super) fn admit_this_machine(record: &Record) -> Result<(), SandboxError> {
+    admit(record, Ipv4Addr::LOCALHOST)
+}
+
+fn admit(record: &Record, host: Ipv4Addr) -> Result<(), SandboxError> {
     let path = record.data.join("pg_hba.conf");
-    let host = network.host_address;
     let text = format!(
-        "# A sandbox of pgdyno with a network of its own: the socket, and the other end of the link.\n\
+        "# A sandbox of pgdyno: the socket, and one address.\n\
          local all         all trust\n\
          local replication all trust\n\
          host  all         all {host}/32 scram-sha-256\n\
@@ -469,6 +507,20 @@ mod tests {
 
     /// The owner of the directory above exchanges what was handed over for a link to a directory of root's, and makes the way to the
     /// WAL a long one, which takes time to walk.
+    #[test]
+    fn settings_that_a_sandbox_was_made_with_are_read_from_its_file() {
+        let text = format!(
+            "# stock\nwork_mem = '1MB'\n\n{HEAD}\nlisten_addresses = '127.0.0.1'\nport = 5\nunix_socket_directories = '/x'\n\
+             work_mem = '5MB'\nlog_line_prefix = '%m ''q'' '\n# later\njit = 'off'\n"
+        );
+        let expected = [("work_mem", "5MB"), ("log_line_prefix", "%m 'q' ")];
+        assert_eq!(
+            given_in(&text),
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        assert!(given_in("").is_empty());
+    }
+
     #[test]
     fn directory_that_is_exchanged_once_it_is_handed_over_does_not_become_the_sandboxes() {
         let dir = tempfile::tempdir().unwrap();

@@ -166,6 +166,12 @@ impl Sandbox {
 
     /// Starts the server inside its limits and waits until it answers, and its standbys receive its WAL. Already running is fine.
     pub fn start(&self) -> Result<(), SandboxError> {
+        self.start_alone()?;
+        self.start_standbys()
+    }
+
+    /// The same without its standbys.
+    pub fn start_alone(&self) -> Result<(), SandboxError> {
         self.start_with(&[])
     }
 
@@ -203,8 +209,7 @@ impl Sandbox {
         self.mount()?;
         if let State::Running(_) = self.state() {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
-            process::wait_until_ready(self)?;
-            return self.start_standbys();
+            return process::wait_until_ready(self);
         }
         self.wait_for_the_dead();
         let groups = match self.make_cgroup()? {
@@ -220,8 +225,7 @@ impl Sandbox {
             // In a namespace of its own the port is, too.
             None => process::check_port(self.record.port)?,
         }
-        process::start(self, &entrances, options)?;
-        self.start_standbys()
+        process::start(self, &entrances, options)
     }
 
     /// A killed postmaster that nobody has reaped yet still keeps the next one from starting; and so does one that is about to
@@ -320,7 +324,7 @@ impl Sandbox {
 
     /// Stops it and removes everything it consists of, its standbys too.
     pub fn destroy(self) -> Result<(), SandboxError> {
-        self.standbys_begun().try_for_each(Sandbox::destroy)?;
+        self.destroy_standbys()?;
         self.end_all()?;
         if !self.record.limits.is_none() {
             Cgroup::remove(&LocalHost::new(), &self.group_name()).map_err(SandboxError::Limits)?;

@@ -1,7 +1,8 @@
 //! Standbys: physical replicas of a sandbox, each a sandbox of its own, made of the primary's files and fed over its socket.
 
+use super::create::admit_this_machine;
 use super::record::Record;
-use super::{Sandbox, SandboxError};
+use super::{Sandbox, SandboxError, State, remove_remains};
 use pgdyno_host::Directory;
 use pgdyno_server::{Server, pause};
 use std::path::Path;
@@ -9,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The file that makes a server a standby.
 const SIGNAL: &str = "standby.signal";
-/// The primary was restarted, or they were: they connect again within this time, or something keeps them from it.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(20);
+/// A standby connects again when it has replayed what it had received: within this time, or something keeps it from it.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A slot keeps the WAL that its standby still needs, while that is down too.
@@ -30,15 +31,50 @@ impl Sandbox {
             .collect()
     }
 
+    /// First processes of the servers that replicate with it: its standbys, or of a standby its primary and the other ones.
+    pub fn replicating(&self) -> Vec<u32> {
+        let primary = self.record().standby_of.as_ref();
+        let primary = primary.and_then(|name| Sandbox::open(self.root(), name).ok());
+        let standbys = primary.as_ref().unwrap_or(self).standbys();
+        let all = primary.into_iter().chain(standbys);
+        let others = all.filter(|other| other.record().name != self.record().name);
+        others
+            .filter_map(|other| match other.state() {
+                State::Running(pid) => Some(pid),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// Those that are half-made too.
-    pub(super) fn standbys_begun(&self) -> impl Iterator<Item = Sandbox> {
-        let root = self.directory().parent().unwrap_or(Path::new("/"));
-        let own = &self.record().name;
-        let names = self.record().standbys.map(|standbys| standbys.names(own));
-        let there = names.unwrap_or_default().into_iter();
-        there
-            .filter_map(move |name| Sandbox::open(root, &name).ok())
-            .filter(move |standby| standby.record().standby_of.as_ref() == Some(own))
+    fn standbys_begun(&self) -> impl Iterator<Item = Sandbox> {
+        let names = self.names_of_standbys().into_iter();
+        let there = names.filter_map(|name| Sandbox::open(self.root(), &name).ok());
+        there.filter(|standby| standby.record().standby_of.as_ref() == Some(&self.record().name))
+    }
+
+    /// Removes them, and what is left of one whose creation ended before its record was written.
+    pub(super) fn destroy_standbys(&self) -> Result<(), SandboxError> {
+        self.standbys_begun().try_for_each(Sandbox::destroy)?;
+        for name in self.names_of_standbys() {
+            if let Err(SandboxError::Record { .. }) = Sandbox::open(self.root(), &name) {
+                remove_remains(self.root(), &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn names_of_standbys(&self) -> Vec<String> {
+        let names = self
+            .record()
+            .standbys
+            .map(|standbys| standbys.names(&self.record().name));
+        names.unwrap_or_default()
+    }
+
+    /// Where it is beside others.
+    fn root(&self) -> &Path {
+        self.directory().parent().unwrap_or(Path::new("/"))
     }
 
     /// Stops it and its standbys.
@@ -59,21 +95,19 @@ impl Sandbox {
             reason,
         };
         let deadline = Instant::now() + CONNECTED_WITHIN;
-        let sql = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
+        let sql = "SELECT application_name FROM pg_stat_replication WHERE state IN ('streaming', 'catchup')";
         let mut server = Server::connect(&self.by_socket()).map_err(|error| wrong(error.to_string()))?;
         loop {
-            let streaming = server.value("asking for its standbys", sql);
-            let streaming = streaming.map_err(|error| wrong(error.to_string()))?;
-            let streaming = streaming
-                .and_then(|count| count.parse::<usize>().ok())
-                .unwrap_or(0);
-            if streaming >= standbys.len() {
+            let rows = server.rows("asking for its standbys", sql);
+            let rows = rows.map_err(|error| wrong(error.to_string()))?;
+            let connected: Vec<String> = rows.into_iter().flatten().flatten().collect();
+            let mut missing = standbys.iter().map(|standby| &standby.record().name);
+            let Some(missing) = missing.find(|name| !connected.contains(name)) else {
                 return Ok(());
-            }
+            };
             if Instant::now() >= deadline {
                 return Err(wrong(format!(
-                    "{streaming} of {} standbys receive its WAL; the log of the others says why",
-                    standbys.len()
+                    "its standby \"{missing}\" receives no WAL; the log there says why"
                 )));
             }
             pause(LOOK_AGAIN);
@@ -98,9 +132,16 @@ impl Sandbox {
         Directory::open(&standby.data)
             .and_then(|data| data.replace(SIGNAL, b"", standby.owner(0o600)))
             .map_err(SandboxError::io(&signal, "written"))?;
+        if self.record().network.is_some() {
+            admit_this_machine(standby)?;
+        }
+        let socket = self
+            .socket_directory()
+            .to_string_lossy()
+            .replace('\\', "\\\\")
+            .replace('\'', "\\'");
         let primary = format!(
-            "host={} port={} user=postgres application_name={}",
-            self.socket_directory().display(),
+            "host='{socket}' port={} user=postgres application_name={}",
             self.record().port,
             standby.name
         );

@@ -13,7 +13,7 @@ use kept::Kept;
 use pgdyno_engine::{Rate, Second, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, LoadPart, Measurement, Probe, load_plan, measure};
-use pgdyno_sandbox::State;
+use pgdyno_sandbox::{Sandbox, State};
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_workload::{LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Work};
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
         changes: 0,
         kills: false,
         beside: Vec::new(),
+        replicating: sandbox.as_ref().map(Sandbox::replicating).unwrap_or_default(),
         depth: match args.store {
             Some(_) => Depth::Whole,
             None => Depth::Host,

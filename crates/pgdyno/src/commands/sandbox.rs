@@ -50,19 +50,19 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> Result<u8> {
 pub(crate) fn destroy(context: &Context, name: &str) -> Result<()> {
     let root = context.sandboxes();
     let _guard = lock_sandbox(context, name, "sandbox destroy")?;
+    let opened = Sandbox::open(&root, name);
+    if let Some(primary) = opened
+        .as_ref()
+        .ok()
+        .and_then(|sandbox| primary_of(&root, sandbox))
+    {
+        fail!(
+            "the sandbox \"{name}\" is a standby of \"{primary}\"; `pgdyno sandbox destroy {primary}` removes both"
+        );
+    }
     restore::before_destroying(context, name)?;
-    match Sandbox::open(&root, name) {
+    match opened {
         Ok(sandbox) => {
-            if let Some(primary) = sandbox
-                .record()
-                .standby_of
-                .as_ref()
-                .filter(|name| root.join(name).exists())
-            {
-                fail!(
-                    "the sandbox \"{name}\" is a standby of \"{primary}\"; `pgdyno sandbox destroy {primary}` removes both"
-                );
-            }
             let _guards = lock_standbys(context, &sandbox, "sandbox destroy")?;
             for standby in sandbox.standbys() {
                 restore::before_destroying(context, &standby.record().name)?;
@@ -74,6 +74,20 @@ pub(crate) fn destroy(context: &Context, name: &str) -> Result<()> {
     }
     disclaim(context, name);
     Ok(())
+}
+
+/// The sandbox that lists this one as its standby.
+fn primary_of(root: &Path, standby: &Sandbox) -> Option<String> {
+    let record = standby.record();
+    let primary = Sandbox::open(root, record.standby_of.as_ref()?)
+        .ok()?
+        .record()
+        .clone();
+    let names = primary.standbys.map(|standbys| standbys.names(&primary.name));
+    names
+        .unwrap_or_default()
+        .contains(&record.name)
+        .then_some(primary.name)
 }
 
 /// Keeps other commands away from its standbys.

@@ -7,7 +7,7 @@ use crate::failure::{Failure, InContext as _, Result};
 use crate::sandboxes::{create, mark_of, marks};
 use pgdyno_host::{Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, ServerVariant};
-use pgdyno_sandbox::{MAJORS, Network, NetworkPlan, Sandbox, State};
+use pgdyno_sandbox::{FileSystemPlan, Holds, MAJORS, Network, NetworkPlan, Sandbox, State};
 use std::path::PathBuf;
 
 /// Longest name of a sandbox.
@@ -111,7 +111,8 @@ fn name_of(base: &str, variant: &ServerVariant, text: &str, longest: usize) -> S
 
 /// Arguments for the sandbox: as the target's, except for what the variant names.
 fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> Result<CreateArgs> {
-    let record = Sandbox::open(&context.sandboxes(), base)?.record().clone();
+    let sandbox = Sandbox::open(&context.sandboxes(), base)?;
+    let record = sandbox.record().clone();
     let major = record
         .version
         .split('.')
@@ -130,13 +131,32 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
         _ => None,
     };
     let (data, wal) = (place(&variant.data_on)?, place(&variant.wal_on)?);
+    // One of several at once is as the first is.
+    let is_beside = variant.beside > 0;
+    let as_first = |holds: Holds| {
+        let own = record
+            .file_systems
+            .iter()
+            .find(|own| own.holds == holds && is_beside)?;
+        Some(FileSystemPlan {
+            kind: own.kind,
+            size_bytes: own.size_bytes,
+        })
+    };
+    let mut settings = match is_beside {
+        true => sandbox.settings_made_with(),
+        false => Vec::new(),
+    };
+    // They have standbys of their own names.
+    settings.retain(|(name, _)| name != "synchronous_standby_names");
     Ok(CreateArgs {
         // Another version has another directory.
         pg_bin: variant.version.is_none().then_some(record.bin),
         data: directory(&data),
         wal: directory(&wal).map(|path| path.with_extension("wal")),
-        filesystem: made(&data),
-        wal_filesystem: made(&wal),
+        filesystem: made(&data).or_else(|| as_first(Holds::Data).filter(|_| data.is_none())),
+        wal_filesystem: made(&wal).or_else(|| as_first(Holds::Wal).filter(|_| wal.is_none())),
+        settings,
         network: match &variant.network {
             Some(network) => Some(NetworkPlan::named(network).map_err(Failure::new)?),
             None => record.network.as_ref().map(Network::plan),

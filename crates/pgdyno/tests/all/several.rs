@@ -110,6 +110,8 @@ fn several_servers_that_a_kill_leaves_are_restored_and_resumed() {
     for name in &made {
         let text = fs::read_to_string(home.data(name).join("postgresql.auto.conf")).expect("a file");
         assert!(!text.contains("9MB"), "{name}: {text}");
+        let text = fs::read_to_string(home.data(name).join("postgresql.conf")).expect("a file");
+        assert!(text.ends_with("work_mem = '5MB'\n"), "{name} is as the first is");
     }
     home.run(&["resume"]).fine();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! What must hold of events: a time within the load with room on both sides, and one thing that can be done then.
 
 use super::{Check, Checked, loads};
-use crate::file::choices::Design;
+use crate::file::choices::{Design, LoadOn};
 use crate::file::parts::{EventPart, LoadPart, ServerPart};
 use crate::file::settings_of;
 use pgdyno_engine::{Protocol, duration};
@@ -30,6 +30,12 @@ impl Check<'_> {
             one(&file.server) && parts.iter().all(|part| one(&part.server)),
             &["event"],
             || "[[event]] is done to one server: it does not go with several at once (server.count)".into(),
+        )?;
+        let on_server = |load: &LoadPart| load.on != Some(LoadOn::Standbys);
+        self.must(
+            on_server(&file.load) && parts.iter().all(|part| on_server(&part.load)),
+            &["event"],
+            || "[[event]] is done to the server: it does not go with load.on = \"standbys\"".into(),
         )?;
         let is_own = |load: &&LoadPart| load.program.is_none() && load.checkpoint_cycles.is_none();
         self.must(loads(file, &parts).iter().all(is_own), &["event"], || {

@@ -1,7 +1,7 @@
 //! What must hold of a switchback: settings that can take turns, and nothing that a turn has not got.
 
 use super::{Check, Checked};
-use crate::file::choices::{Design, Instances};
+use crate::file::choices::{Design, Instances, LoadOn};
 use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart, SwitchPart};
 use crate::file::settings_of;
 use crate::file::switch::{SLICE_S, wash_out_s, why_not_in_turns};
@@ -24,8 +24,10 @@ impl Check<'_> {
         self.cut()?;
         let load = &file.load;
         let only_plain = load.program.is_none() && load.checkpoint_cycles.is_none() && load.crash.is_none();
-        self.must(only_plain, &["load"], || {
-            "design = \"switchback\" has one load of pgdyno's own clients: neither program nor checkpoint_cycles nor crash"
+        let on_server = load.on != Some(LoadOn::Standbys);
+        self.must(only_plain && on_server, &["load"], || {
+            "design = \"switchback\" has one load of pgdyno's own clients on the server: neither program nor checkpoint_cycles nor crash nor \
+             on = \"standbys\""
                 .into()
         })?;
         self.must(load.rate.is_none(), &["load", "rate"], || {
