@@ -23,8 +23,14 @@ pub fn effect(effect: &Effect) -> String {
     )
 }
 
+/// A bound beyond this says that nothing is known, as of two trials: its digits say no more.
+const RATIO_SHOWN_MAX: f64 = 1000.0;
+
 /// Change in percent with its sign and one digit: 1.172 is "+17.2".
 pub(crate) fn percent(ratio: f64) -> String {
+    if ratio > RATIO_SHOWN_MAX {
+        return format!("over {}", percent(RATIO_SHOWN_MAX));
+    }
     let change = (ratio - 1.0) * 100.0;
     let rounded = format!("{change:+.1}");
     match rounded.as_str() {
@@ -81,6 +87,10 @@ mod tests {
         assert_eq!(percent(1.1724), "+17.2");
         assert_eq!(percent(0.98), "\u{2212}2.0");
         assert_eq!(percent(0.99999), "0.0");
+        assert_eq!(
+            (&*percent(1000.0), &*percent(1e40)),
+            ("+99900.0", "over +99900.0")
+        );
         assert_eq!(number(1234.6), "1,235");
         assert_eq!(number(1_234_567.0), "1,234,567");
         assert_eq!(number(12.34), "12.3");

@@ -32,12 +32,19 @@ export function percentOf(ratio: number): number {
   return (ratio - 1) * 100;
 }
 
+/** Intervals are in view up to so many times the largest effect, and to this many percent: those of few trials would dwarf all effects. */
+const EFFECTS_WIDE = 5;
+const PERCENT_WIDE = 100;
+
 /** Zero and the band of "does not matter" are always in view. */
 export function effectDomain(rows: readonly EffectRow[], smallestEffect: number): [number, number] {
   const band = smallestEffect * 100 * 1.5;
-  const ends = rows
-    .flatMap(({ effect }) => (effect === null ? [] : [effect.ratio, effect.ratio_low, effect.ratio_high]))
+  const known = rows.flatMap(({ effect }) => (effect === null ? [] : [effect]));
+  const effects = known.map(({ ratio }) => percentOf(ratio));
+  const most = Math.max(PERCENT_WIDE, EFFECTS_WIDE * Math.max(...effects.map(Math.abs)));
+  const bounds = known
+    .flatMap(({ ratio_low, ratio_high }) => [ratio_low, ratio_high])
     .filter(isKnown)
-    .map(percentOf);
-  return [Math.min(-band, ...ends), Math.max(band, ...ends)];
+    .map((ratio) => Math.min(most, percentOf(ratio)));
+  return [Math.min(-band, ...effects, ...bounds), Math.max(band, ...effects, ...bounds)];
 }

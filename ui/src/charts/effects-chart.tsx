@@ -49,7 +49,7 @@ export function EffectsChart({ rows, smallestEffect, what, axis }: Props) {
         marginLeft: layout.marginLeft,
         marginRight: layout.marginRight,
         className: "plot",
-        x: { domain: effectDomain(rows, smallestEffect), nice: true, label: null },
+        x: { domain: effectDomain(rows, smallestEffect), nice: true, clamp: true, label: null },
         y: { domain: [-0.5, rows.length - 0.5], range: [4, layout.height - AXIS_HEIGHT + 6], axis: null },
         marks: [
           Plot.rectX([smallestEffect * 100], { x1: (band: number) => -band, x2: (band: number) => band, fill: "var(--shade)" }),

@@ -85,9 +85,13 @@ export function roundShare(value: Maybe): string {
   return withUnit(fixed(percent, whole ? 0 : 1), "%");
 }
 
+/** A bound beyond this says that nothing is known, as of two trials: its digits say no more. */
+const RATIO_SHOWN_MAX = 1000;
+
 /** The bare figure of a change, "+17.2": 1.172 and 0.95 are how the model writes changes. */
 export function changeFigure(ratio: Maybe): string {
   if (!isKnown(ratio)) return UNKNOWN;
+  if (ratio > RATIO_SHOWN_MAX) return `over ${changeFigure(RATIO_SHOWN_MAX)}`;
   const percent = (ratio - 1) * 100;
   const text = fixed(percent, Math.abs(percent) >= 999.5 ? 0 : 1);
   const isZero = !/[1-9]/.test(text);

@@ -92,6 +92,7 @@ describe("changes", () => {
 
   test("bounds have one unit for both", () => {
     expect(number.changeBounds(0.979, 1.06)).toBe("\u22122.1 … +6.0");
+    expect(number.changeBounds(0, 1e40)).toBe("\u2212100.0 … over +99,900");
   });
 });
 

@@ -66,6 +66,10 @@ describe("effects one at a time", () => {
     const [low, high] = effectDomain(effectRows(oneAtATime()), 0.02);
     expect(low).toBe(-3);
     expect(high).toBeGreaterThan(50);
+    // An interval of two trials would dwarf all effects.
+    const rows = effectRows(oneAtATime()).map((row) => (row.effect === null ? row : { ...row, effect: { ...row.effect, ratio_high: 1e40 } }));
+    const largest = Math.max(...rows.flatMap(({ effect }) => (effect === null ? [] : [Math.abs(percentOf(effect.ratio))])));
+    expect(effectDomain(rows, 0.02)[1]).toBeCloseTo(Math.max(100, 5 * largest));
   });
 
   test("a ratio becomes a percentage", () => {
