@@ -53,6 +53,7 @@ use crate::target::Target;
 use crate::undo::{AUTO_CONF, SavedState, UndoUnit, UndoUnitError};
 use parameter::Parameter;
 use pgdyno_host::HostAccess;
+use pgdyno_sandbox::Control;
 use pgdyno_server::{Server, autoconf, pause, reload};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -364,8 +365,10 @@ impl<'a> Changer<'a> {
         let Err(error) = target.control.start() else {
             return Ok(());
         };
-        // What failed beside a server that runs, as a standby does, is no fault of its settings.
-        if Server::connect(&target.conninfo).is_ok() {
+        // Where the server runs, one of its standbys does not, and that is no fault of its settings.
+        let has_standbys =
+            matches!(&target.control, Control::Sandbox(sandbox) if sandbox.record().standbys.is_some());
+        if has_standbys && Server::connect(&target.conninfo).is_ok() {
             return Err(error.into());
         }
         let Some(data) = target.data.clone() else {

@@ -3,7 +3,7 @@
 use crate::journal::server_key_of_data;
 use crate::undo::ServerRef;
 use pgdyno_host::{Directory, HostAccess};
-use pgdyno_sandbox::{Control, State};
+use pgdyno_sandbox::Control;
 use pgdyno_server::{Conninfo, Postmaster, Server};
 use std::path::PathBuf;
 
@@ -27,10 +27,7 @@ impl Target {
     /// The server's first process, where it runs on this host.
     pub fn postmaster(&self, host: &dyn HostAccess) -> Option<u32> {
         match &self.control {
-            Control::Sandbox(sandbox) => match sandbox.state() {
-                State::Running(pid) => Some(pid),
-                _ => None,
-            },
+            Control::Sandbox(sandbox) => sandbox.pid(),
             _ => {
                 let found = Postmaster::of_data(host, self.data.as_ref()?);
                 found.ok().map(|found| found.pid)

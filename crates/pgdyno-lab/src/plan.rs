@@ -461,7 +461,7 @@ pub struct ServerVariant {
     pub wal_on: Option<String>,
     /// Network between client and server; `None` for the usual one.
     pub network: Option<String>,
-    /// Number of a server beside the treatment's own one, from 1; 0 for that one.
+    /// Number of an additional server, from 1; 0 for the treatment's server.
     pub beside: u32,
 }
 

@@ -18,13 +18,13 @@ pub struct Probe {
     pub changes: u32,
     /// Whether the server is killed while the load runs, because somebody asked for it.
     pub kills: bool,
-    /// Servers beside it that get the whole load too, at the same time.
+    /// Additional servers, which get the whole load at the same time.
     pub beside: Vec<ServerBeside>,
     /// First processes of servers that replicate with those of the load: what they use is no other program's.
     pub replicating: Vec<u32>,
 }
 
-/// A server beside the one that is watched in whole: its counts and CPU time are taken in, its series are not.
+/// A server of a load that has several: of the first one series are recorded too, of the others counts and CPU time alone.
 #[derive(Debug, Clone)]
 pub struct ServerBeside {
     /// The way of the load and of the questions.

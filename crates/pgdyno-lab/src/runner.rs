@@ -90,7 +90,7 @@ struct Running<'x, 'r, 's> {
     runner: &'x mut Runner<'r, 's>,
     id: i64,
     plan: &'x Plan,
-    /// The server of a treatment, and those beside it; none before and between them.
+    /// The treatment's server, and the additional ones; none before and between them.
     at: Vec<At<'s>>,
     restored: Vec<Restored>,
     looks: Looks,

@@ -58,6 +58,7 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
             bandwidth_bytes_per_s: args.bandwidth,
         },
         settings: args.settings.clone(),
+        configuration: args.configuration.clone(),
         standbys,
     };
     let sandbox = pgdyno_sandbox::create(&context.sandboxes(), &plan)?;

@@ -133,7 +133,7 @@ pub struct CreatePart {
     pub iops: Option<u64>,
     /// Bytes per second that it may read and write, as "125M".
     pub bandwidth: Option<String>,
-    /// Physical standbys beside it, with the same limits.
+    /// Physical standbys, with the same limits.
     pub standbys: Option<u32>,
     /// Whether commits wait until one of its standbys has them.
     #[serde(default)]

@@ -2,9 +2,9 @@
 
 use super::target::RealTarget;
 use crate::error::LabError;
-use crate::ports::Drive;
+use crate::ports::{Drive, Server as _};
 use crate::probe::ServerBeside;
-use pgdyno_sandbox::{Control, Sandbox, State};
+use pgdyno_sandbox::Control;
 use pgdyno_server::{Conninfo, Server, pause};
 use std::time::{Duration, Instant};
 
@@ -13,21 +13,18 @@ const REPLAYED_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 impl RealTarget<'_> {
-    /// The servers that a load goes to, the first of which is watched in whole: the treatment's own and those beside it, or its standbys.
+    /// The servers that a load goes to, the first of which is watched in whole: the treatment's server and the additional ones, or its
+    /// standbys.
     pub(super) fn servers_of(
-        &self,
+        &mut self,
         drive: &Drive<'_>,
         direct: &Conninfo,
     ) -> Result<Vec<ServerBeside>, LabError> {
         if drive.treatment.is_on_standbys() {
             return self.standbys(direct, drive.database);
         }
-        let own = ServerBeside {
-            conninfo: direct.clone(),
-            postmaster: self.changer.target()?.postmaster(&**self.resources.host),
-        };
-        let beside = drive.beside.iter().cloned();
-        Ok(std::iter::once(own).chain(beside).collect())
+        let own = self.beside(drive.database)?;
+        Ok(std::iter::once(own).chain(drive.beside.iter().cloned()).collect())
     }
 
     /// First processes of the server and its standbys, where it has any.
@@ -36,7 +33,7 @@ impl RealTarget<'_> {
             return Ok(Vec::new());
         };
         let standbys = sandbox.replicating().into_iter();
-        Ok(standbys.chain(process_of(sandbox)).collect())
+        Ok(standbys.chain(sandbox.pid()).collect())
     }
 
     /// The standbys, when they have replayed what the server has written.
@@ -59,17 +56,10 @@ impl RealTarget<'_> {
                     Some(name) => conninfo.with_database(name),
                     None => conninfo,
                 },
-                postmaster: process_of(&standby),
+                postmaster: standby.pid(),
             });
         }
         Ok(ways)
-    }
-}
-
-fn process_of(sandbox: &Sandbox) -> Option<u32> {
-    match sandbox.state() {
-        State::Running(pid) => Some(pid),
-        _ => None,
     }
 }
 

@@ -123,7 +123,9 @@ impl Running<'_, '_, '_> {
         seed: u64,
     ) -> Result<Driven, LabError> {
         let plan = self.plan;
+        let beside = self.at.iter_mut().skip(1).map(|at| at.target.beside(database));
         let drive = Drive {
+            beside: beside.collect::<Result<_, _>>()?,
             treatment,
             database,
             guard: &plan.file.guard,
@@ -132,19 +134,13 @@ impl Running<'_, '_, '_> {
             #[expect(clippy::cast_possible_truncation, reason = "a few events")]
             changes: plan.file.event.len() as u32,
             events: &plan.file.event,
-            beside: Vec::new(),
         };
         let agreed = (self.runner.catalogue, &self.runner.consent.durability[..]);
         let mut events = Events::new(&plan.file.event, treatment, agreed, self.runner.clock);
         let mut trouble = None;
         let (mut guard, mut guarded) = (Guard::new(&plan.file.guard), None);
-        let Some((at, others)) = self.at.split_first_mut() else {
+        let Some(at) = self.at.first_mut() else {
             return Err(LabError::NoServer);
-        };
-        let beside = others.iter_mut().map(|other| other.target.beside(database));
-        let drive = Drive {
-            beside: beside.collect::<Result<_, _>>()?,
-            ..drive
         };
         let (stop, on_event) = (self.runner.stop, &mut *self.runner.on_event);
         let driven = at.target.drive(

@@ -447,7 +447,7 @@ impl SimTarget {
             .extend(broken.into_iter().map(|what| format!("{name} runs {what}")));
     }
 
-    /// This server and all that are changed beside it, with the journals of each.
+    /// All servers whose settings are being changed, each with its journal.
     fn with_those_beside(&self, world: &World) -> Vec<SimTarget> {
         let open = world
             .journals

@@ -191,7 +191,7 @@ impl Sandbox {
         }
     }
 
-    fn unfit(&self, reason: &str) -> SandboxError {
+    pub(super) fn unfit(&self, reason: &str) -> SandboxError {
         SandboxError::Unfit {
             name: self.record.name.clone(),
             reason: reason.to_owned(),

@@ -38,8 +38,31 @@ pub struct Plan {
     pub limits: Limits,
     /// Lines for postgresql.conf, as ("max_connections", "300").
     pub settings: Vec<(String, String)>,
-    /// Standbys with the same limits, each a sandbox beside it.
+    /// Text of the postgresql.conf that the lines are added to; `None` for the one of initdb.
+    pub configuration: Option<String>,
+    /// Standbys with the same limits, each a sandbox.
     pub standbys: Option<Standbys>,
+}
+
+impl Plan {
+    /// One without limits, with all of its files in its own directory.
+    pub fn plain(name: &str, binaries: Binaries) -> Plan {
+        Plan {
+            name: name.to_owned(),
+            binaries,
+            data: None,
+            wal: None,
+            data_file_system: None,
+            wal_file_system: None,
+            image_directory: None,
+            network: None,
+            port: None,
+            limits: Limits::default(),
+            settings: Vec::new(),
+            configuration: None,
+            standbys: None,
+        }
+    }
 }
 
 /// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
@@ -132,17 +155,8 @@ pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     let primary = create_one(root, plan, None)?;
     for name in names {
         let standby = Plan {
-            name,
-            data: None,
-            wal: None,
-            data_file_system: None,
-            wal_file_system: None,
-            image_directory: None,
-            network: None,
-            port: None,
-            settings: Vec::new(),
-            standbys: None,
-            ..plan.clone()
+            limits: plan.limits,
+            ..Plan::plain(&name, plan.binaries.clone())
         };
         let standby = create_one(root, &standby, Some(&primary))?;
         standby.record.write(&standby.directory)?;
@@ -241,8 +255,12 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
     match primary {
         None => {
             initdb(&directory, &record)?;
-            let standbys = plan.standbys.map(|standbys| standbys.settings(&plan.name));
-            settings.extend(standbys.unwrap_or_default());
+            if let Some(text) = &plan.configuration {
+                Directory::open(&record.data)
+                    .and_then(|data| data.replace(CONF, text.as_bytes(), record.owner(0o600)))
+                    .map_err(SandboxError::io(&record.data.join(CONF), "written"))?;
+            }
+            settings.extend(plan.standbys.and_then(|standbys| standbys.setting(&plan.name)));
         }
         Some(primary) => {
             copy_password(primary, &directory, &record)?;
@@ -414,33 +432,23 @@ fn copy_password(primary: &Sandbox, directory: &Path, record: &Record) -> Result
     copied.map_err(SandboxError::io(&path, "written"))
 }
 
-/// Comment above the lines that are added to postgresql.conf.
-const HEAD: &str = "# A sandbox of pgdyno: private, on this machine only.";
-/// Its own lines there, before those that were given.
-const OWN_LINES: usize = 3;
+/// The server's configuration file, in its data directory.
+const CONF: &str = "postgresql.conf";
+/// Of initdb it has 31 kB.
+const CONF_BYTES_MAX: u64 = 1 << 20;
 
 impl Sandbox {
-    /// The parameters that it was made with, as its postgresql.conf has them; none where that cannot be read any more.
-    pub fn settings_made_with(&self) -> Vec<(String, String)> {
-        let data = Directory::open(&self.record.data);
-        let text = data.and_then(|data| data.text("postgresql.conf", super::SMALL_BYTES_MAX));
-        given_in(&text.unwrap_or_default())
+    /// Text of its postgresql.conf, for another sandbox to have the same parameters.
+    pub fn configuration(&self) -> Result<String, SandboxError> {
+        Directory::open(&self.record.data)
+            .and_then(|data| data.text(CONF, CONF_BYTES_MAX))
+            .map_err(SandboxError::io(&self.record.data.join(CONF), "read"))
     }
-}
-
-fn given_in(text: &str) -> Vec<(String, String)> {
-    let (_, added) = text.rsplit_once(HEAD).unwrap_or_default();
-    let given = added.lines().skip(1 + OWN_LINES).map_while(|line| {
-        let (name, value) = line.split_once(" = ")?;
-        let value = value.strip_prefix('\'')?.strip_suffix('\'')?;
-        Some((name.to_owned(), value.replace("''", "'")))
-    });
-    given.collect()
 }
 
 /// The few lines that make a stock server private: everything else stays as initdb left it.
 fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -> Result<(), SandboxError> {
-    let path = record.data.join("postgresql.conf");
+    let path = record.data.join(CONF);
     let address = match &record.network {
         Some(network) => {
             admit_host_alone(record, network)?;
@@ -450,7 +458,7 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
     };
     let quote = |value: &str| format!("'{}'", value.replace('\'', "''"));
     let mut lines = vec![
-        format!("\n{HEAD}"),
+        "\n# A sandbox of pgdyno: private, on this machine only.".to_owned(),
         format!("listen_addresses = '{address}'"),
         format!("port = {}", record.port),
         format!(
@@ -464,7 +472,7 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
             .map(|(name, value)| format!("{name} = {}", quote(value))),
     );
     let mut file = Directory::open(&record.data)
-        .and_then(|data| data.append("postgresql.conf"))
+        .and_then(|data| data.append(CONF))
         .map_err(SandboxError::io(&path, "opened"))?;
     writeln!(file, "{}", lines.join("\n")).map_err(SandboxError::io(&path, "written"))
 }
@@ -508,20 +516,6 @@ mod tests {
     /// The owner of the directory above exchanges what was handed over for a link to a directory of root's, and makes the way to the
     /// WAL a long one, which takes time to walk.
     #[test]
-    fn settings_that_a_sandbox_was_made_with_are_read_from_its_file() {
-        let text = format!(
-            "# stock\nwork_mem = '1MB'\n\n{HEAD}\nlisten_addresses = '127.0.0.1'\nport = 5\nunix_socket_directories = '/x'\n\
-             work_mem = '5MB'\nlog_line_prefix = '%m ''q'' '\n# later\njit = 'off'\n"
-        );
-        let expected = [("work_mem", "5MB"), ("log_line_prefix", "%m 'q' ")];
-        assert_eq!(
-            given_in(&text),
-            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
-        );
-        assert!(given_in("").is_empty());
-    }
-
-    #[test]
     fn directory_that_is_exchanged_once_it_is_handed_over_does_not_become_the_sandboxes() {
         let dir = tempfile::tempdir().unwrap();
         let (theirs, victim) = (dir.path().join("theirs"), dir.path().join("roots/victim"));
@@ -542,22 +536,14 @@ mod tests {
             let leads = format!("{}w{}", "x/../".repeat(45), number + 1);
             linked(Path::new(&leads), &theirs.join(format!("w{number}")));
         }
+        let binaries = Binaries {
+            directory: "/nowhere".into(),
+            version: "18.1".to_owned(),
+        };
         let plan = Plan {
-            name: "x".to_owned(),
-            binaries: Binaries {
-                directory: "/nowhere".into(),
-                version: "18.1".to_owned(),
-            },
             data: Some(theirs.join("pg")),
             wal: Some(theirs.join("w0/../wal")),
-            data_file_system: None,
-            wal_file_system: None,
-            image_directory: None,
-            network: None,
-            port: None,
-            limits: Limits::default(),
-            settings: Vec::new(),
-            standbys: None,
+            ..Plan::plain("x", binaries)
         };
         let root = dir.path().join("sandboxes");
         let is_over = AtomicBool::new(false);

@@ -108,6 +108,14 @@ impl Sandbox {
         }
     }
 
+    /// The first process of its server, where that runs.
+    pub fn pid(&self) -> Option<u32> {
+        match self.state() {
+            State::Running(pid) => Some(pid),
+            _ => None,
+        }
+    }
+
     /// A process id can have been given to somebody else since, and the server's user can write any other.
     fn postmaster(&self) -> Result<Postmaster, NoPostmaster> {
         Postmaster::of_data(&LocalHost::new(), &self.record.data)

@@ -2,7 +2,7 @@
 
 use super::create::admit_this_machine;
 use super::record::Record;
-use super::{Sandbox, SandboxError, State, remove_remains};
+use super::{Sandbox, SandboxError, remove_remains};
 use pgdyno_host::Directory;
 use pgdyno_server::{Server, pause};
 use std::path::Path;
@@ -38,12 +38,7 @@ impl Sandbox {
         let standbys = primary.as_ref().unwrap_or(self).standbys();
         let all = primary.into_iter().chain(standbys);
         let others = all.filter(|other| other.record().name != self.record().name);
-        others
-            .filter_map(|other| match other.state() {
-                State::Running(pid) => Some(pid),
-                _ => None,
-            })
-            .collect()
+        others.filter_map(|other| other.pid()).collect()
     }
 
     /// Those that are half-made too.
@@ -72,7 +67,7 @@ impl Sandbox {
         names.unwrap_or_default()
     }
 
-    /// Where it is beside others.
+    /// The directory of all sandboxes.
     fn root(&self) -> &Path {
         self.directory().parent().unwrap_or(Path::new("/"))
     }
@@ -90,24 +85,23 @@ impl Sandbox {
         if standbys.is_empty() {
             return Ok(());
         }
-        let wrong = |reason: String| SandboxError::Unfit {
-            name: self.record().name.clone(),
-            reason,
-        };
         let deadline = Instant::now() + CONNECTED_WITHIN;
         let sql = "SELECT application_name FROM pg_stat_replication WHERE state IN ('streaming', 'catchup')";
-        let mut server = Server::connect(&self.by_socket()).map_err(|error| wrong(error.to_string()))?;
+        let mut server =
+            Server::connect(&self.by_socket()).map_err(|error| self.unfit(&error.to_string()))?;
         loop {
             let rows = server.rows("asking for its standbys", sql);
-            let rows = rows.map_err(|error| wrong(error.to_string()))?;
+            let rows = rows.map_err(|error| self.unfit(&error.to_string()))?;
             let connected: Vec<String> = rows.into_iter().flatten().flatten().collect();
-            let mut missing = standbys.iter().map(|standby| &standby.record().name);
-            let Some(missing) = missing.find(|name| !connected.contains(name)) else {
+            let is_missing = |standby: &&Sandbox| !connected.contains(&standby.record().name);
+            let Some(missing) = standbys.iter().find(is_missing) else {
                 return Ok(());
             };
             if Instant::now() >= deadline {
-                return Err(wrong(format!(
-                    "its standby \"{missing}\" receives no WAL; the log there says why"
+                return Err(self.unfit(&format!(
+                    "its standby \"{}\" receives no WAL; {} says why",
+                    missing.record().name,
+                    missing.log_file().display()
                 )));
             }
             pause(LOOK_AGAIN);
@@ -118,14 +112,10 @@ impl Sandbox {
     /// postgresql.conf.
     pub(super) fn replicate(&self, standby: &Record) -> Result<Vec<(String, String)>, SandboxError> {
         let slot = slot_of(&standby.name);
-        let wrong = |reason: String| SandboxError::Unfit {
-            name: self.record().name.clone(),
-            reason,
-        };
         let sql = format!("SELECT pg_create_physical_replication_slot('{slot}', true)");
         Server::connect(&self.by_socket())
             .and_then(|mut server| server.value("making a replication slot", &sql))
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| self.unfit(&error.to_string()))?;
         self.stop()?;
         self.copy_into(&standby.data)?;
         let signal = standby.data.join(SIGNAL);

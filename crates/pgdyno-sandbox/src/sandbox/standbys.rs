@@ -24,13 +24,12 @@ impl Standbys {
             .collect()
     }
 
-    /// Lines for the primary's postgresql.conf.
-    pub(super) fn settings(self, primary: &str) -> Vec<(String, String)> {
+    /// The line for the primary's postgresql.conf; `None` where no commit waits.
+    pub(super) fn setting(self, primary: &str) -> Option<(String, String)> {
         let quoted = self.names(primary).into_iter().map(|name| format!("\"{name}\""));
         let names = quoted.collect::<Vec<_>>().join(", ");
         let wait = self.is_sync.then(|| format!("ANY 1 ({names})"));
-        let setting = wait.map(|wait| ("synchronous_standby_names".to_owned(), wait));
-        setting.into_iter().collect()
+        wait.map(|wait| ("synchronous_standby_names".to_owned(), wait))
     }
 }
 
@@ -47,13 +46,13 @@ mod tests {
         assert_eq!(two.names("Main"), ["Main-standby-1", "Main-standby-2"]);
         let names = "ANY 1 (\"Main-standby-1\", \"Main-standby-2\")";
         assert_eq!(
-            two.settings("Main"),
-            [("synchronous_standby_names".to_owned(), names.to_owned())]
+            two.setting("Main"),
+            Some(("synchronous_standby_names".to_owned(), names.to_owned()))
         );
         let later = Standbys {
             is_sync: false,
             ..two
         };
-        assert!(later.settings("Main").is_empty());
+        assert_eq!(later.setting("Main"), None);
     }
 }

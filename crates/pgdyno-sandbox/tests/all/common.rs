@@ -1,6 +1,5 @@
 //! A sandbox of the system's own binaries in a directory of its own, gone afterwards.
 
-use pgdyno_host::Limits;
 use pgdyno_sandbox::{Binaries, FileSystemPlan, Plan, Sandbox, create};
 use pgdyno_server::postgres::{NoTls, SimpleQueryMessage};
 use pgdyno_testing::{Lane, directory, memory, system_program};
@@ -20,18 +19,8 @@ impl Home {
         let initdb = system_program("initdb");
         let bin = initdb.parent().expect("a directory");
         let plan = Plan {
-            name: "x".into(),
-            binaries: Binaries::in_directory(bin).expect("binaries"),
-            data: None,
-            wal: None,
             data_file_system: data,
-            wal_file_system: None,
-            image_directory: None,
-            network: None,
-            port: None,
-            limits: Limits::default(),
-            standbys: None,
-            settings: Vec::new(),
+            ..Plan::plain("x", Binaries::in_directory(bin).expect("binaries"))
         };
         let sandbox = create(root.path(), &plan).expect("a sandbox");
         let sandbox = Some(sandbox);

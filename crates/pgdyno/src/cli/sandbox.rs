@@ -97,6 +97,9 @@ pub(crate) struct CreateArgs {
     /// Parameter for postgresql.conf, e.g. max_connections=300. Repeatable.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     pub(crate) settings: Vec<(String, String)>,
+    /// Text of the postgresql.conf of another one, for one like it.
+    #[arg(skip)]
+    pub(crate) configuration: Option<String>,
 }
 
 fn cpus(text: &str) -> Result<f64, String> {
@@ -128,6 +131,7 @@ impl CreateArgs {
             standbys: None,
             sync: false,
             settings: Vec::new(),
+            configuration: None,
         }
     }
 }

@@ -13,7 +13,7 @@ use kept::Kept;
 use pgdyno_engine::{Rate, Second, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, LoadPart, Measurement, Probe, load_plan, measure};
-use pgdyno_sandbox::{Sandbox, State};
+use pgdyno_sandbox::Sandbox;
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_workload::{LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Work};
 use serde_json::{Value, json};
@@ -43,10 +43,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
             .is_here()
             .then(|| Arc::new(context.host.clone()) as Arc<dyn HostAccess>),
         disk: data.and_then(|data| block::disk_of(&context.host, &data.to_string_lossy()).ok()),
-        postmaster: sandbox.as_ref().and_then(|sandbox| match sandbox.state() {
-            State::Running(pid) => Some(pid),
-            _ => None,
-        }),
+        postmaster: sandbox.as_ref().and_then(Sandbox::pid),
         changes: 0,
         kills: false,
         beside: Vec::new(),

@@ -131,32 +131,29 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
         _ => None,
     };
     let (data, wal) = (place(&variant.data_on)?, place(&variant.wal_on)?);
-    // One of several at once is as the first is.
-    let is_beside = variant.beside > 0;
-    let as_first = |holds: Holds| {
-        let own = record
-            .file_systems
-            .iter()
-            .find(|own| own.holds == holds && is_beside)?;
+    // One of several at once is as the first is, and that may be the target.
+    let first = ServerVariant {
+        beside: 0,
+        ..variant.clone()
+    };
+    let is_as_target = variant.beside > 0 && first.is_target();
+    let as_target = |holds: Holds| {
+        let mut own = record.file_systems.iter();
+        let own = own.find(|own| own.holds == holds && is_as_target)?;
         Some(FileSystemPlan {
             kind: own.kind,
             size_bytes: own.size_bytes,
         })
     };
-    let mut settings = match is_beside {
-        true => sandbox.settings_made_with(),
-        false => Vec::new(),
-    };
-    // They have standbys of their own names.
-    settings.retain(|(name, _)| name != "synchronous_standby_names");
+    let configuration = is_as_target.then(|| sandbox.configuration());
     Ok(CreateArgs {
         // Another version has another directory.
         pg_bin: variant.version.is_none().then_some(record.bin),
         data: directory(&data),
         wal: directory(&wal).map(|path| path.with_extension("wal")),
-        filesystem: made(&data).or_else(|| as_first(Holds::Data).filter(|_| data.is_none())),
-        wal_filesystem: made(&wal).or_else(|| as_first(Holds::Wal).filter(|_| wal.is_none())),
-        settings,
+        filesystem: made(&data).or_else(|| as_target(Holds::Data)),
+        wal_filesystem: made(&wal).or_else(|| as_target(Holds::Wal)),
+        configuration: configuration.transpose()?,
         network: match &variant.network {
             Some(network) => Some(NetworkPlan::named(network).map_err(Failure::new)?),
             None => record.network.as_ref().map(Network::plan),

@@ -2,7 +2,6 @@
 //! gone with their process.
 
 use crate::store::{Integrity, Link, Reader, Store, StoreError};
-use pgdyno_host::Limits;
 use pgdyno_sandbox::{Binaries, Plan, Sandbox, create};
 use pgdyno_server::postgres::{Client, Config, NoTls};
 use pgdyno_server::{Conninfo, ServerError, Session};
@@ -136,20 +135,8 @@ fn server() -> Config {
     let lane = Lane::enter();
     let root = directory(memory(), "pgdyno-test-");
     let initdb = system_program("initdb");
-    let plan = Plan {
-        name: "store".into(),
-        binaries: Binaries::in_directory(initdb.parent().unwrap()).unwrap(),
-        data: None,
-        wal: None,
-        data_file_system: None,
-        wal_file_system: None,
-        image_directory: None,
-        network: None,
-        port: None,
-        limits: Limits::default(),
-        standbys: None,
-        settings: Vec::new(),
-    };
+    let binaries = Binaries::in_directory(initdb.parent().unwrap()).unwrap();
+    let plan = Plan::plain("store", binaries);
     let sandbox = create(root.path(), &plan).unwrap();
     let config = sandbox.conninfo().config().clone();
     // For connections that go over TCP.

@@ -356,7 +356,7 @@ fn price(treatment: &Treatment, before: Option<&Treatment>, restarts: &mut Resta
     }
     let servers = f64::from(treatment.servers());
     if servers > 1.0 {
-        price.costs.push("servers beside it");
+        price.costs.push("additional servers");
         price.seconds += (servers - 1.0) * RESTART_S;
     }
     let changes = restarts.between(before.filter(|_| !moves), treatment);
