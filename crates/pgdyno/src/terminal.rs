@@ -14,10 +14,11 @@ use ratatui::{Frame, Terminal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, BufWriter, Stdout, stdin};
 use std::mem::ManuallyDrop;
-use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+use std::{panic, thread};
 
 /// Whether the terminal is ours. It is restored once: a second time would put the cursor where it was in the beginning,
 /// over what has been printed since.
@@ -35,6 +36,7 @@ pub(crate) fn has_panicked() -> bool {
 pub(crate) struct Held {
     // Its own drop complains of a terminal that is gone, to that terminal, and panics over it.
     terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
+    events: Receiver<io::Result<Event>>,
 }
 
 impl Held {
@@ -51,10 +53,12 @@ impl Held {
         TAKEN.store(true, Ordering::SeqCst);
         let taken = enable_raw_mode()
             .and_then(|()| execute!(stdout(), EnterAlternateScreen, Hide))
-            .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(stdout()))));
+            .and_then(|()| Terminal::new(CrosstermBackend::new(BufWriter::new(stdout()))))
+            .and_then(|terminal| Ok((terminal, events()?)));
         match taken {
-            Ok(terminal) => Ok(Held {
+            Ok((terminal, events)) => Ok(Held {
                 terminal: ManuallyDrop::new(terminal),
+                events,
             }),
             Err(error) => {
                 restore();
@@ -74,25 +78,17 @@ impl Screen for Held {
     }
 
     fn next(&mut self, patience: Duration) -> io::Result<TerminalEvent> {
-        // What is read of a terminal that is gone is nothing, at once, and crossterm would read it for ever.
-        if is_gone(Duration::ZERO) {
-            return Ok(TerminalEvent::Gone);
-        }
-        if !event::poll(Duration::ZERO)? {
-            return Ok(match is_gone(patience) {
-                true => TerminalEvent::Gone,
-                false => TerminalEvent::Nothing,
-            });
-        }
-        Ok(match event::read()? {
-            Event::Key(key) => TerminalEvent::Key(key),
-            Event::Resize(..) => TerminalEvent::Resized,
+        Ok(match self.events.recv_timeout(patience) {
+            Ok(Ok(Event::Key(key))) => TerminalEvent::Key(key),
+            Ok(Ok(Event::Resize(..))) => TerminalEvent::Resized,
+            _ if is_gone() => TerminalEvent::Gone,
+            Ok(Err(error)) => return Err(error),
             _ => TerminalEvent::Nothing,
         })
     }
 
     fn is_gone(&self) -> bool {
-        is_gone(Duration::ZERO)
+        is_gone()
     }
 }
 
@@ -102,21 +98,34 @@ fn stdout() -> Stdout {
     io::stdout()
 }
 
-/// Waits for a key or a signal; returns whether the terminal has hung up.
-fn is_gone(patience: Duration) -> bool {
+/// Keys and sizes, read by a thread of its own: crossterm never returns from a terminal that goes away while it reads.
+fn events() -> io::Result<Receiver<io::Result<Event>>> {
+    let (sender, events) = channel();
+    thread::Builder::new().name("keys".into()).spawn(move || {
+        loop {
+            let event = event::read();
+            let is_last = event.is_err();
+            if sender.send(event).is_err() || is_last {
+                return;
+            }
+        }
+    })?;
+    Ok(events)
+}
+
+/// Whether the terminal has hung up.
+fn is_gone() -> bool {
     let (input, output) = (stdin(), stdout());
     let mut both = [
         PollFd::new(&input, PollFlags::IN),
         PollFd::new(&output, PollFlags::empty()),
     ];
-    let patience = Timespec {
+    let at_once = Timespec {
         tv_sec: 0,
-        tv_nsec: patience.subsec_nanos().into(),
+        tv_nsec: 0,
     };
-    // A change of size interrupts it, which is news enough.
-    let _ = poll(&mut both, Some(&patience));
     let hung_up = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    both.iter().any(|one| one.revents().intersects(hung_up))
+    poll(&mut both, Some(&at_once)).is_ok() && both.iter().any(|one| one.revents().intersects(hung_up))
 }
 
 impl Drop for Held {
