@@ -26,6 +26,8 @@ pub enum Type {
     Unknown,
     /// An integer of four bytes, sent in binary.
     Int4,
+    /// An integer of eight bytes, sent in binary.
+    Int8,
     /// Text, which looks the same in binary.
     Text,
 }
@@ -36,6 +38,7 @@ impl Type {
         match self {
             Type::Unknown => 0,
             Type::Int4 => 23,
+            Type::Int8 => 20,
             Type::Text => 25,
         }
     }
@@ -134,6 +137,8 @@ enum Piece {
     Fixed(Range<usize>),
     /// A variable as an integer of four bytes.
     Int4(Variable),
+    /// A variable as an integer of eight bytes.
+    Int8(Variable),
     /// A variable as a parameter: its length and its text, or null.
     Parameter(Variable),
     /// A variable within a simple query, by what is there if it has no value.
@@ -232,11 +237,16 @@ impl Layout {
         put(self, formats);
         put(self, &[count(statement.parameters().count())]);
         for (variable, of) in statement.parameters() {
-            if of == Type::Int4 {
-                self.fix(first, &4_u32.to_be_bytes());
-                self.pieces.push(Piece::Int4(variable));
-            } else {
-                self.pieces.push(Piece::Parameter(variable));
+            match of {
+                Type::Int4 => {
+                    self.fix(first, &4_u32.to_be_bytes());
+                    self.pieces.push(Piece::Int4(variable));
+                }
+                Type::Int8 => {
+                    self.fix(first, &8_u32.to_be_bytes());
+                    self.pieces.push(Piece::Int8(variable));
+                }
+                Type::Unknown | Type::Text => self.pieces.push(Piece::Parameter(variable)),
             }
         }
         put(self, if statement.binary { &[1, BINARY] } else { &[0] });
@@ -257,6 +267,10 @@ impl Layout {
                 Piece::Int4(variable) => {
                     #[expect(clippy::cast_possible_truncation, reason = "drawn within four bytes")]
                     let value = slots[usize::from(*variable)].int() as i32;
+                    out.extend_from_slice(&value.to_be_bytes());
+                }
+                Piece::Int8(variable) => {
+                    let value = slots[usize::from(*variable)].int();
                     out.extend_from_slice(&value.to_be_bytes());
                 }
                 Piece::Parameter(variable) => push_parameter(&slots[usize::from(*variable)], out),
@@ -420,6 +434,12 @@ mod tests {
             second,
             "a value, a length, a value"
         );
+        let wide = layout.bind(&statement(Type::Int8, false), "s1");
+        let bytes = encoded(&layout, &wide, &slots());
+        let at = |needle: &[u8]| bytes.windows(needle.len()).position(|w| w == needle);
+        let value = at(&(-7_i64).to_be_bytes()).unwrap();
+        assert_eq!(bytes[value - 4..value], 8_u32.to_be_bytes());
+        assert_eq!(at(&0x0102_0304_i64.to_be_bytes()), Some(value + 12));
 
         let text = layout.bind(&statement(Type::Unknown, true), "");
         let bytes = encoded(&layout, &text, &slots());

@@ -19,7 +19,7 @@ pub(crate) fn program(workload: Workload, protocol: Protocol, control: Control, 
     let mut known = HashMap::new();
     for table in 1..=extent.tables.max(1) {
         let steps = workload.steps(extent, table);
-        let routine = routine_of(&mut program, &steps, control, &mut known);
+        let routine = routine_of(&mut program, &steps, (control, extent), &mut known);
         program.add(routine, 1);
     }
     if protocol == Protocol::Prepared {
@@ -35,10 +35,19 @@ pub(crate) fn program(workload: Workload, protocol: Protocol, control: Control, 
     program
 }
 
+fn type_of(variable: &str, extent: Extent) -> Type {
+    let declared = VARIABLES.iter().find(|declared| declared.name == variable);
+    match declared {
+        Some(_) if variable == "aid" && extent.has_bigint_keys => Type::Int8,
+        Some(declared) => declared.of,
+        None => Type::Unknown,
+    }
+}
+
 fn routine_of(
     program: &mut Program,
     steps: &[Step],
-    control: Control,
+    (control, extent): (Control, Extent),
     known: &mut HashMap<String, (usize, Statement)>,
 ) -> Routine {
     let mut routine = Routine::default();
@@ -52,7 +61,7 @@ fn routine_of(
         match step {
             Step::Draw(name, low, high) => {
                 let variable = program.variable(name);
-                routine.push(1, Op::Draw(variable, low.into(), high.into()));
+                routine.push(1, Op::Draw(variable, low, high));
             }
             Step::Above(name, other, more) => {
                 let sum = [
@@ -67,10 +76,7 @@ fn routine_of(
                 routine.push(1, Op::Digits(variable, groups));
             }
             Step::Say(sql) => {
-                let statement = statement(program, &sql, false, |name| {
-                    let declared = VARIABLES.iter().find(|declared| declared.name == name);
-                    declared.map_or(Type::Unknown, |declared| declared.of)
-                });
+                let statement = statement(program, &sql, false, |name| type_of(name, extent));
                 let number = match known.get(&sql) {
                     Some((number, _)) => *number,
                     None => {
@@ -104,6 +110,7 @@ mod tests {
             scale: 1,
             tables: 1,
             rows: 1000,
+            has_bigint_keys: false,
         };
         program(workload, protocol, control, extent)
     }

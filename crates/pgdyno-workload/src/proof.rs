@@ -77,7 +77,8 @@ impl Work {
                 let extent = Extent {
                     scale,
                     tables: 1,
-                    rows: scale,
+                    rows: scale.into(),
+                    has_bigint_keys: false,
                 };
                 for step in workload.steps(extent, 1) {
                     if let Step::Say(sql) = step {

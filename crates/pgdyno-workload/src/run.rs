@@ -101,6 +101,7 @@ fn transactions(endpoints: &[Endpoint], plan: &LoadPlan) -> Result<Box<dyn Trans
                 scale: 1,
                 tables: 1,
                 rows: 1,
+                has_bigint_keys: false,
             };
             if let Some(dataset) = workload.dataset() {
                 let shape = shape_of(endpoints, dataset)?;
@@ -117,6 +118,7 @@ fn transactions(endpoints: &[Endpoint], plan: &LoadPlan) -> Result<Box<dyn Trans
                     scale: shape.scale,
                     tables: shape.tables,
                     rows: shape.rows,
+                    has_bigint_keys: shape.has_bigint_keys,
                 };
             }
             let program = compile::program(*workload, plan.protocol, plan.control, extent);

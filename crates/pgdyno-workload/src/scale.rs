@@ -1,10 +1,16 @@
 //! Rows of pgbench's tables per unit of scale.
 
 /// Rows of pgbench_accounts per unit of scale.
-pub(crate) const ACCOUNTS_PER_SCALE: i32 = 100_000;
+pub(crate) const ACCOUNTS_PER_SCALE: u32 = 100_000;
 
 /// Rows of pgbench_tellers per unit of scale.
-pub(crate) const TELLERS_PER_SCALE: i32 = 10;
+pub(crate) const TELLERS_PER_SCALE: u32 = 10;
 
-/// Above this the keys of pgbench_accounts no longer fit four bytes.
-pub(crate) const SCALE_MAX: u32 = (i32::MAX / ACCOUNTS_PER_SCALE) as u32;
+/// From this scale on the keys of accounts are bigint, as `pgbench -i` makes them (source: SCALE_32BIT_THRESHOLD in pgbench.c).
+pub(crate) const BIGINT_FROM: u32 = 20_000;
+
+/// Above this pgbench_accounts no longer fits the 32 TB of a table.
+pub(crate) const PGBENCH_SCALE_MAX: u32 = 2_000_000;
+
+/// Above this the keys of sysbench's tables no longer fit four bytes.
+pub(crate) const OLTP_SCALE_MAX: u32 = 21_474;

@@ -1,7 +1,7 @@
 //! Workloads: what a transaction of each is made of.
 
 use crate::data::Dataset;
-use crate::scale::{ACCOUNTS_PER_SCALE, SCALE_MAX, TELLERS_PER_SCALE};
+use crate::scale::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE};
 use pgdyno_engine::message::Type;
 use pgdyno_engine::names;
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,7 @@ pub(crate) struct Declared {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     /// A uniform integer within these bounds.
-    Draw(&'static str, i32, i32),
+    Draw(&'static str, i64, i64),
     /// So far above another variable.
     Above(&'static str, &'static str, i32),
     /// So many groups of eleven random digits.
@@ -226,17 +226,19 @@ pub(crate) struct Extent {
     pub(crate) scale: u32,
     /// sysbench's tables, and the rows of each.
     pub(crate) tables: u32,
-    pub(crate) rows: u32,
+    pub(crate) rows: u64,
+    /// Whether the keys of pgbench's accounts are bigint.
+    pub(crate) has_bigint_keys: bool,
 }
 
 impl Workload {
     /// The steps between BEGIN and COMMIT; `table` is the number of sysbench's table.
     pub(crate) fn steps(self, extent: Extent, table: u32) -> Vec<Step> {
         let say = |sql: &str| Step::Say(sql.to_owned());
-        let scale = i32::try_from(extent.scale.clamp(1, SCALE_MAX)).unwrap_or(1);
-        let aid = Step::Draw("aid", 1, ACCOUNTS_PER_SCALE * scale);
+        let scale = i64::from(extent.scale.max(1));
+        let aid = Step::Draw("aid", 1, i64::from(ACCOUNTS_PER_SCALE) * scale);
         let bid = Step::Draw("bid", 1, scale);
-        let tid = Step::Draw("tid", 1, TELLERS_PER_SCALE * scale);
+        let tid = Step::Draw("tid", 1, i64::from(TELLERS_PER_SCALE) * scale);
         let delta = Step::Draw("delta", -5000, 5000);
         let update_account = say("UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid");
         let select_account = say("SELECT abalance FROM pgbench_accounts WHERE aid = :aid");
@@ -247,7 +249,7 @@ impl Workload {
         match self {
             // TPC-C has terminals of its own.
             Workload::Empty | Workload::Tpcc | Workload::TpccFunctions => Vec::new(),
-            Workload::Simple => vec![Step::Draw("aid", 1, i32::MAX), say("SELECT :aid")],
+            Workload::Simple => vec![Step::Draw("aid", 1, i32::MAX.into()), say("SELECT :aid")],
             Workload::Read | Workload::SelectOnly => vec![aid, select_account],
             Workload::Write => vec![aid, delta, update_account],
             Workload::Commit => vec![aid, bid, tid, delta, insert_history],
@@ -312,11 +314,11 @@ impl Oltp {
     }
 
     fn id(&self) -> Step {
-        Step::Draw("id", 1, self.rows)
+        Step::Draw("id", 1, self.rows.into())
     }
 
     fn k(&self) -> Step {
-        Step::Draw("k", 1, self.rows)
+        Step::Draw("k", 1, self.rows.into())
     }
 
     fn c() -> Step {

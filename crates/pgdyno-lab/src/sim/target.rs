@@ -270,8 +270,9 @@ impl Data for SimTarget {
             Present::There(Shape {
                 scale: tables.scale,
                 tables: 1,
-                rows: tables.scale,
+                rows: tables.scale.into(),
                 partitions: tables.partitions,
+                has_bigint_keys: false,
             })
         }))
     }

@@ -1,6 +1,6 @@
 //! The data sets by their names.
 
-use crate::scale::SCALE_MAX;
+use crate::scale::{OLTP_SCALE_MAX, PGBENCH_SCALE_MAX};
 use pgdyno_engine::names;
 use serde::{Deserialize, Serialize};
 
@@ -32,10 +32,11 @@ impl Dataset {
         }
     }
 
-    /// The largest scale whose keys fit four bytes.
+    /// The largest scale that there can be.
     pub fn scale_max(self) -> u32 {
         match self {
-            Dataset::Pgbench | Dataset::Oltp => SCALE_MAX,
+            Dataset::Pgbench => PGBENCH_SCALE_MAX,
+            Dataset::Oltp => OLTP_SCALE_MAX,
             Dataset::Tpcc => WAREHOUSES_MAX,
         }
     }

@@ -13,7 +13,7 @@ mod session;
 pub(crate) mod tpcc;
 mod verify;
 
-use crate::scale::ACCOUNTS_PER_SCALE;
+use crate::scale::{ACCOUNTS_PER_SCALE, BIGINT_FROM};
 use crate::session::Session;
 pub use dataset::Dataset;
 pub use error::DataError;
@@ -44,6 +44,8 @@ pub struct DataPlan {
     pub fillfactor: Option<u32>,
     /// Partitions of its large tables; `None` for none.
     pub partitions: Option<Partitions>,
+    /// Whether the keys of pgbench's accounts are bigint below the scale, too, from which `pgbench -i` makes them so.
+    pub bigint_keys: bool,
     /// Whether tables of these names that are there already may be dropped; else only those whose creation was not finished.
     pub replace: bool,
     /// What the comment on each table and function ends with. Then nothing that is there is dropped at all, and after an error or a
@@ -63,9 +65,15 @@ impl DataPlan {
             seed: 1,
             fillfactor: None,
             partitions: None,
+            bigint_keys: false,
             replace: true,
             mark: None,
         }
+    }
+
+    /// Whether it makes bigint keys.
+    fn has_bigint_keys(&self) -> bool {
+        self.dataset == Dataset::Pgbench && (self.bigint_keys || self.scale >= BIGINT_FROM)
     }
 
     /// Checks that the numbers are within their bounds.
@@ -128,9 +136,11 @@ pub struct Shape {
     /// Number of tables, as of [`DataPlan::tables`].
     pub tables: u32,
     /// Rows of the main table (of each of them): accounts, one sbtest table, customers.
-    pub rows: u32,
+    pub rows: u64,
     /// Partitions of its large tables; `None` for none.
     pub partitions: Option<Partitions>,
+    /// Whether the keys of pgbench's accounts are bigint.
+    pub has_bigint_keys: bool,
 }
 
 impl Shape {
@@ -319,13 +329,15 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
     let sql = format!(
         "SELECT ({size}), EXISTS (SELECT FROM pg_index WHERE indrelid = '{marked}'::regclass AND indisprimary),
          (SELECT partstrat FROM pg_partitioned_table WHERE partrelid = to_regclass('{large}')),
-         (SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{large}'))"
+         (SELECT count(*) FROM pg_inherits WHERE inhparent = to_regclass('{large}')),
+         EXISTS (SELECT FROM pg_attribute WHERE attrelid = '{marked}'::regclass AND attname = 'aid' AND atttypid = 'int8'::regtype)"
     );
     let step = "reading the scale of the data";
     let rows = session::rows_of_work(client, step, &sql)?;
     let row = rows.first().ok_or_else(|| session::odd(step))?;
     let size: i64 = session::number(row, 0).ok_or_else(|| session::odd(step))?;
     let keyed = session::text(row, 1) == "t";
+    let has_bigint_keys = session::text(row, 4) == "t";
     let count: u32 = session::number(row, 3).ok_or_else(|| session::odd(step))?;
     let partitions = match session::text(row, 2) {
         "h" => Some(PartitionMethod::Hash),
@@ -350,8 +362,9 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
         Dataset::Pgbench => Shape {
             scale: within(size)?,
             tables: 1,
-            rows: size * ACCOUNTS_PER_SCALE.unsigned_abs(),
+            rows: u64::from(size) * u64::from(ACCOUNTS_PER_SCALE),
             partitions,
+            has_bigint_keys,
         },
         Dataset::Oltp => Shape {
             scale: within(size / oltp::ROWS_PER_SCALE)?,
@@ -359,14 +372,16 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
                 .take_while(|n| has(&format!("sbtest{n}")))
                 .max()
                 .unwrap_or(0),
-            rows: size,
+            rows: size.into(),
             partitions,
+            has_bigint_keys,
         },
         Dataset::Tpcc => Shape {
             scale: within(size)?,
             tables: 1,
-            rows: size * tpcc::CUSTOMERS_PER_WAREHOUSE,
+            rows: u64::from(size) * u64::from(tpcc::CUSTOMERS_PER_WAREHOUSE),
             partitions,
+            has_bigint_keys,
         },
     })
 }

@@ -17,16 +17,18 @@ pub(super) const NAMES: [&str; 4] = [
 /// The table that carries the mark of unfinished data, and the one that may be partitioned.
 pub(super) const MARKED: &str = "pgbench_accounts";
 
+/// KEY is the type of the keys of accounts.
 const TABLES: &str = "
 CREATE TABLE pgbench_branches (bid int NOT NULL, bbalance int, filler char(88)) WITH (fillfactor = 100);
 CREATE TABLE pgbench_tellers (tid int NOT NULL, bid int, tbalance int, filler char(84)) WITH (fillfactor = 100);
-CREATE TABLE pgbench_history (tid int, bid int, aid int, delta int, mtime timestamp, filler char(22));
-CREATE TABLE pgbench_accounts (aid int NOT NULL, bid int, abalance int, filler char(84)) ";
+CREATE TABLE pgbench_history (tid int, bid int, aid KEY, delta int, mtime timestamp, filler char(22));
+CREATE TABLE pgbench_accounts (aid KEY NOT NULL, bid int, abalance int, filler char(84)) ";
 
 /// The accounts go over one connection: several, and a VACUUM for what they then may not freeze, took longer.
 pub(super) fn recipe(plan: &DataPlan) -> Recipe {
-    let scale = plan.scale.cast_signed();
-    let (accounts, tellers) = (ACCOUNTS_PER_SCALE * scale, TELLERS_PER_SCALE * scale);
+    let (scale, has_bigint_keys) = (plan.scale, plan.has_bigint_keys());
+    let tellers = TELLERS_PER_SCALE * scale;
+    let accounts = u64::from(ACCOUNTS_PER_SCALE) * u64::from(scale);
     let jobs = vec![
         Job {
             what: "filling pgbench_accounts".into(),
@@ -38,10 +40,17 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
                 constants: vec![("abalance", Constant::Int(0)), ("filler", Constant::Text(""))],
                 columns: "aid, bid",
                 send: Box::new(move |sender| {
-                    (1..=accounts).try_for_each(|aid| {
-                        sender.row(|row| {
-                            row.int(aid);
-                            row.int((aid - 1) / ACCOUNTS_PER_SCALE + 1);
+                    let mut aid = 0;
+                    (1..=scale.cast_signed()).try_for_each(|bid| {
+                        (0..ACCOUNTS_PER_SCALE).try_for_each(|_| {
+                            aid += 1;
+                            sender.row(|row| {
+                                match i32::try_from(aid) {
+                                    Ok(aid) if !has_bigint_keys => row.int(aid),
+                                    _ => row.bigint(aid),
+                                }
+                                row.int(bid);
+                            })
                         })
                     })
                 }),
@@ -74,12 +83,13 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
     ];
     let end = match plan.partitions {
         None => "WITH (fillfactor = 100);".to_owned(),
-        Some(partitions) => partitions.create(MARKED, "aid", accounts.into()),
+        Some(partitions) => partitions.create(MARKED, "aid", accounts.cast_signed()),
     };
+    let key = if has_bigint_keys { "bigint" } else { "int" };
     Recipe {
-        tables: format!("{TABLES}{end}"),
+        tables: format!("{}{end}", TABLES.replace("KEY", key)),
         jobs,
-        rows_total: u64::from(accounts.unsigned_abs()),
+        rows_total: accounts,
         sorts: 1,
         finish: Vec::new(),
     }
@@ -128,4 +138,24 @@ pub(super) fn check(client: &mut Session, scale: u32) -> Result<Vec<Condition>, 
     ];
     conditions.push(has_indexes(client, &keys.map(str::to_owned))?);
     Ok(conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Dataset;
+
+    #[test]
+    fn large_data_has_bigint_keys() {
+        let check = |scale, expected: bool| {
+            let recipe = recipe(&DataPlan::new(Dataset::Pgbench, scale));
+            assert_eq!(recipe.tables.contains("aid bigint NOT NULL"), expected);
+            assert_eq!(recipe.tables.contains("aid bigint, delta"), expected);
+            assert!(!recipe.tables.contains("KEY"));
+            assert_eq!(recipe.rows_total, u64::from(scale) * 100_000);
+        };
+        check(19_999, false);
+        check(20_000, true);
+        check(2_000_000, true);
+    }
 }

@@ -174,6 +174,8 @@ impl Rows<'_> {
 pub(crate) trait Fields {
     /// Writes an int4.
     fn int(&mut self, value: i32);
+    /// Writes an int8.
+    fn bigint(&mut self, value: i64);
     /// Writes NULL.
     fn null(&mut self);
     /// char, varchar or text: what `put` appends, which must be ASCII.
@@ -189,6 +191,11 @@ pub(crate) trait Fields {
 impl Fields for Vec<u8> {
     fn int(&mut self, value: i32) {
         self.extend_from_slice(&4_i32.to_be_bytes());
+        self.extend_from_slice(&value.to_be_bytes());
+    }
+
+    fn bigint(&mut self, value: i64) {
+        self.extend_from_slice(&8_i32.to_be_bytes());
         self.extend_from_slice(&value.to_be_bytes());
     }
 
@@ -216,8 +223,7 @@ impl Fields for Vec<u8> {
     }
 
     fn instant(&mut self, us: i64) {
-        self.extend_from_slice(&8_i32.to_be_bytes());
-        self.extend_from_slice(&us.to_be_bytes());
+        self.bigint(us);
     }
 }
 

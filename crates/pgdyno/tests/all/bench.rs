@@ -459,7 +459,7 @@ fn mistakes_are_reported_with_what_to_do() {
     home.run(&["bench", "sandbox:x"])
         .fails(1, &["no data", "data create"]);
     home.run(&["data", "create", "sandbox:x", "--scale", "0"])
-        .fails(1, &["1 to 21474"]);
+        .fails(1, &["1 to 2000000"]);
     home.run(&["data", "create", "sandbox:x", "--scale", "1"]).fine();
     home.run(&["data", "create", "sandbox:x", "--scale", "2"])
         .fails(4, &["--replace"]);

@@ -1,6 +1,7 @@
 //! The data sets on a real server: created, checked, damaged, dropped, interrupted; and what pgbench makes of them.
 
 use common::{Home, Said, pgbench, said, signal};
+use pgdyno_workload::{DataPlan, Dataset, create_data};
 use postgres::{Client, NoTls};
 use std::process::{Child, Command};
 use std::thread;
@@ -52,6 +53,46 @@ fn broken(home: &Home, dataset: &str, expected: &[(&str, &str)]) {
     }
     let table = data(home, &["check", dataset]).fails(3, &[]).out;
     assert_eq!(table.matches("DOES NOT HOLD").count(), expected.len(), "{table}");
+}
+
+/// As `pgbench -i` makes them from scale 20,000 on.
+#[test]
+fn bigint_keys_are_made_and_used() {
+    let home = empty_sandbox();
+    let socket = home.file("state/sandboxes/x/socket");
+    let mut config = postgres::Config::new();
+    let port = home.record("x")["port"]
+        .as_u64()
+        .and_then(|port| u16::try_from(port).ok());
+    config
+        .host_path(&socket)
+        .port(port.expect("a port"))
+        .user("postgres");
+    let plan = DataPlan {
+        bigint_keys: true,
+        ..DataPlan::new(Dataset::Pgbench, 1)
+    };
+    create_data(&config.into(), &plan, &mut |_| true).expect("made");
+    assert_eq!(holds(&home, "pgbench"), 6);
+    let types = "SELECT string_agg(attrelid::regclass || ' ' || atttypid::regtype, ', ' ORDER BY attrelid::regclass::text) FROM pg_attribute
+                 WHERE attname = 'aid' AND attrelid::regclass::text IN ('pgbench_accounts', 'pgbench_history')";
+    assert_eq!(
+        home.ask("x", types),
+        "pgbench_accounts bigint, pgbench_history bigint"
+    );
+    for protocol in ["simple", "extended", "prepared"] {
+        for workload in ["read", "write", "commit", "tpcb"] {
+            let load = ["-w", workload, "-M", protocol, "-c", "2", "-t", "20", "-q"];
+            home.run(&[&["bench", "sandbox:x"], &load[..]].concat()).fine();
+        }
+    }
+    // A key is drawn from all accounts, and is found by the index.
+    home.ask("x", "ALTER DATABASE postgres SET enable_seqscan = off");
+    home.run(&["bench", "sandbox:x", "-w", "write", "-c", "1", "-t", "50", "-q"])
+        .fine();
+    let spread =
+        "SELECT count(*) > 60 AND max(aid) - min(aid) > 50000 FROM pgbench_accounts WHERE abalance <> 0";
+    assert_eq!(home.ask("x", spread), "t");
 }
 
 /// pg_stat_statements keeps each statement by itself, and pgdyno's own are excluded from a load's shares by their mark.

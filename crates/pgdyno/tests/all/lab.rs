@@ -451,9 +451,9 @@ fn files_of_huge_pages_can_follow_one_another_in_any_order() {
     );
     let place = "/proc/sys/vm/min_free_kbytes";
     fs::write(place, "30000").expect("written");
-    let (_, json) = run(&home, &path);
+    let (said, json) = run(&home, &path);
     assert_eq!(ended(&json, "finished"), 12);
-    assert_eq!(kernel(place), "30000");
+    assert_eq!(kernel(place), "30000", "{}\n{}", said.out, said.err);
 }
 
 #[test]
