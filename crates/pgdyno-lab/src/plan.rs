@@ -424,6 +424,7 @@ impl Treatment {
             version: server.version,
             data_on: elsewhere(&server.data_on),
             wal_on: elsewhere(&server.wal_on),
+            temp_on: elsewhere(&server.temp_on),
             network: server.network.clone().filter(|network| network != LOOPBACK),
             beside: 0,
         }
@@ -459,6 +460,8 @@ pub struct ServerVariant {
     pub data_on: Option<String>,
     /// A file system of its own for WAL, or an absolute path; `None` for that of the data.
     pub wal_on: Option<String>,
+    /// A file system of its own for temporary files, or an absolute path; `None` for that of the data.
+    pub temp_on: Option<String>,
     /// Network between client and server; `None` for the usual one.
     pub network: Option<String>,
     /// Number of an additional server, from 1; 0 for the treatment's server.
@@ -480,6 +483,7 @@ impl ServerVariant {
         let named = [
             ("data", &self.data_on),
             ("wal", &self.wal_on),
+            ("temp", &self.temp_on),
             ("net", &self.network),
         ];
         for (what, place) in named {

@@ -32,8 +32,9 @@ pub(crate) fn lock_sandbox_in(root: &Path, name: &str, command: &str) -> Result<
 
 /// Fetches binaries if needed, makes the sandbox and starts it.
 pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
-    if args.image_directory.is_some() && args.filesystem.is_none() && args.wal_filesystem.is_none() {
-        let message = "--image-directory is for --filesystem and --wal-filesystem";
+    let file_systems = [args.filesystem, args.wal_filesystem, args.temp_filesystem];
+    if args.image_directory.is_some() && file_systems.iter().all(Option::is_none) {
+        let message = "--image-directory is for --filesystem, --wal-filesystem and --temp-filesystem";
         return Err(Usage(message.to_owned()).into());
     }
     let _guard = lock_sandbox(context, &args.name, "sandbox create")?;
@@ -46,8 +47,10 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
         binaries: binaries(context, args.version, args.pg_bin.as_deref())?,
         data: args.data.clone(),
         wal: args.wal.clone(),
+        temp: args.temp.clone(),
         data_file_system: args.filesystem,
         wal_file_system: args.wal_filesystem,
+        temp_file_system: args.temp_filesystem,
         image_directory: args.image_directory.clone(),
         network: args.network,
         port: args.port,

@@ -177,12 +177,12 @@ impl Check<'_> {
         }
         let (keys, parts) = (["target", "instances"], file.parts());
         let is_own = |server: &ServerPart| {
-            let places = [&server.data_on, &server.wal_on, &server.network];
+            let places = [&server.data_on, &server.wal_on, &server.temp_on, &server.network];
             server.version.is_some() || places.iter().any(|place| place.is_some())
         };
         self.must(is_own(&file.server) || parts.iter().any(|part| is_own(&part.server)), &keys, || {
             "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, data_on, \
-             wal_on or network somewhere"
+             wal_on, temp_on or network somewhere"
                 .into()
         })?;
         let copies = |data: &DataPart| data.reset == Some(Reset::Copy);
@@ -276,7 +276,11 @@ impl Check<'_> {
     fn server(&self, server: &ServerPart, keys: &[&str]) -> Checked {
         let at = |key: &'static str| [keys, &[key]].concat();
         let wrong = |key: &'static str, message: String| self.wrong(&at(key), format!("{key}: {message}"));
-        for (key, place) in [("data_on", &server.data_on), ("wal_on", &server.wal_on)] {
+        for (key, place) in [
+            ("data_on", &server.data_on),
+            ("wal_on", &server.wal_on),
+            ("temp_on", &server.temp_on),
+        ] {
             if let Some(Err(message)) = place.as_deref().map(Place::named) {
                 return Err(wrong(key, message));
             }

@@ -33,6 +33,7 @@ keys!(
     version,
     data_on,
     wal_on,
+    temp_on,
     pooler,
     pool_mode,
     pool_size,

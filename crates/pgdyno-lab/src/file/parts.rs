@@ -241,6 +241,8 @@ pub struct ServerPart {
     pub data_on: Option<String>,
     /// Where its WAL is, if not with the data.
     pub wal_on: Option<String>,
+    /// Where its temporary files are, if not with the data.
+    pub temp_on: Option<String>,
     /// Pooler between clients and server, for sandboxes.
     pub pooler: Option<PoolerWord>,
     /// For how long a client keeps a session of pgbouncer's.

@@ -136,6 +136,7 @@ pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightRe
         for (on, bytes) in [
             (&variant.data_on, SERVER_BYTES + data.values().sum::<u64>()),
             (&variant.wal_on, 0),
+            (&variant.temp_on, 0),
         ] {
             match on.as_deref().map(Place::named) {
                 Some(Ok(Place::Directory(directory))) => needs.push(need(&directory, bytes)),

@@ -32,6 +32,11 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
         .collect();
     reasons.extend(too_small(treatment));
     reasons.extend(needs_one_server(treatment));
+    if treatment.variant().temp_on.is_some() && data.reset == Some(Reset::Copy) {
+        reasons.push(
+            "a copy of the files is of a server without a place of its own for temporary files".to_owned(),
+        );
+    }
     if let Some(cpus) = &load.cpus {
         let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
@@ -47,6 +52,10 @@ pub(super) fn of_standbys(treatment: &Treatment, standbys: u64) -> Vec<&'static 
         (
             copies && standbys > 0,
             "a copy of the files is of a server without standbys, which could not follow it back",
+        ),
+        (
+            treatment.variant().temp_on.is_some() && standbys > 0,
+            "a place of their own for temporary files is of a server without standbys",
         ),
         (
             treatment.is_on_standbys() && standbys == 0,

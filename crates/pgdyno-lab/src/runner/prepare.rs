@@ -170,6 +170,7 @@ fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, Stri
         ("server.version", number(server.version)),
         ("server.data_on", text(&server.data_on)),
         ("server.wal_on", text(&server.wal_on)),
+        ("server.temp_on", text(&server.temp_on)),
         ("server.pooler", word(server.pooler.map(PoolerWord::name))),
         (
             "server.pool_mode",

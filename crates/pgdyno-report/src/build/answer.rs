@@ -103,7 +103,12 @@ fn of_events(timelines: &[Timeline]) -> Option<String> {
 }
 
 /// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.
-const MADE_ONCE: [&str; 3] = ["server.version", "server.data_on", "server.wal_on"];
+const MADE_ONCE: [&str; 4] = [
+    "server.version",
+    "server.data_on",
+    "server.wal_on",
+    "server.temp_on",
+];
 /// Data is made once, too, unless it is made again before each trial.
 const MADE_WITH_DATA: [&str; 2] = ["data.fillfactor", "data.partitions"];
 

@@ -5,6 +5,7 @@ use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
 use super::network::{self, Network, NetworkPlan};
 use super::record::{self, Record, check_private};
 use super::standbys::Standbys;
+use super::temp::TEMP_TABLESPACE;
 use super::{Sandbox, SandboxError, owner_of, process};
 use pgdyno_host::{Directory, EntryKind, Limits, LocalHost, Owner, USUAL_MODE, make_directory};
 use std::ffi::OsString;
@@ -24,10 +25,14 @@ pub struct Plan {
     pub data: Option<PathBuf>,
     /// WAL directory, if not in the data directory: absent or empty.
     pub wal: Option<PathBuf>,
+    /// Directory of temporary files, if not in the data directory: absent or empty.
+    pub temp: Option<PathBuf>,
     /// A file system of its own for the data; then `data` is `None`.
     pub data_file_system: Option<FileSystemPlan>,
     /// A file system of its own for the WAL; then `wal` is `None`.
     pub wal_file_system: Option<FileSystemPlan>,
+    /// A file system of its own for temporary files; then `temp` is `None`.
+    pub temp_file_system: Option<FileSystemPlan>,
     /// Where their images are, if not in the sandbox's directory: a directory that is there.
     pub image_directory: Option<PathBuf>,
     /// A network of its own for the server.
@@ -52,8 +57,10 @@ impl Plan {
             binaries,
             data: None,
             wal: None,
+            temp: None,
             data_file_system: None,
             wal_file_system: None,
+            temp_file_system: None,
             image_directory: None,
             network: None,
             port: None,
@@ -209,6 +216,9 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
         wal: own(Holds::Wal)
             .map(FileSystem::place)
             .or(plan.wal.as_ref().map(absolute)),
+        temp: own(Holds::Temp)
+            .map(FileSystem::place)
+            .or(plan.temp.as_ref().map(absolute)),
         port,
         user,
         limits: plan.limits,
@@ -230,14 +240,14 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
     make_private(&socket, owner)?;
     // Where what was handed over is: the mark is beside the directory itself, not beside a link to it, and the
     // postmaster's working directory is its data directory.
-    for place in [Some(&mut record.data), record.wal.as_mut()]
+    for place in [Some(&mut record.data), record.wal.as_mut(), record.temp.as_mut()]
         .into_iter()
         .flatten()
     {
         *place = make_private(place, owner)?;
     }
     record.write(&directory)?;
-    for place in [Some(&record.data), record.wal.as_ref()].into_iter().flatten() {
+    for place in record.places() {
         let on_its_own = record
             .file_systems
             .iter()
@@ -252,6 +262,9 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
         .map_err(SandboxError::io(&log, "made"))?;
 
     let mut settings = plan.settings.clone();
+    if record.temp.is_some() {
+        settings.push(("temp_tablespaces".to_owned(), TEMP_TABLESPACE.to_owned()));
+    }
     match primary {
         None => {
             initdb(&directory, &record)?;
@@ -285,7 +298,8 @@ impl Plan {
     fn plans(&self) -> impl Iterator<Item = (Holds, FileSystemPlan)> {
         let data = self.data_file_system.map(|plan| (Holds::Data, plan));
         let wal = self.wal_file_system.map(|plan| (Holds::Wal, plan));
-        [data, wal].into_iter().flatten()
+        let temp = self.temp_file_system.map(|plan| (Holds::Temp, plan));
+        [data, wal, temp].into_iter().flatten()
     }
 
     fn file_systems(&self, directory: &Path) -> Result<Vec<FileSystem>, SandboxError> {
@@ -297,7 +311,11 @@ impl Plan {
 }
 
 fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
-    for place in [&plan.data, &plan.wal].into_iter().flatten() {
+    let has_temp = plan.temp.is_some() || plan.temp_file_system.is_some();
+    if has_temp && plan.standbys.is_some() {
+        return Err(SandboxError::TempWithStandbys);
+    }
+    for place in [&plan.data, &plan.wal, &plan.temp].into_iter().flatten() {
         let entries = Directory::open(place).and_then(|directory| directory.entries());
         let in_use = entries.is_ok_and(|entries| !entries.is_empty());
         if in_use {
@@ -353,7 +371,7 @@ impl Record {
 
 /// An empty directory for the server's user alone, made or taken over, and where it is. What is given away, and found later, is the
 /// directory itself, whatever its name means by then.
-fn make_private(path: &Path, owner: Owner) -> Result<PathBuf, SandboxError> {
+pub(super) fn make_private(path: &Path, owner: Owner) -> Result<PathBuf, SandboxError> {
     let mut directory = make_directory(path, 0o700).map_err(SandboxError::io(path, "made"))?;
     let entries = directory.entries().map_err(SandboxError::io(path, "read"))?;
     if !entries.is_empty() {
@@ -369,7 +387,7 @@ fn make_private(path: &Path, owner: Owner) -> Result<PathBuf, SandboxError> {
 
 /// Whether the server's user may write to its directories, through all those above them.
 fn check_entered(record: &Record) -> Result<(), SandboxError> {
-    for path in std::iter::once(&record.data).chain(&record.wal) {
+    for path in record.places() {
         let test = Path::new("test");
         let mut command =
             process::command(test, record.user.as_ref(), &[]).map_err(SandboxError::io(test, "run"))?;

@@ -107,6 +107,9 @@ pub enum SandboxError {
     /// A file system is to be mounted, and pgdyno does not run as root.
     #[error("a file system of its own is mounted, which only root may do")]
     NeedsRoot,
+    /// A tablespace is made at the same path on a standby, which is on the same machine.
+    #[error("temporary files on a device of their own are of a sandbox without standbys")]
+    TempWithStandbys,
     /// A network of the sandbox cannot be made.
     #[error("{what}: {reason}")]
     Network {

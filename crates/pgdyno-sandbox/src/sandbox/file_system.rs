@@ -125,13 +125,18 @@ pub enum Holds {
     Data,
     /// The directory of WAL, pg_wal.
     Wal,
+    /// The tablespace of temporary files.
+    Temp,
 }
 
 impl Holds {
+    const ALL: [Holds; 3] = [Holds::Data, Holds::Wal, Holds::Temp];
+
     fn name(self) -> &'static str {
         match self {
             Holds::Data => "data",
             Holds::Wal => "wal",
+            Holds::Temp => "temp",
         }
     }
 }
@@ -215,6 +220,7 @@ impl FileSystem {
                 self.image_place()?;
                 mount(self)
             }
+            None if self.holds == Holds::Temp => mount(self),
             gone => Err(SandboxError::Lost {
                 name: sandbox.to_owned(),
                 what: match gone {
@@ -319,7 +325,7 @@ fn is_mount_point(point: &Path) -> Result<bool, SandboxError> {
 
 /// Unmounts what of a sandbox whose record is lost is mounted in its directory. Its images elsewhere are not known.
 pub(super) fn unmount_below(directory: &Path) -> Result<(), SandboxError> {
-    for holds in [Holds::Data, Holds::Wal] {
+    for holds in Holds::ALL {
         unmount(&directory.join(format!("{}.mount", holds.name())))?;
     }
     Ok(())

@@ -16,6 +16,7 @@ pub(crate) mod process;
 mod record;
 mod standby;
 mod standbys;
+mod temp;
 
 pub use binaries::{Binaries, MAJORS};
 pub(crate) use copy::fuzzed_mark;
@@ -184,10 +185,14 @@ impl Sandbox {
     }
 
     /// Mounts what a restart of the machine has unmounted of its own file systems. Where one was in memory, its data is
-    /// gone: [`SandboxError::Lost`].
+    /// gone: [`SandboxError::Lost`]. Temporary files are made again.
     pub fn mount(&self) -> Result<(), SandboxError> {
         let mut own = self.record.file_systems.iter();
-        own.try_for_each(|own| own.restore(&self.record.name))
+        own.try_for_each(|own| own.restore(&self.record.name))?;
+        match &self.record.temp {
+            Some(temp) if !temp.exists() => create::make_private(temp, self.record.owner(0o700)).map(drop),
+            _ => Ok(()),
+        }
     }
 
     /// Bytes of shared memory that the stopped server would have, found by starting it for a moment, without huge pages:
@@ -233,7 +238,8 @@ impl Sandbox {
             // In a namespace of its own the port is, too.
             None => process::check_port(self.record.port)?,
         }
-        process::start(self, &entrances, options)
+        process::start(self, &entrances, options)?;
+        self.ensure_temp()
     }
 
     /// A killed postmaster that nobody has reaped yet still keeps the next one from starting; and so does one that is about to
@@ -306,9 +312,9 @@ impl Sandbox {
         process::computed_parameter(self, name)
     }
 
-    /// Bytes of data and WAL.
+    /// Bytes of data, WAL and temporary files.
     pub fn size_bytes(&self) -> u64 {
-        tree_bytes(&self.record.data) + self.record.wal.as_deref().map_or(0, tree_bytes)
+        self.record.places().map(|place| tree_bytes(place)).sum()
     }
 
     /// Two homes can have a sandbox of one name; they cannot share a port.
@@ -338,10 +344,7 @@ impl Sandbox {
             Cgroup::remove(&LocalHost::new(), &self.group_name()).map_err(SandboxError::Limits)?;
         }
         let mut outcome = Ok(());
-        for place in [Some(&self.record.data), self.record.wal.as_ref()]
-            .into_iter()
-            .flatten()
-        {
+        for place in self.record.places() {
             // What is on a file system of its own, or in the sandbox's directory, goes with that. Elsewhere only what bears the
             // sandbox's own mark is removed: a record can be wrong.
             let removed = match place.starts_with(&self.directory) {

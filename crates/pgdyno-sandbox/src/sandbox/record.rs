@@ -1,4 +1,4 @@
-//! What is written down about a sandbox: sandbox.json, formats 1 to 4.
+//! What is written down about a sandbox: sandbox.json, formats 1 to 5.
 
 use super::file_system::FileSystem;
 use super::network::Network;
@@ -11,8 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The newest that this version knows; a newer one is refused, not guessed at.
-const FORMAT: u32 = 4;
-/// Knows no standbys.
+const FORMAT: u32 = 5;
+/// Knows no place of their own for temporary files.
+const FORMAT_WITHOUT_TEMP: u32 = 4;
+/// Knows no standbys either.
 const FORMAT_WITHOUT_STANDBYS: u32 = 3;
 /// Knows no network of a sandbox's own.
 const FORMAT_WITHOUT_NETWORK: u32 = 2;
@@ -40,6 +42,9 @@ pub struct Record {
     pub data: PathBuf,
     /// WAL directory, where it is not inside the data directory.
     pub wal: Option<PathBuf>,
+    /// Directory of the tablespace of temporary files, where these are not inside the data directory (format 5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temp: Option<PathBuf>,
     /// Port on 127.0.0.1, or of its own network, and of the socket.
     pub port: u16,
     /// Whom it runs as; `None` is whoever started it.
@@ -69,11 +74,19 @@ impl Record {
     pub(crate) fn format_needed(&self) -> u32 {
         let has_standbys = self.standbys.is_some() || self.standby_of.is_some();
         match (has_standbys, &self.network, self.file_systems.as_slice()) {
-            (true, ..) => FORMAT,
+            _ if self.temp.is_some() => FORMAT,
+            (true, ..) => FORMAT_WITHOUT_TEMP,
             (false, Some(_), _) => FORMAT_WITHOUT_STANDBYS,
             (false, None, []) => FORMAT_WITHOUT_FILE_SYSTEMS,
             (false, None, _) => FORMAT_WITHOUT_NETWORK,
         }
+    }
+
+    /// Its directories of the server's files: data, and WAL and temporary files where they have directories of their own.
+    pub(super) fn places(&self) -> impl Iterator<Item = &PathBuf> {
+        [Some(&self.data), self.wal.as_ref(), self.temp.as_ref()]
+            .into_iter()
+            .flatten()
     }
 
     fn file(directory: &Path) -> PathBuf {
@@ -111,8 +124,9 @@ impl Record {
                 let since = [
                     ("file_systems", FORMAT_WITHOUT_NETWORK),
                     ("network", FORMAT_WITHOUT_STANDBYS),
-                    ("standbys", FORMAT),
-                    ("standby_of", FORMAT),
+                    ("standbys", FORMAT_WITHOUT_TEMP),
+                    ("standby_of", FORMAT_WITHOUT_TEMP),
+                    ("temp", FORMAT),
                 ];
                 let newer = since
                     .iter()
@@ -202,6 +216,7 @@ mod tests {
             bin: "/bin".into(),
             data: "/data".into(),
             wal: None,
+            temp: None,
             port: 1,
             user: None,
             limits: Limits::default(),
@@ -273,11 +288,12 @@ mod tests {
                 "{error}"
             );
         };
-        check("{\"format\": 5}", "format 5");
+        check("{\"format\": 6}", "format 6");
         check("{\"format\": 0}", "format 0");
         check("{\"format\": 2, \"network\": {}}", "network: format 2");
         check("{\"format\": 1, \"file_systems\": []}", "file_systems");
         check("{\"format\": 3, \"standby_of\": \"y\"}", "standby_of: format 3");
+        check("{\"format\": 4, \"temp\": \"/t\"}", "temp: format 4");
         check("{\"format\": 2, \"name\": \"x\", \"colour\": 1}", "colour");
         check("{\"format\": 1, \"name\": \"x\", \"colour\": 1}", "colour");
         check("{\"format\": 1, \"nam", "EOF");

@@ -61,12 +61,18 @@ pub(crate) struct CreateArgs {
     /// WAL directory: new or empty.
     #[arg(long, value_name = "DIR")]
     pub(crate) wal: Option<PathBuf>,
+    /// Directory of temporary files, in a tablespace: new or empty.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) temp: Option<PathBuf>,
     /// Separate file system for the data: tmpfs:2G, ext4:4G, xfs:4G or btrfs:4G (as root).
     #[arg(long, value_name = "KIND:SIZE", value_parser = FileSystemPlan::named, conflicts_with = "data")]
     pub(crate) filesystem: Option<FileSystemPlan>,
     /// Separate file system for the WAL.
     #[arg(long, value_name = "KIND:SIZE", value_parser = FileSystemPlan::named, conflicts_with = "wal")]
     pub(crate) wal_filesystem: Option<FileSystemPlan>,
+    /// Separate file system for temporary files.
+    #[arg(long, value_name = "KIND:SIZE", value_parser = FileSystemPlan::named, conflicts_with = "temp")]
+    pub(crate) temp_filesystem: Option<FileSystemPlan>,
     /// Directory of the images of file systems [default: the sandbox's directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) image_directory: Option<PathBuf>,
@@ -119,8 +125,10 @@ impl CreateArgs {
             pg_bin: None,
             data: None,
             wal: None,
+            temp: None,
             filesystem: None,
             wal_filesystem: None,
+            temp_filesystem: None,
             image_directory: None,
             network: None,
             port: None,

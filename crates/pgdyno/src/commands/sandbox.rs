@@ -148,7 +148,7 @@ fn list(root: &Path, as_json: bool) -> Result<()> {
                 json!({
                     "name": name, "state": state, "version": record.version, "port": record.port,
                     "size_bytes": sandbox.size_bytes(), "data": record.data, "limits": record.limits,
-                    "wal": record.wal, "file_systems": record.file_systems, "network": record.network,
+                    "wal": record.wal, "temp": record.temp, "file_systems": record.file_systems, "network": record.network,
                     "standby_of": record.standby_of, "standbys": record.standbys,
                 })
             }

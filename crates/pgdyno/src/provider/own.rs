@@ -86,15 +86,20 @@ fn text_of(base: &str, variant: &ServerVariant) -> String {
         version,
         data_on,
         wal_on,
+        temp_on,
         network,
         beside,
     } = variant;
+    let temp = match temp_on {
+        None => String::new(),
+        Some(temp) => format!(", temp_on: {temp:?}"),
+    };
     let beside = match beside {
         0 => String::new(),
         beside => format!(", beside: {beside}"),
     };
     format!(
-        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?}{beside} }}\n"
+        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?}{temp}{beside} }}\n"
     )
 }
 
@@ -130,7 +135,11 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
         Some(Place::Made(plan)) => Some(*plan),
         _ => None,
     };
-    let (data, wal) = (place(&variant.data_on)?, place(&variant.wal_on)?);
+    let (data, wal, temp) = (
+        place(&variant.data_on)?,
+        place(&variant.wal_on)?,
+        place(&variant.temp_on)?,
+    );
     // One of several at once is as the first is, and that may be the target.
     let first = ServerVariant {
         beside: 0,
@@ -151,8 +160,10 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
         pg_bin: variant.version.is_none().then_some(record.bin),
         data: directory(&data),
         wal: directory(&wal).map(|path| path.with_extension("wal")),
+        temp: directory(&temp).map(|path| path.with_extension("temp")),
         filesystem: made(&data).or_else(|| as_target(Holds::Data)),
         wal_filesystem: made(&wal).or_else(|| as_target(Holds::Wal)),
+        temp_filesystem: made(&temp).or_else(|| as_target(Holds::Temp)),
         configuration: configuration.transpose()?,
         network: match &variant.network {
             Some(network) => Some(NetworkPlan::named(network).map_err(Failure::new)?),

@@ -128,6 +128,53 @@ fn data_and_wal_on_two_file_systems_under_limits() {
     nothing_is_left(&home);
 }
 
+/// A restart of the machine empties what is in memory, and temporary files are the only ones that may go with it.
+#[test]
+fn temporary_files_on_a_file_system_of_their_own() {
+    let home = Home::new();
+    let create = ["sandbox", "create", "x", "--temp-filesystem", "tmpfs:128M"];
+    home.run(&create).fine();
+    let spills = || {
+        let figures = home.ask(
+            "x",
+            "SET work_mem = '64kB'; SET log_temp_files = 0; SELECT count(*) FROM
+             (SELECT i FROM generate_series(1, 300000) i ORDER BY -i OFFSET 0) s",
+        );
+        assert!(figures.ends_with("300000"), "{figures}");
+        let log = fs::read_to_string(home.file("state/sandboxes/x/log")).expect("a log");
+        let mut paths = log.lines().filter(|line| line.contains("temporary file: path"));
+        paths.next_back().expect("it spills").to_owned()
+    };
+    assert!(spills().contains("pg_tblspc/"), "{}", spills());
+    let point = home.file("state/sandboxes/x/temp.mount");
+    home.run(&["sandbox", "stop", "x"]).fine();
+    unmount(&point);
+    home.run(&["sandbox", "start", "x"]).fine();
+    assert_eq!(mounts_below(home.path.path()).len(), 1);
+    assert!(spills().contains("pg_tblspc/"), "{}", spills());
+    home.run(&[
+        "sandbox",
+        "create",
+        "y",
+        "--temp-filesystem",
+        "tmpfs:128M",
+        "--standbys",
+        "1",
+    ])
+    .fails(1, &["without standbys"]);
+    home.run(&["sandbox", "destroy", "x"]).fine();
+    nothing_is_left(&home);
+    // A directory of the user's, which stays and is emptied.
+    let place = home.file("elsewhere/temp");
+    fs::create_dir_all(&place).expect("made");
+    home.run(&["sandbox", "create", "x", "--temp", &place.to_string_lossy()])
+        .fine();
+    assert!(spills().contains("pg_tblspc/"), "{}", spills());
+    assert!(fs::read_dir(&place).expect("a tablespace").count() > 0);
+    home.run(&["sandbox", "destroy", "x"]).fine();
+    assert!(!place.exists());
+}
+
 #[test]
 fn file_systems_that_cannot_be_are_refused_with_what_to_do() {
     let home = Home::new();

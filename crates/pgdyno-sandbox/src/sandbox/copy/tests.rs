@@ -44,6 +44,7 @@ impl Place {
             bin: "/nowhere".into(),
             data,
             wal,
+            temp: None,
             port: 1,
             user: None,
             limits: Limits::default(),
