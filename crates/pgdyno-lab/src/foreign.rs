@@ -4,10 +4,10 @@
 use crate::file::LoadPart;
 use crate::measure::{MeasureError, Shape, endpoint, watch};
 use crate::measurement::{Measurement, Reported};
-use crate::plan::{Treatment, measure_s, threads_of};
+use crate::plan::{Treatment, data_of, measure_s, threads_of};
 use crate::probe::Probe;
 use pgdyno_engine::{Books, Counts, LoadResult, Second, SecondFigures};
-use pgdyno_host::{USUAL_MODE, make_directory};
+use pgdyno_host::{Owner, USUAL_MODE, make_directory};
 use pgdyno_record::{Given, Metric, Percentiles};
 use pgdyno_server::Conninfo;
 use pgdyno_stats::knows_percentile;
@@ -65,7 +65,85 @@ pub(crate) fn programs_of(load: &LoadPart) -> Vec<String> {
     let usual = || format_of(name).ok()?.command.first().cloned();
     let main = first(load.command.as_deref()).or_else(usual);
     let aside = [first(load.prepare.as_deref()), first(load.cleanup.as_deref())];
-    main.into_iter().chain(aside.into_iter().flatten()).collect()
+    let is_usual = load.command.is_none();
+    let needs = is_usual.then(|| format_of(name).ok()).flatten();
+    let needs = needs.map(|format| format.needs).unwrap_or_default();
+    main.into_iter()
+        .chain(aside.into_iter().flatten())
+        .chain(needs)
+        .collect()
+}
+
+/// Whether a load is the usual one of a program that runs for whole minutes.
+pub(crate) fn is_in_minutes(load: &LoadPart) -> bool {
+    let usual = load.program.as_deref().filter(|_| load.command.is_none());
+    usual.is_some_and(|name| format_of(name).is_ok_and(|format| format.is_in_minutes()))
+}
+
+/// Data that a program makes for its usual load: in a database of its own, on a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProgramData {
+    program: String,
+    scale: u32,
+}
+
+impl ProgramData {
+    /// That of a treatment; `None` where its load reads a data set of pgdyno's, or the file has commands of its own.
+    pub(crate) fn of(treatment: &Treatment) -> Option<ProgramData> {
+        let load = &treatment.load;
+        let has_own = load.command.is_some() || load.prepare.is_some() || data_of(treatment).is_some();
+        let program = load.program.clone().filter(|_| !has_own)?;
+        let makes_data = format_of(&program).is_ok_and(|format| !format.prepare.is_empty());
+        makes_data.then(|| ProgramData {
+            program,
+            scale: treatment.data.scale.unwrap_or(1),
+        })
+    }
+
+    /// Name of its database.
+    pub(crate) fn database(&self) -> String {
+        format!("pgdyno_{}_{}", self.program.replace('-', "_"), self.scale)
+    }
+
+    /// What the comment on its schema says once all of it is there.
+    pub(crate) fn mark(&self) -> String {
+        format!("{}, scale {}, whole", self.program, self.scale)
+    }
+
+    /// Makes it, in its database, which is there and empty.
+    pub(crate) fn make(
+        &self,
+        conninfo: &Conninfo,
+        load: &LoadPart,
+        scratch: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(), MeasureError> {
+        let format = format_of(&self.program)?;
+        write_files(&format, scratch)?;
+        let threads = threads_of(load);
+        let plan = ForeignPlan {
+            scale: self.scale,
+            environment: conninfo.tls_variables(),
+            files: Some(scratch.to_owned()),
+            ..ForeignPlan::new(format, threads, threads, Duration::ZERO, JOB_LIMIT)
+        };
+        if let Some(job) = plan.prepare() {
+            run_job(&endpoint(conninfo), &job, stop)?;
+        }
+        Ok(())
+    }
+}
+
+/// The files that a program's commands need.
+fn write_files(format: &ForeignFormat, directory: &Path) -> Result<(), MeasureError> {
+    let written = make_directory(directory, USUAL_MODE).and_then(|held| {
+        let mut files = format.files.iter();
+        files.try_for_each(|file| held.replace(&file.name, file.text.as_bytes(), Owner::own(0o600)))
+    });
+    written.map_err(|source| MeasureError::Scratch {
+        path: directory.to_owned(),
+        source,
+    })
 }
 
 impl ProgramRun<'_> {
@@ -139,12 +217,15 @@ impl ProgramRun<'_> {
         on_second: &mut dyn FnMut(&Second),
     ) -> Result<Measurement, MeasureError> {
         let clients = load.clients.unwrap_or(1);
+        let format = format_of(name)?;
+        write_files(&format, self.scratch)?;
         let plan = ForeignPlan {
             seed: self.seed,
             scale,
             environment: self.conninfo.tls_variables(),
+            files: Some(self.scratch.to_owned()),
             ..ForeignPlan::new(
-                format_of(name)?,
+                format,
                 clients,
                 threads_of(load),
                 Duration::from_secs_f64(load.warmup_s.unwrap_or(0.0)),

@@ -3,6 +3,7 @@
 
 use crate::error::LabError;
 use crate::file::{EventPart, GuardPart, ServerPart};
+use crate::foreign::ProgramData;
 use crate::measurement::Measurement;
 use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::preflight::PreflightReport;
@@ -138,6 +139,14 @@ pub(crate) trait Data {
         plan: &DataPlan,
         is_marked: bool,
         go_on: &mut dyn FnMut(DataProgress) -> bool,
+    ) -> Result<(), LabError>;
+    /// Data that the program of a treatment makes: made where it is missing, and brought to the state that a trial begins with. `id` is the
+    /// experiment's.
+    fn bring_of_program(
+        &mut self,
+        data: &ProgramData,
+        treatment: &Treatment,
+        id: i64,
     ) -> Result<(), LabError>;
     /// Keeps a copy of a database to make new ones from, if there is none.
     fn keep_template(&mut self, name: &str) -> Result<(), LabError>;

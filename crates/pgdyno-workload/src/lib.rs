@@ -24,7 +24,7 @@ pub use data::{
 pub use foreign::{
     CommandError, Commits, Exit, FORMAT_BYTES_MAX, Figure, FigureFormat, ForeignError, ForeignFigures,
     ForeignFormat, ForeignLatency, ForeignOutput, ForeignPlan, ForeignResult, ForeignSecond, ForeignStream,
-    FormatError, JobPlan, JobResult, command_words, foreign_formats, run_foreign, run_job,
+    FormatError, FormatFile, JobPlan, JobResult, command_words, foreign_formats, run_foreign, run_job,
 };
 pub use load_plan::{LoadPlan, Work};
 pub use own::marked;

@@ -1,7 +1,8 @@
 //! What a treatment asks for that a target, or this machine, does not have.
 
 use crate::file::{Place, Prewarm, Reset};
-use crate::plan::Treatment;
+use crate::foreign::{ProgramData, is_in_minutes};
+use crate::plan::{Treatment, measure_s};
 use pgdyno_knobs::{Catalogue, Gives, Setting};
 use pgdyno_server::SessionLimits;
 
@@ -32,6 +33,16 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
         .collect();
     reasons.extend(too_small(treatment));
     reasons.extend(needs_one_server(treatment));
+    let times = [measure_s(load), load.warmup_s.unwrap_or(0.0)];
+    if is_in_minutes(load) && times.iter().any(|s| s % 60.0 != 0.0) {
+        let program = load.program.as_deref().unwrap_or_default();
+        reasons.push(format!(
+            "{program} runs for whole minutes: measure_s and warmup_s must be, as 60"
+        ));
+    }
+    if ProgramData::of(treatment).is_some() && data.reset == Some(Reset::Copy) {
+        reasons.push("a copy of the files is of a data set of pgdyno's, and the program makes its own; take reset = \"template\"".to_owned());
+    }
     if treatment.variant().temp_on.is_some() && data.reset == Some(Reset::Copy) {
         reasons.push(
             "a copy of the files is of a server without a place of its own for temporary files".to_owned(),

@@ -2,7 +2,8 @@
 
 use super::target::RealTarget;
 use crate::error::LabError;
-use crate::file::Prewarm;
+use crate::file::{Prewarm, Reset};
+use crate::foreign::ProgramData;
 use crate::measure::endpoint;
 use crate::plan::Treatment;
 use crate::ports::{Caches, Data, Present, Server as _};
@@ -48,6 +49,42 @@ impl Data for RealTarget<'_> {
             create_data(&endpoint, &plan, go_on)
         })??;
         Ok(())
+    }
+
+    fn bring_of_program(
+        &mut self,
+        data: &ProgramData,
+        treatment: &Treatment,
+        id: i64,
+    ) -> Result<(), LabError> {
+        let (name, stop) = (data.database(), self.resources.stop);
+        let (server, own) = (self.conninfo(None)?, self.conninfo(Some(&name))?);
+        let reset = treatment.data.reset.unwrap_or_default();
+        let is_template = reset == Reset::Template;
+        let kept = if is_template {
+            template_of(&name)
+        } else {
+            name.clone()
+        };
+        if reset == Reset::Recreate || !self.has_mark(&kept, &data.mark())? {
+            for database in [&template_of(&name), &name] {
+                let dropped = format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)");
+                work(&server, stop, &[("dropping what a program has made", &dropped)])?;
+            }
+            make_database(&server, stop, &name)?;
+            let scratch = self.resources.scratch.join(id.to_string());
+            data.make(&own, &treatment.load, &scratch, stop)?;
+            let mark = format!("COMMENT ON SCHEMA public IS '{}'", data.mark());
+            work(&own, stop, &[("marking what a program has made", &mark)])?;
+            if is_template {
+                keep_template(&server, stop, &name)?;
+            }
+        }
+        match reset {
+            Reset::Template => renew_from_template(&server, stop, &name),
+            Reset::Vacuum => self.vacuum(Some(&name)),
+            Reset::None | Reset::Recreate | Reset::Copy => Ok(()),
+        }
     }
 
     fn keep_template(&mut self, name: &str) -> Result<(), LabError> {
@@ -111,6 +148,17 @@ impl Caches for RealTarget<'_> {
 impl RealTarget<'_> {
     fn endpoint(&self, database: Option<&str>) -> Result<Endpoint, ApplyError> {
         Ok(endpoint(&self.conninfo(database)?).stopped_by(self.resources.stop))
+    }
+
+    /// Whether a database is there, and its schema has this comment.
+    fn has_mark(&self, database: &str, mark: &str) -> Result<bool, LabError> {
+        if !has_database(&self.conninfo(None)?, database)? {
+            return Ok(false);
+        }
+        let comment = "SELECT obj_description('public'::regnamespace, 'pg_namespace')";
+        let found = Server::connect(&self.conninfo(Some(database))?)?
+            .value("looking for the mark of a program's data", comment)?;
+        Ok(found.as_deref() == Some(mark))
     }
 
     fn while_stopped(

@@ -3,6 +3,7 @@
 use super::{Event, Runner, Running};
 use crate::error::LabError;
 use crate::file::Reset;
+use crate::foreign::ProgramData;
 use crate::plan::{DataKey, Plan, ServerVariant, Treatment, data_of, listed};
 use crate::ports::{Present, TrialTarget};
 use pgdyno_workload::DataPlan;
@@ -96,10 +97,28 @@ impl Runner<'_, '_> {
 impl Running<'_, '_, '_> {
     /// Makes data that is missing and brings it to the state that a trial of the treatment begins with, on each of its servers.
     pub(super) fn bring_data(&mut self, treatment: &Treatment) -> Result<(), LabError> {
-        let Some(data) = data_of(treatment) else {
-            return Ok(());
-        };
-        (0..self.at.len()).try_for_each(|number| self.bring_data_to(number, treatment, data))
+        if let Some(data) = data_of(treatment) {
+            return (0..self.at.len()).try_for_each(|number| self.bring_data_to(number, treatment, data));
+        }
+        let id = self.id;
+        match (self.data_of_program(treatment), self.at.first_mut()) {
+            (Some(data), Some(at)) => at.target.bring_of_program(&data, treatment, id),
+            _ => Ok(()),
+        }
+    }
+
+    /// On a server that is no sandbox, a program's data is the user's own matter.
+    fn data_of_program(&self, treatment: &Treatment) -> Option<ProgramData> {
+        let is_sandbox = self.at.first().is_some_and(|at| at.target.is_sandbox());
+        ProgramData::of(treatment).filter(|_| is_sandbox)
+    }
+
+    /// The database of a treatment's load, where it is not the target's own.
+    pub(super) fn database_of(&self, treatment: &Treatment) -> Option<String> {
+        match data_of(treatment) {
+            Some(data) => self.plan.database_of(data),
+            None => Some(self.data_of_program(treatment)?.database()),
+        }
     }
 
     fn bring_data_to(&mut self, number: usize, treatment: &Treatment, data: DataKey) -> Result<(), LabError> {

@@ -6,7 +6,7 @@ use super::{Event, Running};
 use crate::error::LabError;
 use crate::file::{Prewarm, RestartPolicy};
 use crate::measurement::Measurement;
-use crate::plan::{ServerVariant, Treatment, data_of};
+use crate::plan::{ServerVariant, Treatment};
 use crate::ports::{Drive, Meanwhile};
 use crate::trial::{empty_record, failed, figures, filled, not_taken, seed_of_trial, take_in};
 use pgdyno_engine::Second;
@@ -53,7 +53,7 @@ impl Running<'_, '_, '_> {
         self.at.iter_mut().try_for_each(|at| at.target.ensure_running())?;
         self.bring_data(treatment)?;
         self.apply(treatment, record)?;
-        let database = data_of(treatment).and_then(|data| self.plan.database_of(data));
+        let database = self.database_of(treatment);
         for at in &mut self.at {
             at.target.prewarm(treatment, database.as_deref())?;
             at.target.checkpoint(database.as_deref())?;
@@ -221,7 +221,7 @@ impl Running<'_, '_, '_> {
     /// Figures that are asked from the server, or why there is none.
     fn asked(&mut self, treatment: &Treatment) -> Vec<(String, Result<f64, LabError>)> {
         let plan = self.plan;
-        let database = data_of(treatment).and_then(|data| plan.database_of(data));
+        let database = self.database_of(treatment);
         let figures = plan.file.figure.iter();
         figures
             .filter_map(|figure| {

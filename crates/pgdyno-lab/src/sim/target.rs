@@ -5,6 +5,7 @@ use super::ports::Shared;
 use super::world::{Owner, Tables, failure};
 use crate::error::LabError;
 use crate::file::{Prewarm, Reset, RestartPolicy, ServerPart};
+use crate::foreign::ProgramData;
 use crate::plan::{Plan, ServerVariant, Treatment};
 use crate::ports::{Apply, Caches, Changes, Data, Drive, Meanwhile, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
@@ -275,6 +276,11 @@ impl Data for SimTarget {
                 has_bigint_keys: false,
             })
         }))
+    }
+
+    /// Its loads are pgdyno's own.
+    fn bring_of_program(&mut self, _: &ProgramData, _: &Treatment, _: i64) -> Result<(), LabError> {
+        Ok(())
     }
 
     fn make_database(&mut self, name: &str) -> Result<(), LabError> {

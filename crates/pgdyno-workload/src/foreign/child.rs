@@ -148,6 +148,8 @@ pub(super) struct Ended {
     pub(super) stopped: bool,
     /// or because of the limit.
     pub(super) too_long: bool,
+    /// Whether it was, because of what it said.
+    pub(super) refused: bool,
 }
 
 impl Errand {
@@ -189,11 +191,11 @@ impl Errand {
 }
 
 /// Runs it to its end, or to that which `stop` or its limit brings; `on_bytes` gets what it says, and the seconds since
-/// its start.
+/// its start, and returns whether it may go on.
 pub(super) fn follow(
     errand: &Errand,
     stop: &AtomicBool,
-    on_bytes: &mut dyn FnMut(ForeignStream, &[u8], f64),
+    on_bytes: &mut dyn FnMut(ForeignStream, &[u8], f64) -> bool,
 ) -> Result<Ended, ForeignError> {
     let system = |source: io::Error| ForeignError::System {
         program: errand.program(),
@@ -222,12 +224,13 @@ pub(super) fn follow(
         begun,
         sent: None,
         too_long: false,
+        refused: false,
     };
     loop {
         urge.look(&process);
         pipes.wait(end.as_ref()).map_err(|error| system(error.into()))?;
         pipes.read(1, &mut |stream, bytes| {
-            on_bytes(stream, bytes, begun.elapsed().as_secs_f64());
+            urge.refused |= !on_bytes(stream, bytes, begun.elapsed().as_secs_f64());
         });
         if process.has_ended().map_err(|error| system(error.into()))? {
             break;
@@ -236,14 +239,17 @@ pub(super) fn follow(
     let wall_s = begun.elapsed().as_secs_f64();
     // What it has left behind is ended too, while its number is still taken.
     process.signal_group(Signal::KILL);
-    pipes.read(DRAIN_CHUNKS, &mut |stream, bytes| on_bytes(stream, bytes, wall_s));
+    pipes.read(DRAIN_CHUNKS, &mut |stream, bytes| {
+        urge.refused |= !on_bytes(stream, bytes, wall_s);
+    });
     let (exit, cpu_us) = process.reap().map_err(system)?;
     Ok(Ended {
         exit,
         wall_s,
         cpu_us,
-        stopped: urge.sent.is_some() && !urge.too_long,
+        stopped: urge.sent.is_some() && !urge.too_long && !urge.refused,
         too_long: urge.too_long,
+        refused: urge.refused,
     })
 }
 
@@ -332,12 +338,13 @@ struct Urge<'a> {
     /// Which signal was sent last, and when.
     sent: Option<(usize, Instant)>,
     too_long: bool,
+    refused: bool,
 }
 
 impl Urge<'_> {
     fn look(&mut self, process: &Process) {
         let next = match self.sent {
-            None if self.stop.load(Ordering::Relaxed) => 0,
+            None if self.refused || self.stop.load(Ordering::Relaxed) => 0,
             None if self.begun.elapsed() >= self.limit => {
                 self.too_long = true;
                 0

@@ -127,7 +127,13 @@ fn value<'a>(name: &str, values: &'a Values) -> Result<&'a str, CommandError> {
 
 /// Whether the program gets its warm-up as an argument, and so excludes it from its figures itself.
 pub(super) fn warms_up_itself(words: &[String]) -> bool {
+    has_placeholder(words, "warmup_s") || has_placeholder(words, "warmup_minutes")
+}
+
+/// Whether a value is put into any of the words.
+pub(super) fn has_placeholder(words: &[String], name: &str) -> bool {
+    let (braced, doubled) = (format!("{{{name}}}"), format!("{{{{{name}}}}}"));
     words
         .iter()
-        .any(|word| word.contains("{warmup_s}") && !word.contains("{{warmup_s}}"))
+        .any(|word| word.contains(&braced) && !word.contains(&doubled))
 }

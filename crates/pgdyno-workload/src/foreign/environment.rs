@@ -4,7 +4,7 @@ use pgdyno_engine::Endpoint;
 use postgres::config::{Host, SslMode};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What libpq connects to where nothing is said.
@@ -57,6 +57,11 @@ pub(super) fn values(endpoint: &Endpoint) -> Vec<(&'static str, Option<String>)>
         ("user", endpoint.config.get_user().map(str::to_owned)),
         ("dbname", dbname(endpoint).map(str::to_owned)),
     ]
+}
+
+/// A directory as a placeholder's value.
+pub(super) fn text_of(directory: Option<&Path>) -> Option<String> {
+    Some(directory?.to_string_lossy().into_owned())
 }
 
 /// What nobody is to see.

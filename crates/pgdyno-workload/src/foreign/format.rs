@@ -1,6 +1,6 @@
 //! What is known of a program: its commands, its lines, what it commits. Read from the catalogue or from the user's file.
 
-use super::command::command_words;
+use super::command::{command_words, has_placeholder};
 use super::pattern::{Field, Pattern, Stat, compile};
 use regex_lite::Regex;
 use serde::Deserialize;
@@ -58,6 +58,10 @@ struct Written {
     last: Vec<String>,
     #[serde(default)]
     broken: Vec<String>,
+    #[serde(default)]
+    needs: Vec<String>,
+    #[serde(default)]
+    file: Vec<FormatFile>,
     #[serde(default = "zero_alone")]
     exit_codes: Vec<i32>,
     commits_per_transaction: Option<u64>,
@@ -69,6 +73,16 @@ struct Written {
 
 fn zero_alone() -> Vec<i32> {
     vec![0]
+}
+
+/// A file that a program's commands need, in the directory `{files}`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FormatFile {
+    /// Name of the file.
+    pub name: String,
+    /// What is in it; nothing is put into it.
+    pub text: String,
 }
 
 #[derive(Deserialize)]
@@ -105,6 +119,10 @@ pub struct ForeignFormat {
     pub prepare: Vec<String>,
     /// Words of the command that drops the data; empty where there is none.
     pub cleanup: Vec<String>,
+    /// Programs beside the first words of its commands that must be installed.
+    pub needs: Vec<String>,
+    /// Files that its commands need.
+    pub files: Vec<FormatFile>,
     /// Exit codes of a run that went well.
     pub exit_codes: Vec<i32>,
     /// What the server commits for it.
@@ -131,6 +149,11 @@ impl ForeignFormat {
             pattern.has_latency(stat) || is_percentile && pattern.has_latency(Stat::Percentile)
         };
         self.last.iter().any(reports)
+    }
+
+    /// Whether its usual command runs for whole minutes.
+    pub fn is_in_minutes(&self) -> bool {
+        has_placeholder(&self.command, "minutes")
     }
 
     /// Whether it reports its throughput while it runs.
@@ -178,6 +201,8 @@ impl TryFrom<Written> for ForeignFormat {
                 per_session_max: written.commits_per_session_max,
                 per_run_max: written.commits_per_run_max,
             },
+            needs: written.needs,
+            files: written.file,
             about: written.about,
             source: written.source,
             name: written.name,

@@ -2,13 +2,14 @@
 
 use super::child::{Errand, Exit, ForeignError, follow};
 use super::command::{fill, seed_value};
-use super::environment::{self, GRACE, all_variables};
+use super::environment::{self, GRACE, all_variables, text_of};
 use super::lines::{LastLines, LineCutter};
 use super::output::ForeignStream;
 use super::pattern::{compile, number};
 use pgdyno_engine::Endpoint;
 use regex_lite::Regex;
 use serde::Deserialize;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -31,6 +32,10 @@ pub struct JobPlan {
     pub figure: Option<FigureFormat>,
     /// Exit codes of a job that went well.
     pub exit_codes: Vec<i32>,
+    /// A line that matches one of these says that it has failed, whatever its exit code; it is ended then.
+    pub broken: Vec<Regex>,
+    /// A directory for the files of the program's format, and for what it leaves.
+    pub files: Option<PathBuf>,
     /// Variables beside those of the way to the server; they count more than those.
     pub environment: Vec<(String, String)>,
     /// Where the program runs; `None`: where this one does.
@@ -145,6 +150,8 @@ impl JobPlan {
             scale: 1,
             figure: None,
             exit_codes: vec![0],
+            broken: Vec::new(),
+            files: None,
             environment: Vec::new(),
             directory: None,
             limit: LIMIT,
@@ -158,6 +165,7 @@ impl JobPlan {
             ("threads", Some(self.threads.to_string())),
             ("seed", Some(seed_value(self.seed))),
             ("scale", Some(self.scale.to_string())),
+            ("files", text_of(self.files.as_deref())),
         ]);
         Ok(Errand {
             words: fill(&self.command, &values)?,
@@ -173,9 +181,10 @@ impl JobPlan {
 pub fn run_job(endpoint: &Endpoint, plan: &JobPlan, stop: &AtomicBool) -> Result<JobResult, ForeignError> {
     let errand = plan.errand(endpoint)?;
     let mut last_lines = LastLines::without(environment::secret(endpoint));
-    let mut value = None;
+    let (mut value, is_broken) = (None, Cell::new(false));
     let mut on_line = |line: &str| {
         last_lines.keep(line);
+        is_broken.set(is_broken.get() || plan.broken.iter().any(|broken| broken.is_match(line)));
         value = plan
             .figure
             .as_ref()
@@ -185,6 +194,7 @@ pub fn run_job(endpoint: &Endpoint, plan: &JobPlan, stop: &AtomicBool) -> Result
     let mut cutters = [LineCutter::default(), LineCutter::default()];
     let ended = follow(&errand, stop, &mut |stream, bytes, _| {
         cutters[usize::from(stream == ForeignStream::Err)].push(bytes, &mut on_line);
+        !is_broken.get()
     })?;
     for cutter in &mut cutters {
         cutter.end(&mut on_line);
@@ -197,7 +207,8 @@ pub fn run_job(endpoint: &Endpoint, plan: &JobPlan, stop: &AtomicBool) -> Result
             last_lines,
         });
     }
-    let went_well = matches!(ended.exit, Exit::Code(code) if plan.exit_codes.contains(&code));
+    let is_right = matches!(ended.exit, Exit::Code(code) if plan.exit_codes.contains(&code));
+    let went_well = is_right && !ended.refused && !is_broken.get();
     if !ended.stopped && !went_well {
         return Err(ForeignError::Failed {
             program,

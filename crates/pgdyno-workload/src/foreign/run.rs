@@ -2,7 +2,7 @@
 
 use super::child::{Ended, Errand, Exit, ForeignError, follow};
 use super::command::{fill, seed_value, warms_up_itself};
-use super::environment::{self, GRACE, all_variables};
+use super::environment::{self, GRACE, all_variables, text_of};
 use super::format::{Commits, ForeignFormat};
 use super::job::JobPlan;
 use super::output::{ForeignFigures, ForeignOutput, ForeignSecond};
@@ -39,6 +39,8 @@ pub struct ForeignPlan {
     pub environment: Vec<(String, String)>,
     /// Where the program runs; `None`: where this one does.
     pub directory: Option<PathBuf>,
+    /// A directory for the files of the format, and for what the program leaves.
+    pub files: Option<PathBuf>,
     /// After this time it is ended, and there is no result.
     pub limit: Duration,
     /// What it has for its end after SIGINT, and after SIGTERM; then it is killed.
@@ -88,6 +90,7 @@ impl ForeignPlan {
             scale: 1,
             environment: Vec::new(),
             directory: None,
+            files: None,
             limit: (warmup + measure) * 2 + LIMIT_BESIDE,
             grace: GRACE,
         }
@@ -108,6 +111,8 @@ impl ForeignPlan {
             threads: self.threads,
             seed: self.seed,
             scale: self.scale,
+            broken: self.format.broken.clone(),
+            files: self.files.clone(),
             environment: self.environment.clone(),
             directory: self.directory.clone(),
             grace: self.grace,
@@ -150,6 +155,9 @@ impl ForeignPlan {
             ("seed", Some(seed_value(self.seed))),
             ("scale", Some(self.scale.to_string())),
             ("warmup_s", Some(whole_s(self.warmup).to_string())),
+            ("minutes", Some(whole_minutes(self.measure).to_string())),
+            ("warmup_minutes", Some(whole_minutes(self.warmup).to_string())),
+            ("files", text_of(self.files.as_deref())),
         ]);
         Ok(Errand {
             words: fill(&self.command, &values)?,
@@ -164,6 +172,11 @@ impl ForeignPlan {
 /// Programs take whole seconds.
 fn whole_s(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// Some take whole minutes.
+fn whole_minutes(time: Duration) -> u64 {
+    whole_s(time).div_ceil(60)
 }
 
 impl ForeignResult {
@@ -210,6 +223,7 @@ pub fn run_foreign(
     );
     let ended = follow(&errand, stop, &mut |stream, bytes, since_start_s| {
         output.read(stream, bytes, since_start_s, on_second);
+        true
     })?;
     let figures = output.finish(ended.wall_s, on_second);
     judged(&errand, plan, &ended, figures)

@@ -32,6 +32,7 @@ pub(crate) fn shell(line: String, stop: &AtomicBool, limit: Duration) -> Result<
         };
         let room = OUT_BYTES_MAX - kept.len();
         kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        true
     });
     let ended = ended.map_err(|error| match error {
         ForeignError::Start { source, .. } => format!("cannot be run: {source}"),

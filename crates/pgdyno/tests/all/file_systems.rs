@@ -137,7 +137,7 @@ fn temporary_files_on_a_file_system_of_their_own() {
     let spills = || {
         let figures = home.ask(
             "x",
-            "SET work_mem = '64kB'; SET log_temp_files = 0; SELECT count(*) FROM
+            "DROP ROLE IF EXISTS plain; CREATE ROLE plain; SET work_mem = '64kB'; SET log_temp_files = 0; SET ROLE plain; SELECT count(*) FROM
              (SELECT i FROM generate_series(1, 300000) i ORDER BY -i OFFSET 0) s",
         );
         assert!(figures.ends_with("300000"), "{figures}");

@@ -2,10 +2,12 @@
 //! loads, guards, budgets, crashes, and ending when all is decided. On real servers and a real kernel. Needs root.
 
 use common::machine::whole_machine;
-use common::{Home, Said, ended, kernel, until};
+use common::{Home, Said, ended, kernel, said, until};
 use pgdyno_store::Store;
+use postgres::{Client, NoTls};
 use serde_json::Value;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 /// An experiment file on the sandbox x: what is before the parts, and the parts.
 fn file(home: &Home, head: &str, parts: &str) -> String {
@@ -114,7 +116,7 @@ fn a_sandbox_of_the_users_is_not_taken_for_one_of_the_experiments() {
         let all = sandboxes(&home);
         all.iter().find(|name| *name != "x").cloned().ok_or(all)
     });
-    common::said(begun.wait_with_output().expect("ends")).fine();
+    said(begun.wait_with_output().expect("ends")).fine();
     assert_eq!(sandboxes(&home), ["x"]);
 
     home.run(&["sandbox", "create", &name]).fine();
@@ -397,6 +399,77 @@ fn what_cannot_be_here_is_reported_before_anything_is_done() {
         .fails(4, &["fsync", "--accept-durability-risk"]);
 }
 
+/// In the place of go-tpc: makes a table, and counts its rows.
+const GO_TPC: &str = r#"#!/bin/sh
+for last; do :; done
+echo "$last $PGDATABASE" >> CALLS
+case "$last" in
+  prepare) exec psql -qc 'CREATE TABLE warehouse AS SELECT 1 AS w_id' ;;
+  run) psql -qc 'INSERT INTO warehouse SELECT count(*) + 1 FROM warehouse' || exit 1
+    sleep 0.2
+    echo "[Summary] NEW_ORDER - Takes(s): 1.0, Count: 5, TPM: 300.0, Sum(ms): 9.0, Avg(ms): 1.5, 50th(ms): 1.4, 90th(ms): 2.0, 95th(ms): 2.5, 99th(ms): 3.5, 99.9th(ms): 4.0, Max(ms): 4.5"
+    echo "tpmC: 300.0, tpmTotal: 600.0, efficiency: 1.0%" ;;
+esac
+"#;
+
+/// Once per scale and in a database of its own, again where it is not whole, and for each trial where the file says so.
+#[test]
+fn a_program_makes_its_data_where_it_is_missing() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let calls = home.file("calls");
+    fs::create_dir(home.file("bin")).expect("made");
+    let program = home.write("bin/go-tpc", &GO_TPC.replace("CALLS", &calls.to_string_lossy()));
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("executable");
+    let run = |reset: &str| {
+        fs::write(&calls, "").expect("written");
+        let parts = format!(
+            "[data]\nscale = 1\nreset = \"{reset}\"\n[load]\nprogram = \"go-tpc\"\nclients = 1\nmeasure_s = 1.0\n\
+             [[figure]]\nname = \"rows\"\nsql = \"SELECT count(*) FROM warehouse\"\n"
+        );
+        let path = file(&home, "design = \"a-a\"\nblocks = 1", &parts);
+        let path_variable = format!("{}:{}", program.parent().expect("bin").display(), env!("PATH"));
+        let output = home
+            .command(&["run", &path])
+            .env("PATH", path_variable)
+            .output()
+            .expect("pgdyno runs");
+        said(output).fine();
+        let json = home.run(&["report", "--format", "json"]).fine().json();
+        let rows: Vec<f64> = json["trials"]
+            .as_array()
+            .expect("trials")
+            .iter()
+            .filter_map(|trial| trial["figures"]["rows"].as_f64())
+            .collect();
+        let calls = fs::read_to_string(&calls).expect("calls");
+        (
+            calls.matches("prepare pgdyno_go_tpc_1\n").count(),
+            calls.matches("run pgdyno_go_tpc_1\n").count(),
+            rows,
+        )
+    };
+    assert_eq!(run("none"), (1, 2, vec![2.0, 3.0]));
+    assert_eq!(run("none"), (0, 2, vec![4.0, 5.0]));
+    assert_eq!(run("recreate"), (2, 2, vec![2.0; 2]));
+    assert_eq!(run("template"), (1, 2, vec![2.0; 2]));
+    assert_eq!(run("template"), (0, 2, vec![2.0; 2]));
+    let database = format!("{} dbname=pgdyno_go_tpc_1", home.config("x"));
+    let mut client = Client::connect(&database, NoTls).expect("the program's database");
+    client
+        .batch_execute("COMMENT ON SCHEMA public IS 'half'")
+        .expect("marked");
+    drop(client);
+    assert_eq!(run("none").0, 1);
+    let path = file(
+        &home,
+        "design = \"a-a\"\nblocks = 1",
+        "[data]\nreset = \"copy\"\n[load]\nprogram = \"go-tpc\"\nclients = 1\nmeasure_s = 1.0\n",
+    );
+    home.run(&["run", &path, "--dry-run"])
+        .fails(1, &["go-tpc is not there", "makes its own"]);
+}
+
 #[test]
 fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     let home = Home::new();
@@ -501,7 +574,7 @@ fn runs_at_the_same_time_change_the_host_one_at_a_time() {
         .arg(home.path.path())
         .output()
         .expect("unshare runs");
-    let done = common::said(output);
+    let done = said(output);
     let read = |name: &str| fs::read_to_string(home.file(name)).expect("an output");
     for code in ["host 1", "server 0", "first 0"] {
         assert!(

@@ -126,6 +126,11 @@ const PRINTED: &[(&str, &str, &str)] = &[
         "GRANT {right} TO",
         "preflight.rs",
     ),
+    (
+        "pgdyno-sandbox/src/sandbox/temp.rs",
+        "GRANT CREATE ON TABLESPACE",
+        "file_systems.rs",
+    ),
 ];
 /// How such texts begin, within a string.
 const BEGINNINGS: [&str; 5] = [

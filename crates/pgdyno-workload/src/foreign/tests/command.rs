@@ -73,7 +73,9 @@ fn placeholders_are_filled_once_and_other_braces_left() {
     );
     check_filled("{user}", Err("does not name it"));
     assert!(
-        warms_up_itself(&["x".into(), "-w{warmup_s}".into()]) && !warms_up_itself(&["{{warmup_s}}".into()])
+        warms_up_itself(&["x".into(), "-w{warmup_minutes}".into()])
+            && warms_up_itself(&["x".into(), "-w{warmup_s}".into()])
+            && !warms_up_itself(&["{{warmup_s}}".into()])
     );
 }
 

@@ -122,7 +122,7 @@ fn a_bad_end_is_reported_with_the_last_lines_and_without_the_password() {
         assert!(run(&plan).unwrap_err().contains(wanted));
     }
     assert!(
-        run(&plan_of(format("hammerdb"), 1))
+        run(&plan_of(format("benchbase"), 1))
             .unwrap_err()
             .contains("no command of its own")
     );
@@ -201,6 +201,22 @@ fn what_a_program_leaves_behind_is_ended() {
 
 fn job(script: &str) -> JobPlan {
     JobPlan::new(vec!["sh".into(), "-c".into(), script.into()])
+}
+
+/// HammerDB's other virtual users wait for ever for one that has failed.
+#[test]
+fn a_job_that_says_that_it_is_broken_is_ended() {
+    let plan = JobPlan {
+        broken: format("hammerdb").broken.clone(),
+        ..job("echo 'Vuser 3:FINISHED FAILED'; exec sleep 1000")
+    };
+    let error = run_job(&endpoint(), &plan, &AtomicBool::new(false)).unwrap_err();
+    assert!(error.to_string().contains("Vuser 3:FINISHED FAILED"), "{error}");
+    let ended = JobPlan {
+        command: job("echo 'Vuser 3:FINISHED FAILED'").command,
+        ..plan
+    };
+    run_job(&endpoint(), &ended, &AtomicBool::new(false)).unwrap_err();
 }
 
 #[test]
