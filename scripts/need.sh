@@ -65,10 +65,12 @@ test)
   ;;
 esac
 
-# Fuzzing is a program of cargo's, built from its sources once. Its runtime library is in C++.
+# Fuzzing is a program of cargo's, built from its sources once. Its runtime library is in C++. sysbench's TPC-C is fetched.
 case $task in
 soak)
   have c++ || want g++
+  have sysbench || want sysbench
+  have git || want git
   ;;
 esac
 
