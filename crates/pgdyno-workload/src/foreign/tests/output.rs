@@ -218,6 +218,11 @@ fn a_second_has_its_own_figures_and_a_standstill_has_no_times() {
     );
 }
 
+/// Mean, median, 95th and 99th percentile, maximum.
+fn times(of: ForeignLatency) -> [Option<f64>; 5] {
+    [of.mean_ms, of.p50_ms, of.p95_ms, of.p99_ms, of.max_ms]
+}
+
 #[test]
 fn programs_of_tpcc_are_read() {
     let figures = read(&format("sysbench-tpcc"), &fixture("sysbench-tpcc"), 1.5);
@@ -230,17 +235,7 @@ fn programs_of_tpcc_are_read() {
 
     let figures = read(&format("go-tpc"), &fixture("go-tpc"), 0.0);
     assert_eq!((figures.tps, figures.nopm), (Some(15_533.0 / 60.0), Some(7057.5)));
-    let latency = figures.latency;
-    assert_eq!(
-        (
-            latency.mean_ms,
-            latency.p50_ms,
-            latency.p95_ms,
-            latency.p99_ms,
-            latency.max_ms
-        ),
-        (Some(17.1), Some(15.7), Some(37.7), Some(60.8), Some(96.5))
-    );
+    assert_eq!(times(figures.latency), [17.1, 15.7, 37.7, 60.8, 96.5].map(Some));
     assert_eq!(figures.broken, None);
 
     let text = b"[INFO ] 12:00 [main] DBWorkload runWorkload - Rate limited reqs/s: Results(state=EXIT, \
@@ -253,16 +248,9 @@ fn programs_of_tpcc_are_read() {
 fn hammerdb_is_read() {
     let figures = read(&format("hammerdb"), &fixture("hammerdb"), 0.0);
     assert_eq!((figures.tps, figures.nopm), (Some(17999.0 / 60.0), Some(7928.0)));
-    let latency = figures.latency;
     assert_eq!(
-        (
-            latency.mean_ms,
-            latency.p50_ms,
-            latency.p95_ms,
-            latency.p99_ms,
-            latency.max_ms
-        ),
-        (Some(3.685), Some(2.207), Some(9.863), Some(25.064), Some(252.323))
+        times(figures.latency),
+        [3.685, 2.207, 9.863, 25.064, 252.323].map(Some)
     );
     assert_eq!(figures.broken, None);
     for broken in [
