@@ -4,7 +4,7 @@
 use crate::file::LoadPart;
 use crate::measure::{MeasureError, Shape, endpoint, watch};
 use crate::measurement::{Measurement, Reported};
-use crate::plan::{Treatment, data_of, measure_s, threads_of};
+use crate::plan::{Treatment, measure_s, threads_of};
 use crate::probe::Probe;
 use pgdyno_engine::{Books, Counts, LoadResult, Second, SecondFigures};
 use pgdyno_host::{Owner, USUAL_MODE, make_directory};
@@ -23,6 +23,8 @@ use std::time::Duration;
 const JOB: &str = "job";
 /// The figure that is its result.
 const JOB_S: &str = "job_s";
+/// Directory of a program's files, in the scratch directory of a run.
+const FILES: &str = "files";
 /// A job may take a day.
 const JOB_LIMIT: Duration = Duration::from_secs(86_400);
 
@@ -91,7 +93,8 @@ impl ProgramData {
     /// That of a treatment; `None` where its load reads a data set of pgdyno's, or the file has commands of its own.
     pub(crate) fn of(treatment: &Treatment) -> Option<ProgramData> {
         let load = &treatment.load;
-        let has_own = load.command.is_some() || load.prepare.is_some() || data_of(treatment).is_some();
+        let commands = [&load.command, &load.prepare, &load.cleanup];
+        let has_own = commands.into_iter().any(Option::is_some) || treatment.data.of_load(load).is_some();
         let program = load.program.clone().filter(|_| !has_own)?;
         let makes_data = format_of(&program).is_ok_and(|format| !format.prepare.is_empty());
         makes_data.then(|| ProgramData {
@@ -102,7 +105,7 @@ impl ProgramData {
 
     /// Name of its database.
     pub(crate) fn database(&self) -> String {
-        format!("pgdyno_{}_{}", self.program.replace('-', "_"), self.scale)
+        format!("pgdyno_of_{}_{}", self.program.replace('-', "_"), self.scale)
     }
 
     /// What the comment on its schema says once all of it is there.
@@ -119,12 +122,13 @@ impl ProgramData {
         stop: &AtomicBool,
     ) -> Result<(), MeasureError> {
         let format = format_of(&self.program)?;
-        write_files(&format, scratch)?;
+        let files = scratch.join(FILES);
+        write_files(&format, &files)?;
         let threads = threads_of(load);
         let plan = ForeignPlan {
             scale: self.scale,
             environment: conninfo.tls_variables(),
-            files: Some(scratch.to_owned()),
+            files: Some(files),
             ..ForeignPlan::new(format, threads, threads, Duration::ZERO, JOB_LIMIT)
         };
         if let Some(job) = plan.prepare() {
@@ -134,9 +138,12 @@ impl ProgramData {
     }
 }
 
-/// The files that a program's commands need.
+/// Writes the files that a program's commands need into a directory for nobody else: a program may keep its connection there, with the
+/// password.
 fn write_files(format: &ForeignFormat, directory: &Path) -> Result<(), MeasureError> {
-    let written = make_directory(directory, USUAL_MODE).and_then(|held| {
+    let above = directory.parent().unwrap_or(directory);
+    let held = make_directory(above, USUAL_MODE).and_then(|_| make_directory(directory, 0o700));
+    let written = held.and_then(|held| {
         let mut files = format.files.iter();
         files.try_for_each(|file| held.replace(&file.name, file.text.as_bytes(), Owner::own(0o600)))
     });
@@ -218,12 +225,13 @@ impl ProgramRun<'_> {
     ) -> Result<Measurement, MeasureError> {
         let clients = load.clients.unwrap_or(1);
         let format = format_of(name)?;
-        write_files(&format, self.scratch)?;
+        let files = self.scratch.join(FILES);
+        write_files(&format, &files)?;
         let plan = ForeignPlan {
             seed: self.seed,
             scale,
             environment: self.conninfo.tls_variables(),
-            files: Some(self.scratch.to_owned()),
+            files: Some(files),
             ..ForeignPlan::new(
                 format,
                 clients,

@@ -9,7 +9,7 @@ pub(crate) const TELLERS_PER_SCALE: u32 = 10;
 /// From this scale on the keys of accounts are bigint, as `pgbench -i` makes them (source: SCALE_32BIT_THRESHOLD in pgbench.c).
 pub(crate) const BIGINT_FROM: u32 = 20_000;
 
-/// Above this pgbench_accounts no longer fits the 32 TB of a table.
+/// The accounts take three quarters of the 32 TB that a table can have.
 pub(crate) const PGBENCH_SCALE_MAX: u32 = 2_000_000;
 
 /// Above this the keys of sysbench's tables no longer fit four bytes.

@@ -2,6 +2,7 @@
 
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{Place, Reset};
+use crate::foreign::ProgramData;
 use crate::measure::endpoint;
 use crate::plan::{Plan, ServerVariant, Treatment, data_of};
 use pgdyno_host::{Directory, HostAccess, Space, size_bytes, tree_bytes};
@@ -54,6 +55,12 @@ impl Preflight<'_> {
                 bytes: kept,
             });
         }
+        let of_programs = here.iter().filter_map(|treatment| ProgramData::of(treatment));
+        let of_programs: BTreeSet<_> = of_programs.map(|data| data.database()).collect();
+        let unproven = of_programs
+            .iter()
+            .map(|database| format!("room for the data of {database}, which a program makes"));
+        found.unproven.extend(unproven);
         let most = needs[0].bytes;
         needs.extend(self.wal_need(server, most)?);
         needs.extend(of_own_servers(plan, &data, found));

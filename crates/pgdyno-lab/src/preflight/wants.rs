@@ -37,12 +37,10 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
     if is_in_minutes(load) && times.iter().any(|s| s % 60.0 != 0.0) {
         let program = load.program.as_deref().unwrap_or_default();
         reasons.push(format!(
-            "{program} runs for whole minutes: measure_s and warmup_s must be, as 60"
+            "{program} runs for whole minutes: expected multiples of 60 as measure_s and warmup_s"
         ));
     }
-    if ProgramData::of(treatment).is_some() && data.reset == Some(Reset::Copy) {
-        reasons.push("a copy of the files is of a data set of pgdyno's, and the program makes its own; take reset = \"template\"".to_owned());
-    }
+    reasons.extend(unused_of_program(treatment, is_sandbox));
     if treatment.variant().temp_on.is_some() && data.reset == Some(Reset::Copy) {
         reasons.push(
             "a copy of the files is of a server without a place of its own for temporary files".to_owned(),
@@ -54,6 +52,26 @@ pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bo
         reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
     }
     reasons
+}
+
+/// Keys of the data that do nothing for a load that reads no data set of pgdyno's.
+fn unused_of_program(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
+    let data = treatment.data;
+    if treatment.load.program.is_none() || data.of_load(&treatment.load).is_some() {
+        return Vec::new();
+    }
+    let makes = is_sandbox && ProgramData::of(treatment).is_some();
+    let resets = data.reset.is_some_and(|reset| reset != Reset::None);
+    let keys = [
+        ("data.fillfactor", data.fillfactor.is_some()),
+        ("data.partitions", data.partitions.is_some()),
+        ("data.reset", resets && !makes),
+        ("data.reset = \"copy\"", makes && data.reset == Some(Reset::Copy)),
+    ];
+    let unused = keys.into_iter().filter(|(_, is_named)| *is_named);
+    unused
+        .map(|(key, _)| format!("{key} is for data sets of pgdyno's, and the program has data of its own"))
+        .collect()
 }
 
 /// What a treatment asks for that goes with standbys alone, or with none.

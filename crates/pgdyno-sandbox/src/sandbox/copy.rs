@@ -219,6 +219,8 @@ impl Sandbox {
         let spaces = tree::below(data, "pg_tblspc")?;
         let entries = spaces.entries();
         match entries.map_err(SandboxError::io(spaces.path(), "read"))?.first() {
+            Some(_) if self.record.temp.is_some() => Err(self
+                .unfit("its temporary files have a tablespace, which is not copied; make it without --temp")),
             Some(_) => Err(self.unfit("it has tablespaces, which are not copied; drop them")),
             None => Ok(()),
         }

@@ -173,7 +173,12 @@ impl SandboxError {
                 "limits need root (or a delegated cgroup); leave them out"
             }
             SandboxError::Lost { .. } => "`pgdyno sandbox destroy` it and create it again",
-            SandboxError::NeedsRoot => "run it as root, or place data and WAL with --data and --wal",
+            SandboxError::NeedsRoot => {
+                "run it as root, or place data, WAL and temporary files with --data, --wal and --temp"
+            }
+            SandboxError::TempWithStandbys => {
+                "make it without --standbys, or without --temp and --temp-filesystem"
+            }
             SandboxError::NetworkNeedsRoot => "run it as root, or leave --network out",
             SandboxError::NetworkCommand { .. } => {
                 "namespaces and links need root with CAP_SYS_ADMIN and CAP_NET_ADMIN, which containers take away, and a kernel \

@@ -222,7 +222,8 @@ impl Sandbox {
         self.mount()?;
         if let State::Running(_) = self.state() {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
-            return process::wait_until_ready(self);
+            process::wait_until_ready(self)?;
+            return self.ensure_temp();
         }
         self.wait_for_the_dead();
         let groups = match self.make_cgroup()? {

@@ -59,6 +59,14 @@ pub enum ForeignError {
         /// Last lines of its output, without the password.
         last_lines: Vec<String>,
     },
+    /// It said that it had failed.
+    #[error("{program} has failed, and was ended{}", said(last_lines))]
+    Broken {
+        /// First word of the command.
+        program: String,
+        /// Last lines of its output, without the password.
+        last_lines: Vec<String>,
+    },
     /// It ended well, and no line was understood.
     #[error(
         "{program} ended, and its output has no {what} that the format {format} reads{}; does the command print it?",

@@ -207,8 +207,10 @@ pub fn run_job(endpoint: &Endpoint, plan: &JobPlan, stop: &AtomicBool) -> Result
             last_lines,
         });
     }
-    let is_right = matches!(ended.exit, Exit::Code(code) if plan.exit_codes.contains(&code));
-    let went_well = is_right && !ended.refused && !is_broken.get();
+    if ended.refused || is_broken.get() {
+        return Err(ForeignError::Broken { program, last_lines });
+    }
+    let went_well = matches!(ended.exit, Exit::Code(code) if plan.exit_codes.contains(&code));
     if !ended.stopped && !went_well {
         return Err(ForeignError::Failed {
             program,

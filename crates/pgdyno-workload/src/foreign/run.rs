@@ -1,7 +1,7 @@
 //! Another program's load, from its start to its figures.
 
 use super::child::{Ended, Errand, Exit, ForeignError, follow};
-use super::command::{fill, seed_value, warms_up_itself};
+use super::command::{fill, has_placeholder, seed_value, warms_up_itself};
 use super::environment::{self, GRACE, all_variables, text_of};
 use super::format::{Commits, ForeignFormat};
 use super::job::JobPlan;
@@ -225,7 +225,10 @@ pub fn run_foreign(
         output.read(stream, bytes, since_start_s, on_second);
         true
     })?;
-    let figures = output.finish(ended.wall_s, on_second);
+    let mut figures = output.finish(ended.wall_s, on_second);
+    if has_placeholder(&plan.command, "minutes") {
+        figures.measured_s = plan.measure.as_secs_f64();
+    }
     judged(&errand, plan, &ended, figures)
 }
 

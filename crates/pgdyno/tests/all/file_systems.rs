@@ -164,7 +164,7 @@ fn temporary_files_on_a_file_system_of_their_own() {
     .fails(1, &["without standbys"]);
     home.run(&["sandbox", "destroy", "x"]).fine();
     nothing_is_left(&home);
-    // A directory of the user's, which stays and is emptied.
+    // A directory elsewhere, which goes with the sandbox.
     let place = home.file("elsewhere/temp");
     fs::create_dir_all(&place).expect("made");
     home.run(&["sandbox", "create", "x", "--temp", &place.to_string_lossy()])

@@ -444,8 +444,8 @@ fn a_program_makes_its_data_where_it_is_missing() {
             .collect();
         let calls = fs::read_to_string(&calls).expect("calls");
         (
-            calls.matches("prepare pgdyno_go_tpc_1\n").count(),
-            calls.matches("run pgdyno_go_tpc_1\n").count(),
+            calls.matches("prepare pgdyno_of_go_tpc_1\n").count(),
+            calls.matches("run pgdyno_of_go_tpc_1\n").count(),
             rows,
         )
     };
@@ -454,7 +454,7 @@ fn a_program_makes_its_data_where_it_is_missing() {
     assert_eq!(run("recreate"), (2, 2, vec![2.0; 2]));
     assert_eq!(run("template"), (1, 2, vec![2.0; 2]));
     assert_eq!(run("template"), (0, 2, vec![2.0; 2]));
-    let database = format!("{} dbname=pgdyno_go_tpc_1", home.config("x"));
+    let database = format!("{} dbname=pgdyno_of_go_tpc_1", home.config("x"));
     let mut client = Client::connect(&database, NoTls).expect("the program's database");
     client
         .batch_execute("COMMENT ON SCHEMA public IS 'half'")
@@ -467,7 +467,7 @@ fn a_program_makes_its_data_where_it_is_missing() {
         "[data]\nreset = \"copy\"\n[load]\nprogram = \"go-tpc\"\nclients = 1\nmeasure_s = 1.0\n",
     );
     home.run(&["run", &path, "--dry-run"])
-        .fails(1, &["go-tpc is not there", "makes its own"]);
+        .fails(1, &["go-tpc is not there", "data of its own"]);
 }
 
 #[test]
