@@ -1,5 +1,4 @@
-//! Servers that flood whoever asks them. A binary of its own: the peak memory that the kernel counts for a process begins with
-//! that of the process that started it, which among all the other tests is more than what is allowed here.
+//! Servers that flood whoever asks them, and what is read of them: bounded in time and memory.
 
 #[path = "../../pgdyno-server/src/wire/hostile.rs"]
 mod hostile;
@@ -8,35 +7,39 @@ use hostile::{MODES, Mode, serve};
 use pgdyno_record::{SeriesRecord, TrialRecord};
 use pgdyno_store::Store;
 use pgdyno_testing::Home;
-use std::io::Read;
-use std::mem::MaybeUninit;
 use std::process::{Command, Stdio};
 
 /// Peak memory of a flood, as the kernel counts it.
 const PEAK_KB: i64 = 256 << 10;
 
-/// Runs a command that must end by itself: its exit code, what it printed on stderr, and its peak memory in kB.
-#[expect(
-    clippy::zombie_processes,
-    reason = "wait4 waits for it, and gives its peak memory"
-)]
-fn ended(mut command: Command) -> (i32, String, i64) {
-    let mut child = command
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("pgdyno runs");
-    let mut errors = String::new();
-    let mut stderr = child.stderr.take().expect("a pipe");
-    stderr.read_to_string(&mut errors).expect("text");
-    let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
-    let pid = i32::try_from(child.id()).expect("a process id");
-    // SAFETY: both places are ours and live long enough; the child is waited for nowhere else.
-    let waited = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
-    assert_eq!(waited, pid);
-    // SAFETY: zeroes are a valid value, and the call has filled it.
-    let peak_kb = unsafe { usage.assume_init() }.ru_maxrss;
-    (libc::WEXITSTATUS(status), errors, peak_kb)
+/// Runs a program and prints its peak memory in kB. Its parent is a small process: the peak that the kernel counts for a child begins
+/// with its parent's, and the parent of these tests has servers and stores in it.
+const MEASURED: &str = "import resource, subprocess, sys
+code = subprocess.call(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(max(code, 0))";
+
+/// Runs a command that must end by itself: its exit code (0 of a signal), what it printed on stderr, and its peak memory in kB.
+fn ended(command: &Command) -> (i32, String, i64) {
+    let mut measured = Command::new("/usr/bin/python3");
+    measured
+        .args(["-c", MEASURED])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => measured.env(name, value),
+            None => measured.env_remove(name),
+        };
+    }
+    let output = measured.stdout(Stdio::null()).output().expect("python3 runs");
+    let text = String::from_utf8(output.stderr).expect("text");
+    let (errors, peak_kb) = text.trim_end().rsplit_once('\n').unwrap_or(("", text.trim_end()));
+    (
+        output.status.code().expect("an exit code"),
+        format!("{errors}\n"),
+        peak_kb.parse().expect("a number"),
+    )
 }
 
 /// Where a hostile server is.
@@ -80,7 +83,7 @@ fn words(words: &[&str]) -> Vec<String> {
 fn is_ended(home: &Home, mode: Mode, answers: u32, command: fn(&Home, u16) -> Vec<String>) {
     let arguments = command(home, serve(mode, answers));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let (code, errors, peak_kb) = ended(home.command(&arguments));
+    let (code, errors, peak_kb) = ended(&home.command(&arguments));
     let case = format!("{mode:?} {answers} {arguments:?}: {code}, {peak_kb} kB, {errors}");
     // Behind the first answers a check, say, reports what it could not measure.
     assert!(answers > 0 || code > 0 && errors.contains("127.0.0.1"), "{case}");
@@ -140,7 +143,7 @@ fn no_store_takes_the_memory_of_who_reads_it() {
     ] {
         let mut command = home.command(arguments);
         command.env("PGDYNO_STORE", &path);
-        let (code, errors, peak_kb) = ended(command);
+        let (code, errors, peak_kb) = ended(&command);
         let case = format!("{arguments:?}: {code}, {peak_kb} kB, {errors}");
         assert!(
             code > 0 && errors.contains("longer than 134217728 bytes"),
