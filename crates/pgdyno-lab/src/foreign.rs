@@ -129,7 +129,7 @@ impl ProgramData {
             scale: self.scale,
             environment: conninfo.tls_variables(),
             files: Some(files),
-            ..ForeignPlan::new(format, threads, threads, Duration::ZERO, JOB_LIMIT)
+            ..ForeignPlan::new(format, threads, threads, Duration::ZERO, Duration::ZERO)
         };
         if let Some(job) = plan.prepare() {
             run_job(&endpoint(conninfo), &job, stop)?;

@@ -19,7 +19,7 @@ use pgdyno_server::{Server, ServerError, one_line, session_limits};
 use pgdyno_workload::DataObject;
 use std::fmt;
 use std::path::Path;
-use wants::{needs_a_sandbox, of_standbys, too_many_clients};
+use wants::{of_standbys, too_many_clients, unmet};
 
 pub use ahead::Unstarted;
 
@@ -347,7 +347,7 @@ impl Preflight<'_> {
         let standbys = self.standbys();
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
-            for what in needs_a_sandbox(treatment, plan.kills(), self.is_sandbox()) {
+            for what in unmet(treatment, plan.kills(), self.is_sandbox()) {
                 let mends: &[String] = match self.is_sandbox() {
                     true => &[],
                     false => &["--target sandbox:NAME".to_owned()],

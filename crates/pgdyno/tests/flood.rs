@@ -1,4 +1,4 @@
-//! Servers that flood whoever asks them, and what is read of them: bounded in time and memory.
+//! Hostile servers and stores: a command that reads one ends, and its memory has a limit.
 
 #[path = "../../pgdyno-server/src/wire/hostile.rs"]
 mod hostile;

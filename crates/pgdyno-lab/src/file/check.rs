@@ -177,8 +177,8 @@ impl Check<'_> {
         }
         let (keys, parts) = (["target", "instances"], file.parts());
         let is_own = |server: &ServerPart| {
-            let places = [&server.data_on, &server.wal_on, &server.temp_on, &server.network];
-            server.version.is_some() || places.iter().any(|place| place.is_some())
+            let has_place = server.places().iter().any(|(_, place)| place.is_some());
+            server.version.is_some() || server.network.is_some() || has_place
         };
         self.must(is_own(&file.server) || parts.iter().any(|part| is_own(&part.server)), &keys, || {
             "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, data_on, \
@@ -276,12 +276,8 @@ impl Check<'_> {
     fn server(&self, server: &ServerPart, keys: &[&str]) -> Checked {
         let at = |key: &'static str| [keys, &[key]].concat();
         let wrong = |key: &'static str, message: String| self.wrong(&at(key), format!("{key}: {message}"));
-        for (key, place) in [
-            ("data_on", &server.data_on),
-            ("wal_on", &server.wal_on),
-            ("temp_on", &server.temp_on),
-        ] {
-            if let Some(Err(message)) = place.as_deref().map(Place::named) {
+        for (key, place) in server.places() {
+            if let Some(Err(message)) = place.map(Place::named) {
                 return Err(wrong(key, message));
             }
         }

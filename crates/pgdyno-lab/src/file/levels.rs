@@ -104,6 +104,15 @@ impl DataPart {
 }
 
 impl ServerPart {
+    /// Where its files are, by key.
+    pub(crate) fn places(&self) -> [(&'static str, Option<&str>); 3] {
+        [
+            ("data_on", self.data_on.as_deref()),
+            ("wal_on", self.wal_on.as_deref()),
+            ("temp_on", self.temp_on.as_deref()),
+        ]
+    }
+
     /// Its keys over those of `below`.
     pub(crate) fn over(&self, below: &ServerPart) -> ServerPart {
         self.each_over(below)

@@ -2,7 +2,7 @@
 
 use super::programs::missing_programs;
 use super::room::{Need, check_room, of_own_servers};
-use super::wants::needs_a_sandbox;
+use super::wants::unmet;
 use super::{Finding, FindingKind, PreflightReport, consents, exclude, of_version, say_if_nothing_is_left};
 use crate::file::Reset;
 use crate::plan::{Consent, Plan, data_of};
@@ -39,7 +39,7 @@ impl Unstarted<'_> {
         for treatment in &plan.treatments {
             let version = treatment.server.version.or(self.version);
             let wrong = version.map(|version| of_version(self.catalogue, &treatment.settings, version));
-            let unmet = needs_a_sandbox(treatment, plan.kills(), true).into_iter();
+            let unmet = unmet(treatment, plan.kills(), true).into_iter();
             let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));
             for finding in wrong.into_iter().flatten().chain(unmet) {
                 found.add(Finding {

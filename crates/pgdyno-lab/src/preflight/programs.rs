@@ -65,10 +65,7 @@ fn wanted(treatment: &Treatment) -> Vec<Wanted> {
     if let Some(kind) = server.pooler.and_then(PoolerWord::kind) {
         wanted.push(installed((kind.program(), kind.package())));
     }
-    for place in [&server.data_on, &server.wal_on, &server.temp_on]
-        .into_iter()
-        .flatten()
-    {
+    for place in server.places().into_iter().filter_map(|(_, place)| place) {
         if let Ok(Place::Made(plan)) = Place::named(place) {
             wanted.extend(plan.kind.program().map(installed));
         }

@@ -6,8 +6,8 @@ use crate::plan::{Treatment, measure_s};
 use pgdyno_knobs::{Catalogue, Gives, Setting};
 use pgdyno_server::SessionLimits;
 
-/// What a treatment asks for that only a sandbox can have, or only this machine.
-pub(super) fn needs_a_sandbox(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec<String> {
+/// What a treatment asks for that this target or this machine does not have, or that does nothing there.
+pub(super) fn unmet(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec<String> {
     let data = treatment.data;
     let load = &treatment.load;
     let wants = [

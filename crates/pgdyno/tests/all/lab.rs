@@ -460,14 +460,15 @@ fn a_program_makes_its_data_where_it_is_missing() {
         .batch_execute("COMMENT ON SCHEMA public IS 'half'")
         .expect("marked");
     drop(client);
-    assert_eq!(run("none").0, 1);
+    assert_eq!(run("none"), (1, 2, vec![2.0, 3.0]));
+    assert_eq!(run("vacuum"), (0, 2, vec![4.0, 5.0]));
     let path = file(
         &home,
         "design = \"a-a\"\nblocks = 1",
         "[data]\nreset = \"copy\"\n[load]\nprogram = \"go-tpc\"\nclients = 1\nmeasure_s = 1.0\n",
     );
     home.run(&["run", &path, "--dry-run"])
-        .fails(1, &["go-tpc is not there", "data of its own"]);
+        .fails(1, &["data.reset = \"copy\"", "data of its own"]);
 }
 
 #[test]
