@@ -1,6 +1,7 @@
 //! From a knob and an instance to the files of this host: placeholders, places that differ by kernel, several alike.
 
 use crate::catalogue::{CatalogueError, Kind, Knob, Per, split, sysctl_path};
+use crate::undo::FilePart;
 use pgdyno_host::{HostAccess, block};
 use std::path::Path;
 
@@ -25,6 +26,8 @@ pub(crate) struct ResolvedAddress {
     pub(crate) alike: Vec<String>,
 }
 
+/// In an address: "major:minor" of the disk that holds the data.
+pub(crate) const DISK_NUMBER: &str = "{disk_number}";
 /// Where debugfs is when it is mounted.
 const DEBUGFS: &str = "/sys/kernel/debug";
 
@@ -174,6 +177,14 @@ impl HostContext<'_> {
                 .ok_or_else(|| not_placed("this kernel has no huge pages".to_owned()))?;
             path = path.replace("{default_size}", &size.to_string());
         }
+        if path.contains(DISK_NUMBER) {
+            let disks = self.disks(knob, "data")?;
+            let number = disks.first().map(|disk| block::number_of(self.host, disk));
+            let number = number
+                .unwrap_or_else(|| Ok(String::new()))
+                .map_err(|e| not_placed(e.to_string()))?;
+            path = path.replace(DISK_NUMBER, &number);
+        }
         if let Some((before, rest)) = path.split_once("{cgroup:") {
             let (controller, after) = rest.split_once('}').unwrap_or((rest, ""));
             let pid = self.postmaster.ok_or_else(|| {
@@ -214,7 +225,8 @@ impl HostContext<'_> {
 
     /// A file that may not be read is there.
     fn is_there(&self, path: &str) -> bool {
-        !matches!(self.host.read(path), Err(pgdyno_host::HostError::Missing { .. }))
+        let (file, _) = FilePart::of_path(path);
+        !matches!(self.host.read(file), Err(pgdyno_host::HostError::Missing { .. }))
     }
 
     fn nowhere(&self, knob: &Knob, addresses: &[String]) -> CatalogueError {

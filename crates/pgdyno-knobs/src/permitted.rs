@@ -1,9 +1,10 @@
 //! Which places a journal may name: those that the catalogue has, and files of pgdyno's own. What a planted or damaged journal
 //! names beside them is neither read nor written.
 
+use crate::address::DISK_NUMBER;
 use crate::catalogue::{Catalogue, Kind, sysctl_path};
 use crate::persist::{SYSCTL_FILE, TMPFILES_FILE};
-use crate::undo::{UndoUnit, swap};
+use crate::undo::{FilePart, UndoUnit, swap};
 use pgdyno_host::Directory;
 use std::io;
 use std::path::{Component, Path};
@@ -87,6 +88,17 @@ fn is_kernel_file(catalogue: &Catalogue, path: &str) -> bool {
 /// Whether an address of the catalogue can mean this path. `*` and a placeholder mean a name, or a part of one, and
 /// that of a control group any directories.
 fn fits(address: &str, path: &str) -> bool {
+    let ((address, wanted), (path, part)) = (FilePart::of_path(address), FilePart::of_path(path));
+    match (wanted, part) {
+        (None, None) => {}
+        (Some(wanted), Some(part)) if wanted.key == part.key => {
+            let is_number = || part.line.split(':').all(|number| number.parse::<u32>().is_ok());
+            if !(wanted.line == part.line || wanted.line == DISK_NUMBER && is_number()) {
+                return false;
+            }
+        }
+        _ => return false,
+    }
     if let Some((before, rest)) = address.split_once("{cgroup:") {
         let after = rest.split_once('}').map_or("", |(_, after)| after);
         let long_enough = path.len() >= before.len() + after.len();
@@ -146,6 +158,8 @@ mod tests {
             "/sys/block/loop7/queue/read_ahead_kb",
             "/sys/devices/system/node/node3/hugepages/hugepages-2048kB/nr_hugepages",
             "/sys/fs/cgroup/system.slice/pgdyno.service/memory.max",
+            "/sys/fs/cgroup/blkio/pgdyno/main/blkio.throttle.read_iops_device#254:0",
+            "/sys/fs/cgroup/pgdyno/main/io.max#254:0 wbps",
             "/proc/irq/27/smp_affinity_list",
             "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor",
         ] {
@@ -160,6 +174,10 @@ mod tests {
             "/sys/block/vda/x/queue/scheduler",
             "/sys/block//queue/scheduler",
             "/sys/fs/cgroup/../../../etc/memory.max",
+            "/sys/fs/cgroup/pgdyno/main/io.max",
+            "/sys/fs/cgroup/pgdyno/main/io.max#254:0 hidden",
+            "/sys/fs/cgroup/pgdyno/main/io.max#a/b wbps",
+            "/sys/fs/cgroup/pgdyno/main/memory.max#254:0",
             "proc/sys/vm/swappiness",
             "",
         ] {

@@ -289,8 +289,7 @@ impl<'a> Reader<'a> {
     /// What is to be written into the file so that the knob has the value.
     pub(crate) fn written(&self, knob: &Knob, path: &str, value: &str) -> Result<String, HostError> {
         if knob.kind != Kind::CpuQuota {
-            let version_1 = value == "max" && self.host.read_trimmed(path)?.parse::<u64>().is_ok();
-            return Ok(if version_1 && path.ends_with("limit_in_bytes") {
+            return Ok(if value == "max" && path.ends_with("limit_in_bytes") {
                 "-1".to_owned()
             } else {
                 self.listed(knob, value)?

@@ -13,6 +13,7 @@ use crate::permitted::refusal;
 use crate::reader::is_same_state;
 use crate::undo::{
     AUTO_CONF, SavedState, ServerRef, TargetAccess, UndoUnit, UndoUnitError, shown, shown_unlike, wal,
+    write_of,
 };
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::Control;
@@ -391,7 +392,8 @@ impl Restorer<'_> {
             );
         }
         for (path, value) in group.unit.writes_back(&target) {
-            if let Err(error) = self.host.write_raw(&path, &value) {
+            let (path, text) = write_of(&path, &value);
+            if let Err(error) = self.host.write_raw(path, &text) {
                 return group.lines(Outcome::Failed, Some(&error.to_string()));
             }
         }

@@ -10,7 +10,7 @@ pub(crate) mod swap;
 pub(crate) mod wal;
 
 pub use error::UndoUnitError;
-pub(crate) use file::{Form, KernelFile, form_in, form_of, read_value};
+pub(crate) use file::{FilePart, Form, KernelFile, form_in, form_of, read_value, write_of};
 
 use crate::address::{HostContext, ResolvedAddress};
 use crate::catalogue::{Catalogue, CatalogueError, Knob};

@@ -28,8 +28,10 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "percona-hugepages",
     "postgresbench",
     "rhel-cgroup",
+    "rhel-cgroup-io",
     "rhel-checkpoint-recovery",
     "rhel-filesystem",
+    "rhel-hyperthreads",
     "rhel-instances",
     "rhel-ksm",
     "rhel-mtu",
@@ -52,6 +54,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "senzing-toast",
     "senzing-vacuum",
     "senzing-versions",
+    "senzing-xid-pause",
 ];
 
 /// The text of one by its name.

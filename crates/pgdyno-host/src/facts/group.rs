@@ -120,7 +120,9 @@ impl Groups<'_> {
 
 /// The directory of a process's own group for a controller, version 1 or 2.
 pub fn group_directory(host: &dyn HostAccess, pid: u32, controller: &str) -> Result<String, String> {
-    let levels = Groups::find(host, pid)?.levels(controller, controller)?;
+    // Version 1 calls it otherwise.
+    let v1 = if controller == "io" { "blkio" } else { controller };
+    let levels = Groups::find(host, pid)?.levels(v1, controller)?;
     match levels.directories.as_slice() {
         [own, _, ..] => Ok(own.clone()),
         _ => Err(format!(

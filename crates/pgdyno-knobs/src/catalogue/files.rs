@@ -114,7 +114,7 @@ fn flaw_of_place(per: Option<Per>, place: &str) -> Option<String> {
     names.into_iter().find_map(|name| {
         let group = name.strip_prefix("cgroup:");
         let known = wanted.contains(&name)
-            || name == "default_size"
+            || ["default_size", "disk_number"].contains(&name)
             || group.is_some_and(|controller| CONTROLLERS.contains(&controller));
         (!known).then(|| format!("{{{name}}} in {place} is unknown, or not what it is a knob of"))
     })

@@ -5,7 +5,7 @@ use crate::address::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb
 use crate::applied::ApplyError;
 use crate::catalogue::{Gives, Kind, Knob, Setting};
 use crate::reader::{Mechanism, is_same};
-use crate::undo::{Form, KernelFile, SavedState, UndoUnit, read_value, shown_unlike};
+use crate::undo::{Form, KernelFile, SavedState, UndoUnit, read_value, shown_unlike, write_of};
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::{Control, SandboxError};
 use std::collections::BTreeMap;
@@ -218,14 +218,15 @@ impl Changer<'_> {
         let file = change.file();
         let unit = (&change.unit, change.place_in_cell());
         let after = self.change(&change.name, unit, before, Some(&value), |this| {
-            this.host.write_raw(&change.path, &value)?;
+            let (path, text) = write_of(&change.path, &value);
+            this.host.write_raw(path, &text)?;
             for _ in 1..POOL_ATTEMPTS {
                 if !is_pool || read_value(this.host, &file)? == value {
                     break;
                 }
                 // An action, not a state: there is nothing to restore.
                 let _ = this.host.write_raw("/proc/sys/vm/compact_memory", "1");
-                this.host.write_raw(&change.path, &value)?;
+                this.host.write_raw(path, &text)?;
             }
             Ok(change.unit.capture(this.reader().access())?)
         })?;

@@ -4,7 +4,7 @@ use super::{Mechanism, Reader, wanted};
 use crate::address::{meminfo_value, page_kb_of_pool};
 use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
-use crate::undo::{SavedState, UndoUnit, affinity, form_of, wal};
+use crate::undo::{FilePart, SavedState, UndoUnit, affinity, form_of, wal};
 use pgdyno_sandbox::{Control, ControlError};
 
 /// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
@@ -36,7 +36,7 @@ impl Reader<'_> {
                     self.check_auto_pool()?;
                 }
                 for (address, _) in &files {
-                    self.host.writable(&address.path)?;
+                    self.host.writable(FilePart::of_path(&address.path).0)?;
                     // Where the kernel is locked down, leave to write is no leave to open.
                     self.kernel_value(knob, &address.path)?;
                     self.check_choice(knob, setting, &address.path)?;

@@ -40,7 +40,7 @@ pub(crate) fn form_in(host: &dyn HostAccess, path: &str) -> Form {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelFile {
-    /// Absolute path on the target.
+    /// Absolute path on the target; behind a `#` the part of the file that is meant (`FilePart`).
     pub path: String,
     /// Whether the file holds the value alone or all choices.
     pub form: Form,
@@ -100,9 +100,69 @@ fn disk_in(path: &str) -> Option<&str> {
     path.strip_prefix(BLOCK)?.split('/').next()
 }
 
+/// The part of a kernel file that is a value of its own: that of the line that begins with a word, as `254:0 1000` of a block device, and
+/// where the line has several, the one of a key, as `254:0 rbps=1000 wbps=max`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FilePart<'p> {
+    pub(crate) line: &'p str,
+    pub(crate) key: Option<&'p str>,
+}
+
+/// What a limit is that is not set.
+const UNLIMITED: &str = "max";
+
+impl FilePart<'_> {
+    /// The file of a path, and its part where the path names one: `io.max#254:0 wbps`.
+    pub(crate) fn of_path(path: &str) -> (&str, Option<FilePart<'_>>) {
+        let Some((file, part)) = path.split_once('#') else {
+            return (path, None);
+        };
+        let (line, key) = match part.split_once(' ') {
+            Some((line, key)) => (line, Some(key)),
+            None => (part, None),
+        };
+        (file, Some(FilePart { line, key }))
+    }
+
+    /// Its value in the text of the file; a limit that no line sets is "max".
+    fn value_in<'t>(&self, text: &'t str) -> &'t str {
+        let mut lines = text.lines().map(str::split_whitespace);
+        let line = lines.find_map(|mut words| (words.next() == Some(self.line)).then_some(words));
+        let mut words = line.into_iter().flatten();
+        let value = match self.key {
+            Some(key) => words.find_map(|word| word.strip_prefix(key)?.strip_prefix('=')),
+            None => words.next(),
+        };
+        value.unwrap_or(UNLIMITED)
+    }
+
+    /// What is written into the file so that it has a value.
+    fn written(&self, value: &str) -> String {
+        match self.key {
+            Some(key) => format!("{} {key}={value}", self.line),
+            // Version 1 of control groups, which has no word for it.
+            None if value == UNLIMITED => format!("{} 0", self.line),
+            None => format!("{} {value}", self.line),
+        }
+    }
+}
+
+/// The file of a path, and what is written into it so that the file, or the part that the path names, has a value.
+pub(crate) fn write_of<'p>(path: &'p str, value: &str) -> (&'p str, String) {
+    let (file, part) = FilePart::of_path(path);
+    (
+        file,
+        part.map_or_else(|| value.to_owned(), |part| part.written(value)),
+    )
+}
+
 /// The value in a kernel file, white space folded.
 pub(crate) fn read_value(host: &dyn HostAccess, file: &KernelFile) -> Result<String, HostError> {
-    let text = host.read(&file.path)?;
+    let (path, part) = FilePart::of_path(&file.path);
+    let text = host.read(path)?;
+    if let Some(part) = part {
+        return Ok(part.value_in(&text).to_owned());
+    }
     if file.form == Form::Plain {
         return Ok(text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
@@ -137,5 +197,23 @@ mod tests {
         assert_eq!(selected("none [mq-deadline] kyber\n"), Some("mq-deadline"));
         assert_eq!(selected("none\n"), Some("none"));
         assert_eq!(selected("a b"), None);
+    }
+
+    #[test]
+    fn part_of_a_file_is_the_value_of_a_line_or_of_a_key_in_it() {
+        let of = |path: &'static str, text: &'static str| {
+            let (_, part) = FilePart::of_path(path);
+            part.map(|part| (part.value_in(text), part.written("max"), part.written("7")))
+        };
+        let max = "8:0 rbps=max wbps=1000 riops=max wiops=max\n254:0 rbps=5 wbps=max riops=max wiops=max\n";
+        let written = |key: &str, value: &str| format!("8:0 {key}={value}");
+        let expected = ("1000", written("wbps", "max"), written("wbps", "7"));
+        assert_eq!(of("/x/io.max#8:0 wbps", max), Some(expected));
+        let expected = ("max", written("rbps", "max"), written("rbps", "7"));
+        assert_eq!(of("/x/io.max#8:0 rbps", max), Some(expected));
+        let one = |value: &'static str| Some((value, "8:0 0".to_owned(), "8:0 7".to_owned()));
+        assert_eq!(of("/x/device#8:0", "8:1 2\n8:0 1000\n"), one("1000"));
+        assert_eq!(of("/x/device#8:0", ""), one("max"));
+        assert_eq!(of("/x/device", "8:0 1000"), None);
     }
 }
