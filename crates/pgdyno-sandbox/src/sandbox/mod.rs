@@ -125,16 +125,22 @@ impl Sandbox {
     /// How to connect, as its superuser, to the database postgres: over its socket, or over the link of a network of its own with
     /// the password, which holds as long as the file can be read.
     pub fn conninfo(&self) -> Conninfo {
-        let Some(network) = &self.record.network else {
-            return self.by_socket();
-        };
         let mut config = self.config();
-        config.host(&network.server_address.to_string());
+        // Its socket asks for none; a program that cannot use one does.
         let directory = Directory::open(&self.directory);
         if let Ok(password) = directory.and_then(|it| it.text("password", SMALL_BYTES_MAX)) {
             config.password(password.trim_end());
         }
-        Conninfo::from_config(config).on_this_machine()
+        match &self.record.network {
+            Some(network) => {
+                config.host(&network.server_address.to_string());
+                Conninfo::from_config(config).on_this_machine()
+            }
+            None => {
+                config.host_path(self.socket_directory());
+                Conninfo::from_config(config)
+            }
+        }
     }
 
     /// Over its socket, whatever network it has.
