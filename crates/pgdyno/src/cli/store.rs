@@ -129,6 +129,12 @@ pub(crate) enum SaveFormat {
     Hdr,
     /// Apache Parquet for DuckDB, Spark and others: a row for each trial; with --series a row for each point of its series.
     Parquet,
+    /// Bencher's metric format: the figures of each treatment, with intervals.
+    Bmf,
+    /// JSON of github-action-benchmark: the figure that decides, for each treatment.
+    GhBenchmark,
+    /// JUnit's XML: a test case for each treatment, which fails where it is worse, and is skipped where it is undecided.
+    Junit,
 }
 
 #[derive(Debug, Args)]

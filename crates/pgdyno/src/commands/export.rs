@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use pgdyno_engine::{Protocol, StoredHistogram, write_stored_log};
 use pgdyno_record::StoredExperiment;
 use pgdyno_report::{
-    Report, SERIES_HEAD, SeriesParquet, csv, otava, postgresbench, series_csv, trials_parquet,
+    Report, SERIES_HEAD, SeriesParquet, bmf, csv, github_benchmark, junit, otava, postgresbench, series_csv,
+    trials_parquet,
 };
 use pgdyno_store::{Filter, Store};
 use std::io::{self, BufWriter, Write};
@@ -68,6 +69,9 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
             SaveFormat::Hdr => hdr(&store.experiment(id)?, out)?,
             SaveFormat::Parquet if args.series => series_parquet(&store, &reports, &mut out)?,
             SaveFormat::Parquet => trials_parquet(&reports, &mut out)?,
+            SaveFormat::Bmf => out.write_all(bmf(report).as_bytes())?,
+            SaveFormat::GhBenchmark => out.write_all(github_benchmark(report).as_bytes())?,
+            SaveFormat::Junit => out.write_all(junit(report)?.as_bytes())?,
         }
         Ok(out.flush()?)
     };
@@ -80,7 +84,9 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
         }
         None => {
             let mut out = BufWriter::new(UntilClosed::over(match args.format {
-                SaveFormat::Json | SaveFormat::Postgresbench => output::json_data(),
+                SaveFormat::Json | SaveFormat::Postgresbench | SaveFormat::Bmf | SaveFormat::GhBenchmark => {
+                    output::json_data()
+                }
                 _ => output::data(),
             }));
             match write(&mut out) {

@@ -17,14 +17,7 @@ pub(super) fn run(args: &HelpArgs) -> Result<u8> {
         put_page!("{text}");
         return Ok(FINE);
     }
-    let program = Cli::command();
-    let mut command = &program;
-    for name in &args.names {
-        command = command
-            .find_subcommand(name)
-            .filter(|below| !below.is_hide_set())
-            .ok_or_else(|| unknown(command, name))?;
-    }
+    found(&Cli::command(), &args.names)?;
     let words = ["pgdyno"]
         .into_iter()
         .chain(args.names.iter().map(String::as_str));
@@ -32,6 +25,18 @@ pub(super) fn run(args: &HelpArgs) -> Result<u8> {
         output::command_line(&help);
     }
     Ok(FINE)
+}
+
+/// The command of these names, each below the one before it.
+pub(super) fn found<'c>(program: &'c clap::Command, names: &[String]) -> Result<&'c clap::Command> {
+    let mut command = program;
+    for name in names {
+        command = command
+            .find_subcommand(name)
+            .filter(|below| !below.is_hide_set())
+            .ok_or_else(|| unknown(command, name))?;
+    }
+    Ok(command)
 }
 
 fn unknown(above: &clap::Command, name: &str) -> Usage {

@@ -16,6 +16,7 @@ mod help;
 mod knobs;
 mod labels;
 mod list;
+mod pages;
 mod profile;
 pub(crate) mod report;
 mod restore;
@@ -63,6 +64,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::RevertLater(args) => revert::run(context, &args),
         Command::Knobs(args) => knobs::run(&args),
         Command::Help(args) => help::run(&args),
+        Command::Completions(args) => pages::completions(&args),
+        Command::Man(args) => pages::man(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
         Command::Serve(args) => serve::run(context, &args),

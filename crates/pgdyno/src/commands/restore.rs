@@ -40,9 +40,13 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
         .filter(|listed| listed.home.is_some())
         .map(|listed| listed.path.as_path())
         .collect();
-    let mut left = left_behind(context, args.force, None, |path, _| match chosen.is_empty() {
-        true => !others.contains(&path),
-        false => chosen.contains(&path),
+    let now = now_unix_ms();
+    let is_meant = |content: &Content| !(args.interrupted && content.stays_at(now));
+    let mut left = left_behind(context, args.force, None, |path, content| {
+        match chosen.is_empty() {
+            true => !others.contains(&path) && is_meant(content),
+            false => chosen.contains(&path),
+        }
     })?;
     if args.json {
         put_page!("{}", serde_json::to_string_pretty(&left.lines)?);

@@ -260,6 +260,17 @@ fn what_is_stored_is_handed_on() {
     assert_eq!(runs[1]["run"], 2);
     assert!(runs.iter().all(|run| run["tps"].as_f64() > Some(0.0)), "{bench}");
 
+    let bmf: serde_json::Value = serde_json::from_str(&export(&["1", "--format", "bmf"])).expect("JSON");
+    assert!(bmf["nightly/reference"]["tps"]["value"].is_number(), "{bmf}");
+    let all: serde_json::Value =
+        serde_json::from_str(&export(&["1", "--format", "gh-benchmark"])).expect("JSON");
+    assert_eq!(all[1]["name"], "nightly/work_mem, 16 MB");
+    let junit = export(&["1", "--format", "junit"]);
+    assert!(
+        junit.starts_with("<?xml ") && junit.contains("<testsuite name=\"nightly\" tests=\"2\""),
+        "{junit}"
+    );
+
     let file = home.file("times.hlog");
     let path = file.to_string_lossy();
     home.run(&["export", "1", "--format", "hdr", "-o", &path]).fine();

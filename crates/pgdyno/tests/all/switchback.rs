@@ -51,13 +51,15 @@ fn settings_take_turns_within_one_load_and_are_restored() {
 fn switchback_that_is_killed_is_restored_and_resumed() {
     let home = Home::new();
     home.sandbox("x", &[]);
+    home.run(&["apply", "sandbox:x", "log_duration=on"]).fine();
     let path = file(&home, 2);
     let mut child = home.spawn(&["run", &path]);
     until_loaded(&home, &mut child);
     child.kill().expect("a process");
     child.wait().expect("its end");
-    home.run(&["restore"]).fine();
+    home.run(&["restore", "--interrupted"]).fine();
     assert_eq!(home.ask("x", "SHOW log_statement"), "none");
+    assert_eq!(home.ask("x", "SHOW log_duration"), "on");
     home.run(&["resume"]).fine();
     let trials = trials(&home);
     let mut found: Vec<(u64, &str)> = trials
