@@ -48,3 +48,14 @@ fn every_shipped_experiment_is_valid_and_mistakes_are_not() {
         assert!(mistakes.iter().any(|line| line.contains(word)), "{word}: {out}");
     }
 }
+
+#[test]
+fn the_examples_are_planned_as_they_are() {
+    let home = Home::new();
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    for example in ["one-setting", "how-many-cpus", "upgrade-gate"] {
+        let file = format!("{directory}/{example}/experiment.toml");
+        let said = home.run(&["run", &file, "--dry-run"]).fine();
+        assert!(said.out.contains("nothing was run or changed"), "{}", said.out);
+    }
+}
