@@ -98,6 +98,8 @@ impl Directories {
             match (of_root, &home) {
                 (Some(path), _) if User::is_root() => Ok(PathBuf::from(path)),
                 (_, Some(home)) => Ok(home.join(below_home).join("pgdyno")),
+                // A service of root's may have no home.
+                (None, None) if User::is_root() => Ok(PathBuf::from("/var/cache/pgdyno")),
                 (_, None) => Err(Failure::new(format!(
                     "neither HOME nor {name} nor PGDYNO_HOME is set, so there is no place for files"
                 ))),
@@ -262,7 +264,10 @@ mod tests {
         assert_eq!(found.state, Path::new("/s/pgdyno"));
         let found = Directories::find(&|name| (name == "PGDYNO_HOME").then(|| "/x".into())).unwrap();
         assert_eq!(found.data, Path::new("/x/data"));
-        assert!(Directories::find(&|_| None).is_err() || User::is_root());
+        match Directories::find(&|_| None) {
+            Ok(of_root) if User::is_root() => assert_eq!(of_root.cache, Path::new("/var/cache/pgdyno")),
+            other => assert!(other.is_err() && !User::is_root()),
+        }
     }
 
     /// As sudo -E passes them on.

@@ -167,7 +167,8 @@ impl SandboxError {
             SandboxError::Held { .. } => "wait until that command has ended, or end it",
             SandboxError::PortTaken(_) => "name another with --port, or leave --port out to get a free one",
             SandboxError::Binaries { .. } => {
-                "check the network and try again, or point --pg-bin at a directory with initdb, pg_ctl and postgres"
+                "check the network (behind a certificate authority of your own SSL_CERT_FILE names its file) and try again, or point \
+                 --pg-bin at a directory with initdb, pg_ctl and postgres"
             }
             SandboxError::Limits(e) if e.is_refused() => {
                 "limits need root (or a delegated cgroup); leave them out"
