@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The reference against itself, so many times: how often does an experiment claim a difference that is none? And the spread of this host,
 # and what covariates would explain of it. The treatments differ by one connection of max_connections,
-# which has no effect and wants a restart.
+# which has no effect and needs a restart.
 # Usage: benches/aa.sh [PGDYNO] [EXPERIMENTS] [TREATMENTS]     KEEP=file keeps the store of all trials.
 set -eu
 pgdyno=${1:-target/release/pgdyno}

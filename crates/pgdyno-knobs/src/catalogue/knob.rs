@@ -235,8 +235,9 @@ pub struct Knob {
     pub kind: Kind,
     /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`,
     /// `{size}`, `{node}`, `{interrupt}` by the instance; `{default_size}` is the kernel's own size of huge pages in
-    /// kB; `{cgroup:CONTROLLER}` is the directory of the server's own control group; a `*` means all that are there,
-    /// which are set alike.
+    /// kB; `{cgroup:CONTROLLER}` is the directory of the server's own control group, `{disk_number}` "major:minor" of
+    /// the disk of the data; a `*` means all that are there, which are set alike. Behind a `#` is the part of the file
+    /// that is the value: the line that begins with a word, and where it has several values, the key of one.
     #[serde(default)]
     pub addresses: Vec<String>,
     /// The thing that it is a knob of, where there may be several.

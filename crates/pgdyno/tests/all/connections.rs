@@ -498,7 +498,8 @@ const MISTYPED: [&str; 30] = [
 ];
 
 /// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
-const COMMANDS: [&str; 59] = [
+const COMMANDS: [&str; 60] = [
+    "completions|{}",
     "facts|{}",
     "check|{}",
     "advise|{}",
