@@ -42,7 +42,7 @@ soak: need-test need-soak ui/dist/app.js ## what make test does in short, for ho
 lint: need-build need-lint ui/dist/app.js ## warnings are errors
 	$(CARGO) fmt --all --check
 	$(LINTED) $(CARGO) build --workspace --all-targets --locked
-	PATH="$$PWD/target/tools/bin:$$PATH" $(CARGO) deny --locked --log-level error check bans licenses sources
+	PATH="$$PWD/target/tools/deny/bin:$$PATH" $(CARGO) deny --locked --log-level error check bans licenses sources
 	cd ui && $(NPM) run lint
 
 docs: build need-docs ## the book, into target/book

