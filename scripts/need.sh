@@ -33,7 +33,8 @@ dist)
   # A static binary is linked with musl; packages are made by nfpm.
   have musl-gcc || want musl-tools
   have file || want file
-  have go || [ -x target/tools/bin/nfpm ] || want golang-go
+  have go || [ -x target/tools/bin/nfpm ] || manual="$manual
+  go 1.24 or later, which builds nfpm: see go.dev"
   ;;
 bench)
   have sysbench || want sysbench

@@ -211,6 +211,11 @@ fn controllers(limits: &Limits, disk: Option<&str>, unlimited: &mut Vec<Unlimite
     all
 }
 
+/// What version 1 calls a controller.
+pub(crate) fn name_in_v1(controller: &str) -> &str {
+    if controller == "io" { "blkio" } else { controller }
+}
+
 #[derive(Debug, Default)]
 struct Mounts {
     v2_mount: Option<String>,
@@ -244,7 +249,7 @@ impl Mounts {
     }
 
     fn v1(&self, controller: &str) -> Option<&str> {
-        let name = if controller == "io" { "blkio" } else { controller };
+        let name = name_in_v1(controller);
         self.v1_mounts
             .iter()
             .find(|(options, _)| options.split(',').any(|option| option == name))

@@ -178,12 +178,10 @@ impl HostContext<'_> {
             path = path.replace("{default_size}", &size.to_string());
         }
         if path.contains(DISK_NUMBER) {
-            let disks = self.disks(knob, "data")?;
-            let number = disks.first().map(|disk| block::number_of(self.host, disk));
-            let number = number
-                .unwrap_or_else(|| Ok(String::new()))
-                .map_err(|e| not_placed(e.to_string()))?;
-            path = path.replace(DISK_NUMBER, &number);
+            for disk in self.disks(knob, "data")? {
+                let number = block::number_of(self.host, &disk).map_err(|e| not_placed(e.to_string()))?;
+                path = path.replace(DISK_NUMBER, &number);
+            }
         }
         if let Some((before, rest)) = path.split_once("{cgroup:") {
             let (controller, after) = rest.split_once('}').unwrap_or((rest, ""));

@@ -3,6 +3,7 @@
 
 use super::sheet::{Sheet, bytes_of_size, object, scalar, text_of};
 use crate::access::{HostAccess, HostError};
+use crate::cgroup::name_in_v1;
 use crate::mount::{self, Mount};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -47,7 +48,8 @@ impl Groups<'_> {
     }
 
     /// Version 1 where the controller is mounted so, else version 2.
-    fn levels(&self, v1: &str, v2: &str) -> Result<Levels, String> {
+    fn levels(&self, controller: &str) -> Result<Levels, String> {
+        let v1 = name_in_v1(controller);
         let has = |list: &str, name: &str| list.split(',').any(|other| other == name);
         let old = self
             .mounts
@@ -62,8 +64,10 @@ impl Groups<'_> {
         let new = self.mounts.iter().find(|mount| mount.kind == "cgroup2");
         let mount = new.ok_or_else(|| "no control groups are mounted".to_owned())?;
         let offered = text_of(self.host, &format!("{}/cgroup.controllers", mount.point)).unwrap_or_default();
-        if !offered.split_whitespace().any(|name| name == v2) {
-            return Err(format!("this kernel offers no cgroup controller \"{v2}\" here"));
+        if !offered.split_whitespace().any(|name| name == controller) {
+            return Err(format!(
+                "this kernel offers no cgroup controller \"{controller}\" here"
+            ));
         }
         let line = self.lines.iter().find(|(controllers, _)| controllers.is_empty());
         let (_, path) = line.ok_or_else(|| "the process is in no group of version 2".to_owned())?;
@@ -120,9 +124,7 @@ impl Groups<'_> {
 
 /// The directory of a process's own group for a controller, version 1 or 2.
 pub fn group_directory(host: &dyn HostAccess, pid: u32, controller: &str) -> Result<String, String> {
-    // Version 1 calls it otherwise.
-    let v1 = if controller == "io" { "blkio" } else { controller };
-    let levels = Groups::find(host, pid)?.levels(v1, controller)?;
+    let levels = Groups::find(host, pid)?.levels(controller)?;
     match levels.directories.as_slice() {
         [own, _, ..] => Ok(own.clone()),
         _ => Err(format!(
@@ -152,7 +154,7 @@ pub(super) fn note(sheet: &mut Sheet<'_>, pid: u32) {
         });
     let paths: Vec<Value> = paths.collect();
     sheet.note("cgroup.groups", &source, Ok(paths));
-    let memory = groups.levels("memory", "memory");
+    let memory = groups.levels("memory");
     let version = memory.as_ref().map(|levels| levels.version).map_err(Clone::clone);
     sheet.note("cgroup.version", &source, version);
     let whole = memory.as_ref().map(|levels| levels.whole).map_err(Clone::clone);
@@ -163,17 +165,13 @@ pub(super) fn note(sheet: &mut Sheet<'_>, pid: u32) {
         ("cgroup.memory_nodes", cpuset(&groups, "mems")),
         (
             "cgroup.memory_limit_bytes",
-            lowest(
-                &groups,
-                ("memory", "memory.limit_in_bytes"),
-                ("memory", "memory.max"),
-            ),
+            lowest(&groups, "memory", "memory.limit_in_bytes", "memory.max"),
         ),
         ("cgroup.memory_high_bytes", memory_high(&groups)),
         ("cgroup.swap_limit_bytes", swap(&groups)),
         (
             "cgroup.processes_max",
-            lowest(&groups, ("pids", "pids.max"), ("pids", "pids.max")),
+            lowest(&groups, "pids", "pids.max", "pids.max"),
         ),
         ("cgroup.huge_page_limits", huge_pages(&groups)),
     ];
@@ -190,13 +188,10 @@ fn note_limit(sheet: &mut Sheet<'_>, name: &str, source: &str, limit: Limit) {
     }
 }
 
-/// (controller, file)
-type File<'t> = (&'t str, &'t str);
-
-/// The lowest number that a file has at any level; "none" where no level sets one.
-fn lowest(groups: &Groups<'_>, v1: File<'_>, v2: File<'_>) -> Limit {
-    let levels = groups.levels(v1.0, v2.0)?;
-    let file = if levels.version == 1 { v1.1 } else { v2.1 };
+/// The lowest number that a controller's file, of version 1 or 2, has at any level; "none" where no level sets one.
+fn lowest(groups: &Groups<'_>, controller: &str, v1: &str, v2: &str) -> Limit {
+    let levels = groups.levels(controller)?;
+    let file = if levels.version == 1 { v1 } else { v2 };
     let each = groups.each(&levels, file)?;
     let mut least: Option<(u64, String)> = None;
     for (path, text) in &each {
@@ -233,18 +228,18 @@ fn limit_of(path: &str, text: &str) -> Result<Option<u64>, String> {
 }
 
 fn memory_high(groups: &Groups<'_>) -> Limit {
-    if groups.levels("memory", "memory")?.version == 1 {
+    if groups.levels("memory")?.version == 1 {
         return Err("version 1 of control groups has no limit that slows down before it kills".to_owned());
     }
-    lowest(groups, ("memory", ""), ("memory", "memory.high"))
+    lowest(groups, "memory", "", "memory.high")
 }
 
 /// Version 1 limits memory and swap together, version 2 swap alone.
 fn swap(groups: &Groups<'_>) -> Limit {
-    if groups.levels("memory", "memory")?.version == 2 {
-        return lowest(groups, ("memory", ""), ("memory", "memory.swap.max"));
+    if groups.levels("memory")?.version == 2 {
+        return lowest(groups, "memory", "", "memory.swap.max");
     }
-    let together = lowest(groups, ("memory", "memory.memsw.limit_in_bytes"), ("memory", ""))?;
+    let together = lowest(groups, "memory", "memory.memsw.limit_in_bytes", "")?;
     Ok(match together {
         (Value::Number(bytes), path) => (object([("memory_and_swap_bytes", Value::Number(bytes))]), path),
         none => none,
@@ -253,7 +248,7 @@ fn swap(groups: &Groups<'_>) -> Limit {
 
 /// CPU time in CPUs: quota over period, the least of all levels.
 fn cpu_quota(groups: &Groups<'_>) -> Limit {
-    let levels = groups.levels("cpu", "cpu")?;
+    let levels = groups.levels("cpu")?;
     let mut least: Option<(f64, String)> = None;
     for directory in &levels.directories {
         let quota = if levels.version == 1 {
@@ -291,7 +286,7 @@ fn quota_of(quota: Option<&str>, period: Option<&str>) -> Option<f64> {
 
 /// What is in force already takes the levels above into account.
 fn cpuset(groups: &Groups<'_>, what: &str) -> Limit {
-    let levels = groups.levels("cpuset", "cpuset")?;
+    let levels = groups.levels("cpuset")?;
     let files = match levels.version {
         1 => [format!("cpuset.effective_{what}"), format!("cpuset.{what}")],
         _ => [format!("cpuset.{what}.effective"), format!("cpuset.{what}")],
@@ -309,7 +304,7 @@ fn cpuset(groups: &Groups<'_>, what: &str) -> Limit {
 
 /// Limits for each size of huge page.
 fn huge_pages(groups: &Groups<'_>) -> Limit {
-    let levels = groups.levels("hugetlb", "hugetlb")?;
+    let levels = groups.levels("hugetlb")?;
     let own = levels.directories.first().cloned().unwrap_or_default();
     let suffix = if levels.version == 1 {
         ".limit_in_bytes"
@@ -360,7 +355,7 @@ const IO: [(&str, &str, &str); 4] = [
 
 /// Limits of each device, the lowest of all levels.
 fn io(groups: &Groups<'_>) -> Limit {
-    let levels = groups.levels("blkio", "io")?;
+    let levels = groups.levels("io")?;
     let own = levels.directories.first().cloned().unwrap_or_default();
     let mut least: BTreeMap<(String, &str), u64> = BTreeMap::new();
     let mut take = |number: &str, what: &'static str, limit: &str| {

@@ -122,25 +122,14 @@ impl Sandbox {
         Postmaster::of_data(&LocalHost::new(), &self.record.data)
     }
 
-    /// How to connect, as its superuser, to the database postgres: over its socket, or over the link of a network of its own with
-    /// the password, which holds as long as the file can be read.
+    /// How to connect, as its superuser, to the database postgres: over its socket, or over the link of a network of its own.
     pub fn conninfo(&self) -> Conninfo {
+        let Some(network) = &self.record.network else {
+            return self.by_socket();
+        };
         let mut config = self.config();
-        // Its socket asks for none; a program that cannot use one does.
-        let directory = Directory::open(&self.directory);
-        if let Ok(password) = directory.and_then(|it| it.text("password", SMALL_BYTES_MAX)) {
-            config.password(password.trim_end());
-        }
-        match &self.record.network {
-            Some(network) => {
-                config.host(&network.server_address.to_string());
-                Conninfo::from_config(config).on_this_machine()
-            }
-            None => {
-                config.host_path(self.socket_directory());
-                Conninfo::from_config(config)
-            }
-        }
+        config.host(&network.server_address.to_string());
+        Conninfo::from_config(config).on_this_machine()
     }
 
     /// Over its socket, whatever network it has.
@@ -150,6 +139,7 @@ impl Sandbox {
         Conninfo::from_config(config)
     }
 
+    /// With the password, which holds as long as the file can be read. The socket asks for none; a program that cannot use a socket does.
     fn config(&self) -> Config {
         let mut config = Config::new();
         config
@@ -157,6 +147,10 @@ impl Sandbox {
             .user("postgres")
             .dbname("postgres")
             .ssl_mode(postgres::config::SslMode::Disable);
+        let directory = Directory::open(&self.directory);
+        if let Ok(password) = directory.and_then(|it| it.text("password", SMALL_BYTES_MAX)) {
+            config.password(password.trim_end());
+        }
         config
     }
 

@@ -53,6 +53,8 @@ fn every_shipped_experiment_is_valid_and_mistakes_are_not() {
 fn the_examples_are_planned_as_they_are() {
     let home = Home::new();
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    // A server is asked about the statements of a script.
+    home.sandbox("one-setting", &[]);
     for example in ["one-setting", "how-many-cpus", "upgrade-gate"] {
         let file = format!("{directory}/{example}/experiment.toml");
         let said = home.run(&["run", &file, "--dry-run"]).fine();

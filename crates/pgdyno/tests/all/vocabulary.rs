@@ -142,7 +142,9 @@ fn documentation() -> Vec<Shown> {
             .lines()
             .all(|line| line.strip_prefix('/') != Some(&shown.path))
     });
-    prose.extend(lines("README.md", &["md"], |_| true));
+    for place in ["README.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples"] {
+        prose.extend(lines(place, &["md"], |_| true));
+    }
     prose.retain(|shown| {
         let fence = shown.text.starts_with("```");
         is_code ^= fence;
