@@ -1,7 +1,7 @@
 #!/bin/sh
 # pg_settings of each version, as a fresh sandbox has it: fixtures/settings/VERSION.tsv.
 #
-#   capture-settings.sh PGDYNO [VERSION...]     PGDYNO: the program
+#   capture-settings.sh PGDYNO [VERSION[=BIN]...]     PGDYNO: the program, BIN: the directory of that version's programs
 #
 # Columns as the first line names them, tab-separated in COPY's text format: \N is NULL, \t a tab. Paths of the machine
 # become /var/lib/postgresql/VERSION, the port 5432; limits that depend on the machine stay as they were found.
@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 pgdyno=$(readlink -f "${1:?usage: capture-settings.sh PGDYNO [VERSION...]}")
 shift
-[ $# -gt 0 ] || set -- 14 15 16 17 18
+[ $# -gt 0 ] || set -- 14 15 16 17 18 "19=$(scripts/debian-postgres 19 target/tools/postgres-19)"
 mkdir -p fixtures/settings
 home=$(mktemp -d /tmp/pgdyno-settings.XXXXXX)
 chmod 755 "$home"
@@ -27,9 +27,13 @@ finish() {
 }
 trap finish EXIT
 columns="name, setting, unit, category, context, vartype, source, min_val, max_val, enumvals, boot_val, reset_val, sourcefile, sourceline, pending_restart"
-for version in "$@"; do
+for wanted in "$@"; do
+  version=${wanted%%=*}
   name=settings$version
-  "$pgdyno" sandbox create "$name" --version "$version" >/dev/null
+  case $wanted in
+  *=*) "$pgdyno" sandbox create "$name" --pg-bin "${wanted#*=}" >/dev/null ;;
+  *) "$pgdyno" sandbox create "$name" --version "$version" >/dev/null ;;
+  esac
   record=$home/state/sandboxes/$name/sandbox.json
   port=$(sed -n 's/.*"port": *\([0-9]*\).*/\1/p' "$record")
   {

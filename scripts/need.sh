@@ -77,8 +77,31 @@ soak)
   have c++ || want g++
   have sysbench || want sysbench
   have git || want git
+  # A PostgreSQL that no archive has yet is Debian's own build, with its libraries.
+  have patchelf || want patchelf
   ;;
 esac
+
+# What Debian calls a package, as Red Hat's, Fedora's and SUSE's distributions do.
+as_rpm() {
+  for package in "$@"; do
+    case $package in
+    pkg-config) echo pkgconf-pkg-config ;;
+    postgresql) echo postgresql-server postgresql-contrib ;;
+    musl-tools) echo musl-gcc ;;
+    chromium-headless-shell) echo chromium-headless ;;
+    iproute2) echo iproute ;;
+    mount) echo util-linux ;;
+    pgpool2) echo postgresql-pgpool-II ;;
+    python3-yaml) echo python3-pyyaml ;;
+    procps) echo procps-ng ;;
+    qemu-system-x86) echo qemu-system-x86-core ;;
+    debian-archive-keyring) echo debian-keyring ;;
+    g++) echo gcc-c++ ;;
+    *) echo "$package" ;;
+    esac
+  done | tr '\n' ' '
+}
 
 if [ -n "$packages" ]; then
   sudo=""
@@ -114,10 +137,18 @@ if [ -n "$packages" ]; then
         ;;
       esac
     done
+  elif have dnf && [ "$sudo" != none ]; then
+    # shellcheck disable=SC2086
+    rpms=$(as_rpm $packages)
+    echo "installing: $rpms"
+    # shellcheck disable=SC2086
+    $sudo dnf install -y -q --setopt=install_weak_deps=False $rpms >/dev/null
   else
+    # shellcheck disable=SC2086
     manual="$manual
   these packages (Debian's names):$packages
-    as root: apt-get install$packages"
+    as root: apt-get install$packages
+    or, as root: dnf install $(as_rpm $packages)"
   fi
 fi
 

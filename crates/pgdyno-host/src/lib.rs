@@ -7,6 +7,7 @@ mod access;
 mod beneath;
 pub mod block;
 mod cgroup;
+mod choices;
 mod cpu_use;
 mod device;
 pub mod dial;
@@ -26,6 +27,7 @@ pub use beneath::{
     COMING, Directory, EntryKind, Identity, Owner, USUAL_MODE, give, make_directory, tree_bytes,
 };
 pub use cgroup::{Cgroup, Limits, Unlimited};
+pub use choices::{choices, chosen};
 pub use cpu_use::{CpuUse, OthersCpu};
 pub use fact::Fact;
 pub use facts::{

@@ -6,6 +6,7 @@ use crate::real::{RealClock, RealServers, Resources, ServerProvider};
 use crate::runner::{Begin, Event, Runner, Summary};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{Catalogue, Journals};
+use pgdyno_sandbox::BinarySources;
 use pgdyno_server::Lookup;
 use pgdyno_store::Store;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub struct Lab<'a> {
     pub journals: &'a Journals,
     /// Where files of an experiment are kept while it runs: copies of data, what poolers need.
     pub scratch: &'a Path,
+    /// Where programs of PostgreSQL come from.
+    pub binaries: &'a BinarySources,
     /// Store that takes records and series.
     pub store: &'a mut Store,
     /// Environment variables, for passwords of servers.
@@ -64,6 +67,7 @@ impl Lab<'_> {
             catalogue: self.catalogue,
             journals: self.journals,
             scratch: self.scratch,
+            binaries: self.binaries,
             environment: self.environment,
             consent: self.consent,
             stop: self.stop,

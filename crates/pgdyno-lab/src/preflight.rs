@@ -14,11 +14,13 @@ use crate::file::settings_of;
 use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Journals, Objection, Reader, Setting, Target};
-use pgdyno_sandbox::{Control, ControlError};
+use pgdyno_sandbox::{BinarySources, Control, ControlError};
 use pgdyno_server::{Server, ServerError, one_line, session_limits};
 use pgdyno_workload::DataObject;
+use programs::missing_versions;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use wants::{of_standbys, too_many_clients, unmet};
 
 pub use ahead::Unstarted;
@@ -112,6 +114,10 @@ pub struct Preflight<'a> {
     pub consent: &'a Consent,
     /// Directories in which programs are looked for, as PATH has them.
     pub path: Option<&'a str>,
+    /// Where programs of PostgreSQL come from.
+    pub binaries: &'a BinarySources,
+    /// Set to end in order.
+    pub stop: &'a AtomicBool,
     /// Where copies of files are kept.
     pub scratch: &'a Path,
     /// Whether a throw-away server is started with what takes a restart. A run finds out by itself.
@@ -203,6 +209,7 @@ impl Preflight<'_> {
         self.settings(plan, &mut found);
         self.places(plan, server, &mut found)?;
         self.programs(plan, &mut found);
+        missing_versions(self.binaries, self.stop, plan, &mut found);
         self.prepared(plan, &mut found);
         exclude(plan, &found);
         if self.rehearses {

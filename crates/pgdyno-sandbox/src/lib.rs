@@ -17,7 +17,8 @@ pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use programs::find as find_program;
 pub use rehearsal::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};
 pub use sandbox::{
-    Binaries, Copied, CopyProgress, FileSystem, FileSystemKind, FileSystemPlan, Guard, Holds, MAJORS,
-    NETWORK_PROGRAM, Network, NetworkPlan, OnProgress, Plan, Record, STANDBYS_MAX, Sandbox, SandboxError,
-    Standbys, State, create, is_whole_copy, list_names, lock, remove_copy, remove_remains,
+    Binaries, BinarySources, Copied, CopyProgress, DEFAULT_MAJOR, FileSystem, FileSystemKind, FileSystemPlan,
+    Guard, Holds, MAJORS, NETWORK_PROGRAM, Network, NetworkPlan, OnProgress, Plan, Record, STANDBYS_MAX,
+    Sandbox, SandboxError, Standbys, State, create, is_whole_copy, list_names, lock, remove_copy,
+    remove_remains,
 };

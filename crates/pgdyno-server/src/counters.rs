@@ -41,10 +41,10 @@ pub struct Starts {
     pub committed_elsewhere: u64,
 }
 
-/// Scans of the index by the start of one process (`process_settings` of PostgreSQL's postinit.c, the same in 14 to 18).
+/// Scans of the index by the start of one process (`process_settings` of PostgreSQL's postinit.c, the same in 14 to 19).
 const SCANS_PER_START: u64 = 4;
 /// Transactions that a parallel worker commits for itself, and that pg_stat_database counts: when it enters the database, and when it
-/// loads its leader's libraries and settings. The one in which it works for its leader is not counted. Measured for 14 to 18.
+/// loads its leader's libraries and settings. The one in which it works for its leader is not counted. Measured for 14 to 19.
 pub const COMMITS_PER_WORKER: u64 = 2;
 
 /// Parallel workers that ran between two looks: at least and at most so many. The two differ by what may have started in other databases.

@@ -18,7 +18,7 @@ enum Names {
     Plugins,
 }
 
-/// Those that have GUC_LIST_QUOTE in src/backend/utils/misc of PostgreSQL, 14 to 18.
+/// Those that have GUC_LIST_QUOTE in src/backend/utils/misc of PostgreSQL, 14 to 19.
 const LISTS: [(&str, Names); 8] = [
     ("local_preload_libraries", Names::Plugins),
     ("oauth_validator_libraries", Names::Libraries),

@@ -177,6 +177,21 @@ pub fn all_guests() -> bool {
     std::env::var("PGDYNO_GUESTS").is_ok_and(|asked| asked == "all")
 }
 
+/// The newest version of PostgreSQL that tests use: that of the archives, or one that PGDYNO_NEWEST names, whose programs are in PATH.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "another version is asked for by a variable"
+)]
+pub fn newest() -> String {
+    std::env::var("PGDYNO_NEWEST").unwrap_or_else(|_| "18".to_owned())
+}
+
+/// All versions that tests use, the oldest first.
+pub fn versions() -> Vec<String> {
+    let newest: u32 = newest().parse().expect("PGDYNO_NEWEST is a number");
+    (14..=newest).map(|major| major.to_string()).collect()
+}
+
 /// How many processes a test kills: so many, or as many as a longer run asks for.
 #[expect(
     clippy::disallowed_methods,

@@ -4,6 +4,7 @@ use crate::failure::Exposed;
 use crate::failure::{Failure, InContext as _, Result};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_knobs::{Catalogue, Journals, OtherUser};
+use pgdyno_sandbox::BinarySources;
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
@@ -60,6 +61,15 @@ impl Context {
 
     pub(crate) fn journals(&self) -> &Journals {
         &self.journals
+    }
+
+    /// Where programs of PostgreSQL come from.
+    pub(crate) fn binaries(&self) -> BinarySources {
+        BinarySources {
+            archives: self.directories.cache.join("postgresql"),
+            unpacked: self.directories.state.join("postgresql"),
+            path: variable("PATH"),
+        }
     }
 
     /// What an experiment keeps while it runs.

@@ -76,9 +76,7 @@ fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result
         return Binaries::in_directory(directory);
     }
     progress::show_downloads();
-    let cache = context.directories.cache.join("postgresql");
-    let installed = context.directories.state.join("postgresql");
-    Binaries::of_major(version, &cache, &installed, &stop_in_force())
+    context.binaries().of_major(version, &stop_in_force())
 }
 
 /// A sandbox that the user makes, or removes, is no experiment's any more.

@@ -25,6 +25,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "ibm-z-swap",
     "ibm-z-wal-direct-io",
     "ibm-z-waterfall",
+    "kernel-preemption",
     "percona-hugepages",
     "postgresbench",
     "rhel-cgroup",
@@ -55,6 +56,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "senzing-vacuum",
     "senzing-versions",
     "senzing-xid-pause",
+    "upgrade-18-19",
 ];
 
 /// The text of one by its name.

@@ -8,7 +8,7 @@ use crate::sandboxes;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind, TargetPart};
-use pgdyno_sandbox::{Control, Guard, MAJORS, Sandbox, SandboxError, State};
+use pgdyno_sandbox::{Control, DEFAULT_MAJOR, Guard, MAJORS, Sandbox, SandboxError, State};
 use pgdyno_server::{Conninfo, Found, Postmaster, Server};
 use std::path::{Path, PathBuf};
 
@@ -191,12 +191,7 @@ pub(crate) fn ahead(
                 why: format!(
                     "the sandbox \"{name}\" does not run, and its server cannot be asked; `pgdyno sandbox start {name}` first"
                 ),
-                version: sandbox
-                    .record()
-                    .version
-                    .split('.')
-                    .next()
-                    .and_then(|major| major.parse().ok()),
+                version: sandbox.record().major(),
                 data: sandbox.record().data.clone(),
             },
         },
@@ -206,7 +201,7 @@ pub(crate) fn ahead(
             ),
             version: match create.installed {
                 true => None,
-                false => Some(create.version.unwrap_or(*MAJORS.end())),
+                false => Some(create.version.unwrap_or(DEFAULT_MAJOR)),
             },
             data: context.sandboxes().join(name).join("data"),
         },
@@ -230,35 +225,29 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
     sandboxes::create(
         context,
         &CreateArgs {
-            pg_bin: create.installed.then(installed).transpose()?,
+            pg_bin: create.installed.then(|| installed(context)).transpose()?,
             cpus: create.cpus,
             memory: size(&create.memory)?,
             iops: create.iops,
             bandwidth: size(&create.bandwidth)?,
             standbys: create.standbys,
             sync: create.sync,
-            ..CreateArgs::plain(name, create.version.unwrap_or(*MAJORS.end()))
+            ..CreateArgs::plain(name, create.version.unwrap_or(DEFAULT_MAJOR))
         },
     )?;
     Ok(())
 }
 
-/// Where the newest installed server is that pgdyno knows, in the places of the distributions' packages.
-fn installed() -> Result<PathBuf> {
-    let place = |major: u32| {
-        [
-            format!("/usr/lib/postgresql/{major}/bin"),
-            format!("/usr/pgsql-{major}/bin"),
-        ]
-        .map(PathBuf::from)
-        .into_iter()
-        .find(|bin| bin.join("postgres").exists())
-    };
-    MAJORS.rev().find_map(place).ok_or_else(|| {
-        Failure::new(
-            "no PostgreSQL of version 14 to 18 is installed here, and the file's [target] needs one (create.installed); install \
-             the package postgresql",
-        )
+/// Where the newest installed server is that pgdyno knows.
+fn installed(context: &Context) -> Result<PathBuf> {
+    let found = context.binaries().newest_installed();
+    let found = found.map(|binaries| binaries.directory);
+    found.ok_or_else(|| {
+        let (oldest, newest) = MAJORS.into_inner();
+        Failure::new(format!(
+            "no PostgreSQL of version {oldest} to {newest} is installed here, and the file's [target] needs one (create.installed); \
+             install the package postgresql (postgresql-server where packages are rpms)"
+        ))
     })
 }
 

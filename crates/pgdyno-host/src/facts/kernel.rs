@@ -2,6 +2,7 @@
 
 use super::sheet::{Sheet, scalar, start_of};
 use crate::access::HostError;
+use crate::choices::chosen;
 use crate::mount;
 
 const OS_RELEASE: &str = "/etc/os-release";
@@ -153,7 +154,7 @@ pub(super) fn note_scheduler(sheet: &mut Sheet<'_>) {
             (first, Err(why))
         });
         let outcome = outcome.map(|text| match name {
-            "sched.preempt" => preemption(&text).into(),
+            "sched.preempt" => chosen(&text).unwrap_or(&text).into(),
             _ => scalar(&text),
         });
         sheet.note(name, source, outcome);
@@ -175,14 +176,6 @@ fn first_readable(sheet: &Sheet<'_>, paths: &'static [&'static str]) -> Result<F
         }
     }
     Err(refusal.unwrap_or(last))
-}
-
-/// "none voluntary (full)": here the choice is in round brackets.
-fn preemption(text: &str) -> String {
-    text.split_once('(')
-        .and_then(|(_, rest)| rest.split_once(')'))
-        .map_or(text, |(chosen, _)| chosen)
-        .to_owned()
 }
 
 #[cfg(test)]

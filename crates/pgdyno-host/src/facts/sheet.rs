@@ -1,6 +1,7 @@
 //! A sheet on which facts are noted while files are read, and the few forms that the kernel's files have.
 
 use crate::access::{HostAccess, HostError};
+use crate::choices::chosen;
 use crate::fact::Fact;
 use serde_json::{Map, Value};
 
@@ -54,10 +55,8 @@ impl<'h> Sheet<'h> {
     pub(super) fn choice_of(&self, path: &str) -> Result<String, String> {
         let text = self.text_of(path)?;
         match chosen(&text) {
-            choice if choice.is_empty() || choice.len() == text.len() => {
-                Err(expected(path, "a choice in brackets", &text))
-            }
-            choice => Ok(choice.to_owned()),
+            None | Some("") => Err(expected(path, "a choice in brackets", &text)),
+            Some(choice) => Ok(choice.to_owned()),
         }
     }
 
@@ -142,13 +141,6 @@ pub(super) fn expected(path: &str, what: &str, found: &str) -> String {
 /// Digits that are too many for any number of the kernel's.
 fn is_long_number(text: &str) -> bool {
     text.len() > 18 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
-}
-
-/// What is in brackets of a list such as "none [mq-deadline] kyber", else all of it.
-pub(super) fn chosen(text: &str) -> &str {
-    text.split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'))
-        .map_or(text, |(chosen, _)| chosen)
 }
 
 /// A number where it is one, several numbers as a list, true and false as such, else the text with single blanks.
@@ -263,8 +255,6 @@ mod tests {
         assert_eq!(scalar("0-3"), json!("0-3"));
         assert_eq!(scalar("007"), json!("007"));
         assert_eq!(scalar("false"), json!(false));
-        assert_eq!(chosen("none [mq-deadline] kyber"), "mq-deadline");
-        assert_eq!(chosen("none"), "none");
         assert_eq!(bytes_of_size("32768K"), Some(32 << 20));
         assert_eq!(bytes_of_size("1GB"), Some(1 << 30));
         assert_eq!(bytes_of_size("many"), None);
@@ -281,7 +271,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_makes_them_panic(text in "\\PC{0,100}", size in "[0-9]{0,25}[KMGTB]{0,2}", list in "[0-9,-]{0,40}") {
-            let _ = (scalar(&text), chosen(&text), bytes_of_size(&text), count_of_list(&text));
+            let _ = (scalar(&text), bytes_of_size(&text), count_of_list(&text));
             let _ = (bytes_of_size(&size), count_of_list(&list), bytes_of_line(&text, "a"));
         }
     }

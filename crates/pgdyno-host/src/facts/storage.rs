@@ -1,8 +1,9 @@
 //! What a directory is stored on: file system, mount, and every block device down to the disks.
 
-use super::sheet::{Sheet, chosen, number_of, scalar, text_of};
+use super::sheet::{Sheet, number_of, scalar, text_of};
 use crate::access::HostAccess;
 use crate::block::{self, Device};
+use crate::choices::chosen;
 use crate::fact::Fact;
 use crate::mount::{self, Mount};
 use serde_json::{Map, Value};
@@ -281,7 +282,9 @@ fn describe_kind(of: &mut Description<'_>, device: &Device) {
 
 fn describe_queue(of: &mut Description<'_>) {
     of.yes_no("rotational", "queue/rotational");
-    let scheduler = of.text("queue/scheduler").map(|text| chosen(&text).into());
+    let scheduler = of
+        .text("queue/scheduler")
+        .map(|text| chosen(&text).unwrap_or(&text).into());
     of.put("scheduler", scheduler);
     for (name, files) in [
         ("read_ahead_kb", &["queue/read_ahead_kb"] as &[&str]),

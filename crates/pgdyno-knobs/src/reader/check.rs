@@ -5,6 +5,7 @@ use crate::address::{meminfo_value, page_kb_of_pool};
 use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::undo::{FilePart, SavedState, UndoUnit, affinity, form_of, wal};
+use pgdyno_host::choices;
 use pgdyno_sandbox::{Control, ControlError};
 
 /// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
@@ -113,10 +114,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let text = self.host.read(path)?;
-        let choices: Vec<&str> = text
-            .split_whitespace()
-            .map(|w| w.trim_matches(['[', ']']))
-            .collect();
+        let choices: Vec<&str> = choices(&text).collect();
         if choices.contains(&setting.value.as_str()) {
             return Ok(());
         }

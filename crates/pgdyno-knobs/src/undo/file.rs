@@ -1,7 +1,7 @@
 //! A kernel file of an undo unit: how it is read, and where it is after its device was given another name.
 
 use crate::catalogue::{Kind, Knob};
-use pgdyno_host::{HostAccess, HostError, block};
+use pgdyno_host::{HostAccess, HostError, block, chosen};
 use serde::{Deserialize, Serialize};
 
 /// How the content of a kernel file is to be read.
@@ -26,13 +26,9 @@ pub(crate) fn form_of(knob: &Knob) -> Form {
 /// Form of a file that no knob of the undo unit names, by its content.
 pub(crate) fn form_in(host: &dyn HostAccess, path: &str) -> Form {
     let text = host.read(path).unwrap_or_default();
-    if text
-        .split_whitespace()
-        .any(|word| word.starts_with('[') && word.ends_with(']'))
-    {
-        Form::Bracket
-    } else {
-        Form::Plain
+    match chosen(&text) {
+        Some(_) => Form::Bracket,
+        None => Form::Plain,
     }
 }
 
@@ -179,10 +175,7 @@ pub(crate) fn read_value(host: &dyn HostAccess, file: &KernelFile) -> Result<Str
 /// The word in brackets; a list of a single word needs none.
 fn selected(text: &str) -> Option<&str> {
     let mut words = text.split_whitespace();
-    let bracketed = text
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix('[').and_then(|word| word.strip_suffix(']')));
-    bracketed.or_else(|| match (words.next(), words.next()) {
+    chosen(text).or_else(|| match (words.next(), words.next()) {
         (Some(only), None) => Some(only),
         _ => None,
     })

@@ -1,13 +1,14 @@
-//! The catalogue against what is real: the parameters of five versions, the files of eight machines, and the knobs that
+//! The catalogue against what is real: the parameters of six versions, the files of eight machines, and the knobs that
 //! published studies name.
 
 use pgdyno_fixture::Machine;
+use pgdyno_host::choices;
 use pgdyno_knobs::{CarryOver, Catalogue, Cost, Kind, Knob, Per, Risk, Setting};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const VERSIONS: std::ops::RangeInclusive<u32> = 14..=18;
+const VERSIONS: std::ops::RangeInclusive<u32> = 14..=19;
 const MACHINES: usize = 8;
 const BOOLEANS: [&str; 8] = ["on", "off", "true", "false", "yes", "no", "1", "0"];
 
@@ -75,7 +76,7 @@ const NAMED: &str = "\
     boot.default_hugepagesz boot.transparent_hugepage boot.intel_idle.max_cstate huge_pages huge_page_size \
     max_connections maintenance_work_mem work_mem hash_mem_multiplier bgwriter_lru_maxpages \
     bgwriter_lru_multiplier bgwriter_flush_after backend_flush_after wal_compression wal_log_hints commit_delay \
-    commit_siblings io_method io_workers io_max_concurrency io_combine_limit io_max_combine_limit \
+    commit_siblings io_method io_workers io_max_workers io_max_concurrency io_combine_limit io_max_combine_limit \
     default_statistics_target max_locks_per_transaction max_prepared_transactions max_files_per_process \
     shared_preload_libraries track_activity_query_size jit_provider track_io_timing track_wal_io_timing \
     autovacuum_vacuum_insert_scale_factor wal_keep_size";
@@ -343,13 +344,9 @@ fn the_values_of_the_machines_are_legal() {
 
 /// The value of a file, or the words that it offers.
 fn values(knob: &Knob, text: &str) -> Vec<String> {
-    let words: Vec<&str> = text.split_whitespace().collect();
     match knob.kind {
-        Kind::Bracket => words
-            .iter()
-            .map(|word| word.trim_matches(['[', ']']).to_owned())
-            .collect(),
-        _ => vec![words.join(" ")],
+        Kind::Bracket => choices(text).map(str::to_owned).collect(),
+        _ => vec![text.split_whitespace().collect::<Vec<_>>().join(" ")],
     }
 }
 

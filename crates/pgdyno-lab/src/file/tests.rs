@@ -363,7 +363,7 @@ fn contradictions_are_found_before_anything_is_touched() {
             "neighbour_memory = \"all\"",
             "neighbour_memory: \"all\": expected a size",
         ),
-        ("version = 9", "version: 9: expected 14 to 18"),
+        ("version = 9", "version: 9: expected 14 to 19"),
     ] {
         check("[data]", &format!("[server]\n{server}\n[data]"), expected);
     }

@@ -1,6 +1,6 @@
 //! Before a sandbox runs: what is known without its server.
 
-use super::programs::missing_programs;
+use super::programs::{missing_programs, missing_versions};
 use super::room::{Need, check_room, of_own_servers};
 use super::wants::unmet;
 use super::{Finding, FindingKind, PreflightReport, consents, exclude, of_version, say_if_nothing_is_left};
@@ -8,8 +8,10 @@ use crate::file::Reset;
 use crate::plan::{Consent, Plan, data_of};
 use pgdyno_host::{HostAccess, tree_bytes};
 use pgdyno_knobs::Catalogue;
+use pgdyno_sandbox::BinarySources;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// A sandbox that a run makes or starts.
 pub struct Unstarted<'a> {
@@ -21,6 +23,10 @@ pub struct Unstarted<'a> {
     pub consent: &'a Consent,
     /// Directories in which programs are looked for, as PATH has them.
     pub path: Option<&'a str>,
+    /// Where programs of PostgreSQL come from.
+    pub binaries: &'a BinarySources,
+    /// Set to end in order.
+    pub stop: &'a AtomicBool,
     /// Where copies of files are kept.
     pub scratch: &'a Path,
     /// Major version of its server.
@@ -49,6 +55,7 @@ impl Unstarted<'_> {
             }
         }
         missing_programs(self.path.unwrap_or_default(), plan, &mut found);
+        missing_versions(self.binaries, self.stop, plan, &mut found);
         exclude(plan, &found);
         say_if_nothing_is_left(plan, &mut found);
         self.room(plan, &mut found);

@@ -4,8 +4,10 @@ use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{LOOPBACK, Place, PoolerWord};
 use crate::foreign::programs_of;
 use crate::plan::{Plan, Treatment};
-use pgdyno_sandbox::{Control, NETWORK_PROGRAM, find_program};
+use pgdyno_sandbox::{BinarySources, Control, NETWORK_PROGRAM, find_program};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 /// Runs a neighbour, so that it ends with this process.
 const SETPRIV: (&str, &str) = ("setpriv", "util-linux");
@@ -36,6 +38,32 @@ pub(super) fn missing_programs(path: &str, plan: &Plan, found: &mut PreflightRep
             treatments: vec![treatment.name.clone()],
             ..finding
         }));
+    }
+}
+
+/// Versions of servers of treatments for which there are no programs.
+pub(super) fn missing_versions(
+    binaries: &BinarySources,
+    stop: &AtomicBool,
+    plan: &Plan,
+    found: &mut PreflightReport,
+) {
+    let mut offers: BTreeMap<u32, Option<String>> = BTreeMap::new();
+    for number in plan.tested() {
+        let treatment = &plan.treatments[number];
+        let Some(version) = treatment.server.version else {
+            continue;
+        };
+        let missing = offers
+            .entry(version)
+            .or_insert_with(|| binaries.offer(version, stop).err().map(|error| error.to_string()));
+        if let Some(what) = missing {
+            let mend = format!("apt install postgresql-{version} (or its like)");
+            found.add(Finding {
+                treatments: vec![treatment.name.clone()],
+                ..Finding::new(FindingKind::Other, what.clone(), &[mend])
+            });
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer,
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
 };
-use pgdyno_sandbox::Pooler;
+use pgdyno_sandbox::{BinarySources, Pooler};
 use pgdyno_server::{Lookup, pause};
 use pgdyno_store::{Store, StoreError};
 use std::path::{Path, PathBuf};
@@ -46,6 +46,7 @@ pub(crate) struct Resources<'a> {
     pub(crate) catalogue: &'a Catalogue,
     pub(crate) journals: &'a Journals,
     pub(crate) scratch: &'a Path,
+    pub(crate) binaries: &'a BinarySources,
     pub(crate) environment: Lookup<'a>,
     pub(crate) consent: &'a Consent,
     /// Set to end in order.

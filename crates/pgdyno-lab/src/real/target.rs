@@ -47,6 +47,8 @@ impl Server for RealTarget<'_> {
             journals: self.resources.journals,
             consent: self.resources.consent,
             path: path.as_deref(),
+            binaries: self.resources.binaries,
+            stop: self.resources.stop,
             scratch: self.resources.scratch,
             rehearses: false,
         };

@@ -26,6 +26,7 @@ const SUBJECTS: &[(&str, &str, &str)] = &[
     ("energy", "energy", HOST),
     ("io", "server's I/O", SERVER),
     ("load", "load average", HOST),
+    ("locks", "locks", SERVER),
     ("memory", "memory", HOST),
     ("net", "network", HOST),
     ("numa", "NUMA", HOST),

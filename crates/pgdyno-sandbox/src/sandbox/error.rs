@@ -59,6 +59,12 @@ pub enum SandboxError {
         /// Error of the download, or why there is none.
         reason: String,
     },
+    /// No archive has that version, and none is installed in a known place.
+    #[error("no archive has PostgreSQL {version} yet, and none is installed here")]
+    NowhereYet {
+        /// Major version of PostgreSQL.
+        version: u32,
+    },
     /// A program of PostgreSQL failed.
     #[error("{program} failed: {reason}")]
     Program {
@@ -169,6 +175,9 @@ impl SandboxError {
             SandboxError::Binaries { .. } => {
                 "check the network (behind a certificate authority of your own SSL_CERT_FILE names its file) and try again, or point \
                  --pg-bin at a directory with initdb, pg_ctl and postgres"
+            }
+            SandboxError::NowhereYet { .. } => {
+                "install its packages, or point --pg-bin at the directory of its initdb, pg_ctl and postgres"
             }
             SandboxError::Limits(e) if e.is_refused() => {
                 "limits need root (or a delegated cgroup); leave them out"

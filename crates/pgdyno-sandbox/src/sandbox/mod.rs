@@ -14,11 +14,12 @@ mod network;
 mod place;
 pub(crate) mod process;
 mod record;
+mod sources;
 mod standby;
 mod standbys;
 mod temp;
 
-pub use binaries::{Binaries, MAJORS};
+pub use binaries::Binaries;
 pub(crate) use copy::fuzzed_mark;
 pub use copy::{Copied, CopyProgress, OnProgress, is_whole_copy, remove_copy};
 pub use create::{Plan, create};
@@ -28,6 +29,7 @@ pub use lock::{Guard, lock};
 pub(crate) use network::fuzzed_ip_json;
 pub use network::{NETWORK_PROGRAM, Network, NetworkPlan};
 pub use record::{Record, list_names};
+pub use sources::{BinarySources, DEFAULT_MAJOR, MAJORS};
 pub use standbys::{STANDBYS_MAX, Standbys};
 
 use pgdyno_host::{Cgroup, Directory, HostAccess, LocalHost, block, tree_bytes};

@@ -1,5 +1,6 @@
 //! What is written down about a sandbox: sandbox.json, formats 1 to 5.
 
+use super::binaries::major_of;
 use super::file_system::FileSystem;
 use super::network::Network;
 use super::standbys::Standbys;
@@ -80,6 +81,11 @@ impl Record {
             (false, None, []) => FORMAT_WITHOUT_FILE_SYSTEMS,
             (false, None, _) => FORMAT_WITHOUT_NETWORK,
         }
+    }
+
+    /// Major version of its server: 18 of "18.6".
+    pub fn major(&self) -> Option<u32> {
+        major_of(&self.version)
     }
 
     /// Its directories of the server's files: data, and WAL and temporary files where they have directories of their own.

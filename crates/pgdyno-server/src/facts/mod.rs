@@ -55,6 +55,7 @@ const SUBJECTS: &[&str] = &[
     "cache",
     "transactions",
     "temp_files",
+    "locks",
     "checkpoints",
     "bgwriter",
     "wal",

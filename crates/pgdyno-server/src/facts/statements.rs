@@ -392,6 +392,39 @@ pub(super) const STATEMENTS: &[Statement] = &[
         ..LIGHT
     },
     Statement {
+        name: "bytes of full-page images",
+        since: 19,
+        source: "pg_stat_wal.wal_fpi_bytes",
+        facts: &["wal.full_page_image_bytes"],
+        sql: "SELECT json_build_object('wal.full_page_image_bytes', wal_fpi_bytes) FROM pg_stat_wal",
+        ..LIGHT
+    },
+    Statement {
+        name: "locks",
+        since: 19,
+        source: "pg_stat_lock; waits that took longer than deadlock_timeout and have ended",
+        facts: &["locks.waited_for"],
+        sql: "SELECT json_build_object('locks.waited_for', coalesce(json_agg(json_build_object('type', locktype, \
+            'waits', waits, 'wait_s', round((wait_time / 1000)::numeric, 3), \
+            'fast_path_exceeded', fastpath_exceeded, 'since', stats_reset) ORDER BY wait_time DESC), '[]')) \
+            FROM pg_stat_lock WHERE waits + fastpath_exceeded > 0",
+        ..LIGHT
+    },
+    Statement {
+        name: "recovery",
+        since: 19,
+        needs: Need::Stats,
+        source: "pg_stat_recovery",
+        facts: &["replication.recovery"],
+        when_null: "the server is no standby",
+        sql: "SELECT json_build_object('replication.recovery', (SELECT json_build_object( \
+            'paused', pause_state <> 'not paused', 'is_promoted', promote_triggered, \
+            'replayed_to', last_replayed_end_lsn, 'timeline', last_replayed_tli, \
+            'last_transaction', recovery_last_xact_time, 'chunk_since', current_chunk_start_time) \
+            FROM pg_stat_recovery))",
+        ..LIGHT
+    },
+    Statement {
         name: "wal directory",
         needs: Need::WalDirectory,
         source: "pg_ls_waldir()",
@@ -459,6 +492,17 @@ pub(super) const STATEMENTS: &[Statement] = &[
         facts: &["tables.updated_without_hot", "tables.dead_rows", "vacuum.last"],
         when_null: "there are no tables",
         sql: TABLE_ACTIVITY,
+        ..CATALOG
+    },
+    Statement {
+        name: "autovacuum's order",
+        since: 19,
+        source: "pg_stat_autovacuum_scores; tables that autovacuum would take, ten at most",
+        facts: &["vacuum.next"],
+        sql: "SELECT json_build_object('vacuum.next', coalesce((SELECT json_agg(t) FROM (SELECT \
+            schemaname || '.' || relname AS table, round(score::numeric, 3) AS score, do_vacuum AS vacuum, \
+            do_analyze AS analyze, for_wraparound AS against_wraparound FROM pg_stat_autovacuum_scores \
+            WHERE do_vacuum OR do_analyze ORDER BY score DESC, 1 LIMIT 10) t), '[]'))",
         ..CATALOG
     },
     Statement {

@@ -5,7 +5,7 @@ use super::statement::Need;
 use super::*;
 use std::collections::BTreeSet;
 
-const MAJORS: [u32; 5] = [14, 15, 16, 17, 18];
+const MAJORS: [u32; 6] = [14, 15, 16, 17, 18, 19];
 
 fn signs() -> Signs {
     Signs {

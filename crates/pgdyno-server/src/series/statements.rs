@@ -50,6 +50,18 @@ pub struct StatementRow {
     pub plan_ms_per_s: f64,
     /// Time of just-in-time compilation, with pg_stat_statements 1.10 (PostgreSQL 15) and later.
     pub jit_ms_per_s: Option<f64>,
+    /// Calls of prepared statements with a plan for any values, with pg_stat_statements 1.13 (PostgreSQL 19) and later.
+    pub generic_plan_calls_per_s: Option<f64>,
+    /// Calls of prepared statements with a plan for their values, with pg_stat_statements 1.13 (PostgreSQL 19) and later.
+    pub custom_plan_calls_per_s: Option<f64>,
+}
+
+impl StatementRow {
+    /// Share of the calls with a plan for any values; `None` where plans are not counted, or there were none.
+    pub fn generic_plan_ratio(&self) -> Option<f64> {
+        let (generic, custom) = (self.generic_plan_calls_per_s?, self.custom_plan_calls_per_s?);
+        (generic + custom > 0.0).then(|| generic / (generic + custom))
+    }
 }
 
 /// Why statements cannot be read.
@@ -135,7 +147,7 @@ fn grant(user: &str) -> String {
 }
 
 /// What is counted of each statement, in the order of [`row_of`].
-const COUNTERS: usize = 15;
+const COUNTERS: usize = 17;
 
 /// What was there at the look before.
 #[derive(Default)]
@@ -255,6 +267,10 @@ fn counters_sql(place: &Place) -> String {
         ..=9 => "0",
         _ => "jit_generation_time + jit_inlining_time + jit_optimization_time + jit_emission_time",
     };
+    let (generic, custom) = match place.minor {
+        ..=12 => ("0", "0"),
+        _ => ("generic_plan_calls", "custom_plan_calls"),
+    };
     let numbers = [
         "calls",
         "total_exec_time",
@@ -271,6 +287,8 @@ fn counters_sql(place: &Place) -> String {
         "plans",
         "total_plan_time",
         jit,
+        generic,
+        custom,
     ]
     .map(|number| format!("coalesce(sum({number})::float8, 0)"))
     .join(", ");
@@ -324,6 +342,8 @@ fn growth(
         plans,
         plan,
         jit,
+        generic,
+        custom,
     ] = grown;
     if (calls <= 0.0 && plans <= 0.0) || interval_s <= 0.0 {
         return None;
@@ -347,5 +367,7 @@ fn growth(
         plans_per_s: plans / interval_s,
         plan_ms_per_s: plan / interval_s,
         jit_ms_per_s: (minor >= 10).then_some(jit / interval_s),
+        generic_plan_calls_per_s: (minor >= 13).then_some(generic / interval_s),
+        custom_plan_calls_per_s: (minor >= 13).then_some(custom / interval_s),
     })
 }

@@ -99,6 +99,7 @@ pub(super) const GROUPS: &[Group] = &[
         columns: &[
             rate("wal.records_per_s", "wal_records"),
             rate("wal.full_page_images_per_s", "wal_fpi"),
+            rate("wal.full_page_image_bytes_per_s", "wal_fpi_bytes").since(19),
             rate("wal.bytes_per_s", "wal_bytes"),
             rate("wal.buffers_full_per_s", "wal_buffers_full"),
             rate("wal.writes_per_s", "wal_write").until(17),
@@ -201,6 +202,22 @@ pub(super) const GROUPS: &[Group] = &[
             rate("slru.hits_per_s", "blks_hit"),
             rate("slru.reads_per_s", "blks_read"),
             rate("slru.writes_per_s", "blks_written"),
+        ],
+        ..GROUP
+    },
+    Group {
+        source: "pg_stat_lock",
+        since: 19,
+        key: "locktype",
+        label: "locktype",
+        reset: RESET,
+        from: "FROM pg_stat_lock WHERE waits + fastpath_exceeded > 0",
+        is_new_from_zero: true,
+        empty_reason: "no lock was waited for longer than deadlock_timeout",
+        columns: &[
+            rate("locks.waits_per_s", "waits"),
+            rate("locks.wait_ms_per_s", "wait_time"),
+            rate("locks.fast_path_exceeded_per_s", "fastpath_exceeded"),
         ],
         ..GROUP
     },

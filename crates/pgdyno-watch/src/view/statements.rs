@@ -1,6 +1,6 @@
 //! Statements, grouped as pg_stat_statements normalises them, by what they did in the last interval.
 
-use crate::format::{bytes, known, ms, number};
+use crate::format::{bytes, known, ms, number, percent};
 use crate::grid::{self, Column, left, right};
 use crate::keys::State;
 use crate::model::Model;
@@ -9,6 +9,9 @@ use ratatui::text::Line;
 
 /// From this width on there are columns for blocks.
 const WIDE: usize = 120;
+/// The wide column of records of WAL, and what is there where the server counts plans: how many calls have a plan for any values.
+const WAL_RECORDS: usize = 10;
+const GENERIC: Column = right("generic", 9);
 
 const NARROW_COLUMNS: [Column; 7] = [
     right("ms/s", 7),
@@ -56,18 +59,23 @@ pub(super) fn by(model: &Model, state: &State, columns: usize, order: usize) -> 
     };
     sorted.sort_by(|a, b| amount(b).total_cmp(&amount(a)).then(a.query_id.cmp(&b.query_id)));
     let wide = columns >= WIDE;
+    let counts_plans = rows.iter().any(|row| row.generic_plan_calls_per_s.is_some());
     let cells: Vec<Vec<String>> = sorted
         .into_iter()
         .map(|row| {
             let io = model.about.io_timing.then(|| io_ms(row));
             match wide {
-                true => wide_cells(row, io),
+                true => wide_cells(row, io, counts_plans),
                 false => narrow_cells(row, io),
             }
         })
         .filter(|cells| state.shows(cells))
         .collect();
-    let headings: &[Column] = if wide { &WIDE_COLUMNS } else { &NARROW_COLUMNS };
+    let mut wide_headings = WIDE_COLUMNS;
+    if counts_plans {
+        wide_headings[WAL_RECORDS] = GENERIC;
+    }
+    let headings: &[Column] = if wide { &wide_headings } else { &NARROW_COLUMNS };
     let mut lines = grid::table(headings, &cells, columns, state);
     if cells.is_empty() {
         lines.push(grid::plain("none in the last interval"));
@@ -95,7 +103,11 @@ fn narrow_cells(row: &StatementRow, io: Option<f64>) -> Vec<String> {
     ]
 }
 
-fn wide_cells(row: &StatementRow, io: Option<f64>) -> Vec<String> {
+fn wide_cells(row: &StatementRow, io: Option<f64>, counts_plans: bool) -> Vec<String> {
+    let tenth = match counts_plans {
+        true => known(row.generic_plan_ratio(), percent),
+        false => number(row.wal_records_per_s),
+    };
     vec![
         ms(row.total_ms_per_s),
         number(row.calls_per_s),
@@ -107,7 +119,7 @@ fn wide_cells(row: &StatementRow, io: Option<f64>) -> Vec<String> {
         number(row.blocks_dirtied_per_s),
         number(row.blocks_written_per_s),
         number(row.temp_blocks_per_s),
-        number(row.wal_records_per_s),
+        tenth,
         bytes(row.wal_bytes_per_s),
         one_line(&row.text),
     ]

@@ -257,6 +257,8 @@ fn statements() -> Vec<StatementRow> {
         plans_per_s: 0.0,
         plan_ms_per_s: 0.0,
         jit_ms_per_s: None,
+        generic_plan_calls_per_s: None,
+        custom_plan_calls_per_s: None,
     };
     vec![
         row(1, "SELECT price\n  FROM goods WHERE id = $1", 9000.0, 0.05),
@@ -323,6 +325,31 @@ fn check(name: &str, found: &str) {
     insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
         insta::assert_snapshot!(name, found);
     });
+}
+
+/// Where plans are counted, the share of those for any values takes the place of WAL records.
+#[test]
+fn generic_plans_are_shown_where_the_server_counts_them() {
+    let mut model = busy();
+    let mut rows = statements();
+    rows[0].generic_plan_calls_per_s = Some(6750.0);
+    rows[0].custom_plan_calls_per_s = Some(2250.0);
+    model.apply(Update::Statements(Ok(rows)), Instant::now());
+    let shown = text_of(&shown(&model, &state("3"), 160, 50));
+    let row = shown
+        .lines()
+        .find(|line| line.contains("SELECT price"))
+        .expect("a row");
+    assert!(
+        shown.contains("generic") && !shown.contains("WAL rec/s"),
+        "{shown}"
+    );
+    assert!(row.contains("75 %"), "{row}");
+    let other = shown
+        .lines()
+        .find(|line| line.contains("UPDATE stock"))
+        .expect("a row");
+    assert!(!other.contains(" %"), "{other}");
 }
 
 #[test]

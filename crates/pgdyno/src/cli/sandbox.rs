@@ -3,7 +3,7 @@
 use super::assignment;
 use clap::{Args, Subcommand};
 use pgdyno_host::size_bytes;
-use pgdyno_sandbox::{FileSystemPlan, NetworkPlan, STANDBYS_MAX};
+use pgdyno_sandbox::{DEFAULT_MAJOR, FileSystemPlan, NetworkPlan, STANDBYS_MAX};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
@@ -49,8 +49,8 @@ pub(crate) struct CreateArgs {
     /// Name of the server.
     #[arg(default_value = "main")]
     pub(crate) name: String,
-    /// Major version, 14 to 18.
-    #[arg(long, short = 'V', default_value_t = 18, conflicts_with = "pg_bin")]
+    /// Major version, 14 to 19.
+    #[arg(long, short = 'V', default_value_t = DEFAULT_MAJOR, conflicts_with = "pg_bin")]
     pub(crate) version: u32,
     /// Directory of initdb, pg_ctl and postgres, instead of fetching them.
     #[arg(long, value_name = "DIR")]

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::{exit, sandboxes, shipped, target};
 use pgdyno_lab::{Consent, ExperimentFile};
-use pgdyno_sandbox::MAJORS;
+use pgdyno_sandbox::DEFAULT_MAJOR;
 use pgdyno_server::User;
 use std::path::Path;
 
@@ -73,6 +73,6 @@ fn create_args(args: &DemoArgs, root: bool) -> CreateArgs {
         pg_bin: args.pg_bin.clone(),
         cpus: root.then_some(CPUS),
         memory: root.then_some(MEMORY_BYTES),
-        ..CreateArgs::plain(NAME, *MAJORS.end())
+        ..CreateArgs::plain(NAME, DEFAULT_MAJOR)
     }
 }

@@ -190,7 +190,7 @@ fn with_lab(
     let mut shown = progress::Experiment::new();
     let mut noted = Noted::new(store.progress_place());
     let journals = context.journals();
-    let scratch = context.scratch();
+    let (scratch, binaries) = (context.scratch(), context.binaries());
     let mut on_event = |event: pgdyno_lab::Event<'_>| {
         noted.event(&event);
         shown.event(&event);
@@ -201,6 +201,7 @@ fn with_lab(
         catalogue: &context.catalogue,
         journals,
         scratch: &scratch,
+        binaries: &binaries,
         store,
         environment: &variable,
         consent,

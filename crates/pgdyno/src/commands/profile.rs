@@ -187,7 +187,7 @@ impl Looked {
         }
     }
 
-    /// The server's version, 14 to 18.
+    /// The server's version, 14 to 19.
     pub(crate) fn major(&self) -> Option<u32> {
         let major = self.known.get("server.major").ok()?.as_u64()?;
         u32::try_from(major).ok()

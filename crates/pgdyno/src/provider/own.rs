@@ -7,7 +7,7 @@ use crate::failure::{Failure, InContext as _, Result};
 use crate::sandboxes::{create, mark_of, marks};
 use pgdyno_host::{Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, ServerVariant};
-use pgdyno_sandbox::{FileSystemPlan, Holds, MAJORS, Network, NetworkPlan, Sandbox, State};
+use pgdyno_sandbox::{DEFAULT_MAJOR, FileSystemPlan, Holds, Network, NetworkPlan, Sandbox, State};
 use std::path::PathBuf;
 
 /// Longest name of a sandbox.
@@ -118,11 +118,7 @@ fn name_of(base: &str, variant: &ServerVariant, text: &str, longest: usize) -> S
 fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> Result<CreateArgs> {
     let sandbox = Sandbox::open(&context.sandboxes(), base)?;
     let record = sandbox.record().clone();
-    let major = record
-        .version
-        .split('.')
-        .next()
-        .and_then(|major| major.parse().ok());
+    let major = variant.version.or(record.major());
     let place = |text: &Option<String>| {
         let place = text.as_deref().map(Place::named).transpose();
         place.map_err(Failure::new)
@@ -175,7 +171,7 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
         bandwidth: record.limits.bandwidth_bytes_per_s,
         standbys: record.standbys.map(|standbys| standbys.count),
         sync: record.standbys.is_some_and(|standbys| standbys.is_sync),
-        ..CreateArgs::plain(name, variant.version.or(major).unwrap_or(*MAJORS.end()))
+        ..CreateArgs::plain(name, major.unwrap_or(DEFAULT_MAJOR))
     })
 }
 

@@ -582,7 +582,11 @@ fn files_are_reached_by_handles_of_their_directories() {
             ),
             ("pgdyno-server/src/tls.rs", "the user's own key"),
             ("pgdyno-sandbox/src/pooler.rs", "/dev/urandom"),
-            ("pgdyno-sandbox/src/sandbox/binaries.rs", "pgdyno's own cache"),
+            (
+                "pgdyno-sandbox/src/sandbox/binaries.rs",
+                "programs, which are only run",
+            ),
+            ("pgdyno-sandbox/src/sandbox/sources.rs", "pgdyno's own cache"),
             (
                 "pgdyno-sandbox/src/sandbox/file_system.rs",
                 "a sandbox's directory, which is root's",

@@ -3,6 +3,7 @@
 
 use crate::experiment::Nobody;
 use common::foreign::Foreign;
+use common::machine::newest;
 use common::{Home, auto_conf};
 use std::fs;
 use std::path::Path;
@@ -226,5 +227,5 @@ fn every_list_of_the_oldest_version_is_written_name_by_name() {
 
 #[test]
 fn every_list_of_the_newest_version_is_written_name_by_name() {
-    lists_are_the_servers("18");
+    lists_are_the_servers(&newest());
 }

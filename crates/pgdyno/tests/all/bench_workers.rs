@@ -1,5 +1,6 @@
 //! `pgdyno bench` holds its commits against the server's, which counts those of parallel workers too.
 
+use common::machine::newest;
 use common::{Home, Said};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -137,8 +138,8 @@ fn parallel_workers_commits_are_distinguished_on_17() {
 }
 
 #[test]
-fn parallel_workers_few_transactions_and_a_held_horizon_are_reported_on_18() {
-    let home = workers_are_distinguished_from_a_foreign_session("18");
+fn parallel_workers_few_transactions_and_a_held_horizon_are_reported_on_the_newest_version() {
+    let home = workers_are_distinguished_from_a_foreign_session(&newest());
     let warnings = |said: Said| said.fine().json()["warnings"].to_string();
     let write = "UPDATE counted SET n = n + 1;";
     let few = warnings(scripted(&home, write, "30"));

@@ -1,5 +1,6 @@
 //! `pgdyno check` against real servers: what it prints, and that it leaves nothing behind, however it ends. Needs root.
 
+use common::machine::versions;
 use common::{Home, Said, said, signal, until, until_is};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -147,9 +148,10 @@ fn everything_is_measured_and_nothing_is_left() {
 #[test]
 fn every_version_confirms_that_commits_were_flushed() {
     let home = Home::new();
-    for major in ["14", "15", "16", "17", "18"] {
+    for major in versions() {
         let name = format!("v{major}");
-        home.run(&["sandbox", "create", &name, "--version", major]).fine();
+        home.run(&["sandbox", "create", &name, "--version", &major])
+            .fine();
         let target = format!("sandbox:{name}");
         let report = check(
             &home,

@@ -1,6 +1,7 @@
 //! Ways to a server: TLS in all of libpq's modes, certificates, SCRAM with channel binding, md5, services, password files;
 //! for the oldest and the newest version.
 
+use common::machine::newest;
 use common::{Home, Said, said};
 use pgdyno_server::Found;
 use pgdyno_server::series::ServerSeries;
@@ -217,7 +218,7 @@ fn every_way(version: &str) {
         format!("user=sealed sslmode=verify-full {root} sslnegotiation=direct channel_binding=require");
     match version {
         // Since 17 a server knows a handshake that it was not asked for.
-        "18" => fine(&direct),
+        "17" | "18" | "19" => fine(&direct),
         _ => fails(&direct, &["no TLS with the server"]),
     }
     // The series have a way of their own to read and write what goes through it.
@@ -364,7 +365,7 @@ fn certificates_of_ones_own_on_the_oldest_version() {
 
 #[test]
 fn certificates_of_ones_own_on_the_newest_version() {
-    a_certificate_of_its_own("18");
+    a_certificate_of_its_own(&newest());
 }
 
 /// A refusal of many clients is reported in one line.
@@ -410,7 +411,7 @@ fn every_way_to_the_oldest_version() {
 
 #[test]
 fn every_way_to_the_newest_version() {
-    every_way("18");
+    every_way(&newest());
 }
 
 #[test]

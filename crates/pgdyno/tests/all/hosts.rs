@@ -1,5 +1,6 @@
 //! Several hosts in one connection string: which server is taken, and that questions and load go to it alone.
 
+use common::machine::newest;
 use common::{DeafPort, Home, Said, said, until_is};
 use std::fs;
 
@@ -164,7 +165,7 @@ fn the_server_that_is_meant_of_the_oldest_version() {
 
 #[test]
 fn the_server_that_is_meant_of_the_newest_version() {
-    the_server_that_is_meant("18");
+    the_server_that_is_meant(&newest());
 }
 
 #[test]

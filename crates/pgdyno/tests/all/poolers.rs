@@ -1,5 +1,6 @@
 //! Loads through poolers: pgbouncer in both of its modes and pgpool-II, in front of the oldest and the newest version.
 
+use common::machine::newest;
 use common::{Home, Said};
 use pgdyno_sandbox::{PoolMode, PoolerKind, PoolerPlan, Sandbox};
 use pgdyno_server::postgres;
@@ -235,7 +236,7 @@ fn pgbouncer_in_transaction_mode_before_the_oldest_version() {
 
 #[test]
 fn pgbouncer_in_transaction_mode_before_the_newest_version() {
-    through_pgbouncers_transactions("18");
+    through_pgbouncers_transactions(&newest());
 }
 
 #[test]
@@ -245,7 +246,7 @@ fn pgbouncer_in_session_mode_before_the_oldest_version() {
 
 #[test]
 fn pgbouncer_in_session_mode_before_the_newest_version() {
-    through_pgbouncers_sessions("18");
+    through_pgbouncers_sessions(&newest());
 }
 
 /// No transaction may have two messages there: neither the load's, nor those that make sessions send their counts.
@@ -270,7 +271,7 @@ fn pgpool_before_the_oldest_version() {
 
 #[test]
 fn pgpool_before_the_newest_version() {
-    through_pgpool("18");
+    through_pgpool(&newest());
 }
 
 /// What a store in the sandbox's own database says, reached through a pooler.

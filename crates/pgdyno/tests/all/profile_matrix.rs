@@ -1,12 +1,10 @@
 //! Every shipped profile applied to a real server and this host: it starts, runs a load, `verify` is clean, and all of it comes
-//! back. Each on one of the five versions, on another one with each commit; PGDYNO_MATRIX=all for each on all. Needs root.
+//! back. Each on one of the versions, on another one with each commit; PGDYNO_MATRIX=all for each on all. Needs root.
 
-use common::machine::{quiet_machine, turn};
+use common::machine::{quiet_machine, turn, versions};
 use common::{Home, kernel};
 use serde_json::Value;
 use std::fs;
-
-const VERSIONS: [&str; 5] = ["14", "15", "16", "17", "18"];
 
 /// Of the host, what profiles turn most.
 const FILES: [&str; 7] = [
@@ -45,7 +43,8 @@ fn a_server_of_every_version_runs_with_every_profile() {
     let profiles = profiles(&home);
     assert!(profiles.len() >= 15, "{profiles:?}");
     let (turn, mut applied_to) = (turn(), 0);
-    for (v, version) in VERSIONS.into_iter().enumerate() {
+    let versions = versions();
+    for (v, version) in versions.iter().enumerate() {
         let name = format!("v{version}");
         home.run(&["sandbox", "create", &name, "--version", version, "--memory", "2G"])
             .fine();
@@ -53,7 +52,7 @@ fn a_server_of_every_version_runs_with_every_profile() {
         let auto_conf = || fs::read_to_string(home.data(&name).join("postgresql.auto.conf")).expect("a file");
         let before = (FILES.map(kernel), auto_conf());
         for (p, profile) in profiles.iter().enumerate() {
-            if (p + turn) % VERSIONS.len() != v && !whole() {
+            if (p + turn) % versions.len() != v && !whole() {
                 continue;
             }
             applied_to += 1;
@@ -87,6 +86,6 @@ fn a_server_of_every_version_runs_with_every_profile() {
         }
         home.run(&["sandbox", "destroy", &name]).fine();
     }
-    let versions = if whole() { VERSIONS.len() } else { 1 };
-    assert_eq!(applied_to, profiles.len() * versions);
+    let times = if whole() { versions.len() } else { 1 };
+    assert_eq!(applied_to, profiles.len() * times);
 }

@@ -1,5 +1,6 @@
 //! `pgdyno profile` for real: compared with a server and this host, and its exports read by the programs they are for.
 
+use common::machine::newest;
 use common::{Home, said};
 use serde_json::Value;
 use std::fs;
@@ -384,5 +385,5 @@ fn a_server_of_the_oldest_version_starts_with_every_shipped_profile() {
 
 #[test]
 fn a_server_of_the_newest_version_starts_with_every_shipped_profile() {
-    starts_with_every_profile("18");
+    starts_with_every_profile(&newest());
 }

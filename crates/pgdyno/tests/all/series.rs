@@ -1,6 +1,7 @@
 //! Series of a server, on real servers of each version: every metric is a value or a gap with a reason, whatever happens.
 
 use common::Home;
+use common::machine::newest;
 use pgdyno_host::series::Reading;
 use pgdyno_lab::{Recorder, RecorderEvent, RecorderOptions};
 use pgdyno_server::Found;
@@ -462,8 +463,8 @@ fn series_of_17() {
 }
 
 #[test]
-fn series_of_18() {
-    series_of("18");
+fn series_of_the_newest_version() {
+    series_of(&newest());
 }
 
 #[test]

@@ -112,6 +112,16 @@ fn real_output_gives_its_figures() {
             ..NOTHING
         },
         Expected {
+            name: "pgbench-continued",
+            warmup_s: 1.0,
+            seconds: 3,
+            tps: Some(1236.0),
+            transactions: Some(2960),
+            failed: Some(16),
+            ms: [Some(2.019), None, None, None],
+            ..NOTHING
+        },
+        Expected {
             name: "pgbench-stalled",
             seconds: 5,
             tps: Some(214.42),

@@ -173,6 +173,7 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
     };
     let mut plan = Plan::unasked(file, &profiles, seed)?;
     let (path, scratch) = (crate::context::variable("PATH"), context.scratch());
+    let (binaries, stop) = (context.binaries(), crate::context::stop_in_force());
     match (&target, not_yet) {
         (Some(target), _) => {
             let mut server = Server::connect(&target.conninfo)?;
@@ -183,6 +184,8 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
                 journals: context.journals(),
                 consent,
                 path: path.as_deref(),
+                binaries: &binaries,
+                stop: &stop,
                 scratch: &scratch,
                 rehearses: true,
             };
@@ -199,6 +202,8 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
                 catalogue: &context.catalogue,
                 consent,
                 path: path.as_deref(),
+                binaries: &binaries,
+                stop: &stop,
                 scratch: &scratch,
                 version,
                 data: &data,
