@@ -77,6 +77,8 @@ soak)
   have c++ || want g++
   have sysbench || want sysbench
   have git || want git
+  # The library of a protocol is installed in an environment of its own.
+  python3 -c 'import ensurepip' 2>/dev/null || want python3-venv
   # A PostgreSQL that no archive has yet is Debian's own build, with its libraries.
   have patchelf || want patchelf
   ;;

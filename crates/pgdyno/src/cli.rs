@@ -4,6 +4,7 @@ mod apply;
 mod bench;
 mod compare;
 mod look;
+mod mcp;
 mod profile;
 mod sandbox;
 mod serve;
@@ -13,6 +14,7 @@ pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusAr
 pub(crate) use bench::{BenchArgs, CreateDataArgs, DataCommand, PlacementName};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};
+pub(crate) use mcp::McpArgs;
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
 pub(crate) use sandbox::{CreateArgs, SandboxCommand};
 pub(crate) use serve::ServeArgs;
@@ -41,7 +43,7 @@ pub(crate) struct Cli {
 }
 
 /// The commands in the groups of the help.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     (
         "Look (read-only)",
         &["facts", "check", "advise", "watch", "knobs"],
@@ -72,6 +74,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         ],
     ),
     ("Lab", &["sandbox"]),
+    ("Agents", &["mcp"]),
     ("Shell", &["completions"]),
 ];
 /// Columns of the help from which on the commands are explained, and columns in all.
@@ -236,6 +239,10 @@ pub(crate) enum Command {
     /// List the knobs of the catalogue, or explain one: what it does, costs and risks.
     #[command(after_help = "Example: pgdyno knobs jit")]
     Knobs(KnobsArgs),
+    /// Serve tools to an agent by the Model Context Protocol, on standard input and output: reading, and experiments on sandboxes
+    /// within a budget.
+    #[command(after_help = "Example: pgdyno mcp sandbox:main --budget 30m")]
+    Mcp(McpArgs),
     /// Show the options of a command, or explain a topic.
     #[command(after_help = "Example: pgdyno help exit-codes")]
     Help(HelpArgs),

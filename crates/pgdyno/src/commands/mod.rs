@@ -16,6 +16,7 @@ mod help;
 mod knobs;
 mod labels;
 mod list;
+mod mcp;
 mod pages;
 mod profile;
 pub(crate) mod report;
@@ -68,6 +69,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::Man(args) => pages::man(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
+        Command::Mcp(args) => mcp::run(context, &args),
         Command::Serve(args) => serve::run(context, &args),
     }
 }

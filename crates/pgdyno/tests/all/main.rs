@@ -27,6 +27,7 @@ mod kill;
 mod kill_apply;
 mod knobs;
 mod lab;
+mod mcp;
 mod mends;
 mod networks;
 mod page;

@@ -1,0 +1,615 @@
+//! `pgdyno mcp`: reading and experiments for agents, by the Model Context Protocol on standard input and output.
+//!
+//! Each tool is a command of this program, run as a process of its own: what an agent asks for has no more rights, time or output than
+//! that. Targets are named at the start; an agent chooses among them and never learns how they are reached. No command gets a flag that
+//! gives consent, experiments are made of checked values and run on sandboxes alone, and all of them together within a budget.
+
+mod child;
+mod plan;
+
+use crate::cli::McpArgs;
+use crate::context::{Context, stop_flag};
+use crate::exit;
+use crate::failure::{Failure, InContext as _, Result, Usage};
+use child::{ask, command};
+use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
+use pgdyno_knobs::Catalogue;
+use pgdyno_server::may_hold_password;
+use plan::PlanArgs;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ContentBlock, Implementation, ServerCapabilities, ServerConfig};
+use rmcp::{ErrorData, ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
+use rustix::process::{Pid, Signal, kill_process};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::process::Child;
+use tokio::sync::Mutex;
+
+/// What reading commands may take.
+const READING: Duration = Duration::from_mins(2);
+/// What measuring ones may.
+const MEASURING: Duration = Duration::from_mins(5);
+/// Time in which an experiment that is stopped restores everything.
+const STOPPING: Duration = Duration::from_mins(5);
+/// Last lines of a running experiment that are shown.
+const LINES: usize = 20;
+const LOG_BYTES: u64 = 16 << 10;
+/// For this user alone: what agents plan is nobody else's.
+const PRIVATE_MODE: u32 = 0o700;
+/// How often it is checked whether this program is to end.
+const TICK: Duration = Duration::from_millis(200);
+const SANDBOX: &str = "sandbox:";
+
+pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
+    for target in &args.targets {
+        if may_hold_password(target) {
+            let message = "a target has a password in it, which commands would show; PGPASSWORD, a password file or a service has it instead";
+            return Err(Usage(message.to_owned()).into());
+        }
+    }
+    let (scratch, name) = (context.scratch(), format!("mcp-{}", std::process::id()));
+    let scratch = make_directory(&scratch, USUAL_MODE).with_context(|| scratch.display().to_string())?;
+    let directory = Arc::new(
+        scratch
+            .make(&name, PRIVATE_MODE)
+            .context("a directory for plans")?,
+    );
+    let tools = Tools {
+        catalogue: context.catalogue.clone(),
+        targets: args.targets.clone(),
+        store: args
+            .store
+            .place()
+            .map(|place| place.to_string_lossy().into_owned()),
+        directory: Arc::clone(&directory),
+        work: Arc::new(Mutex::new(Work {
+            budget_s: args.budget.as_secs_f64(),
+            ..Work::default()
+        })),
+    };
+    let stop = stop_flag()?;
+    let work = Arc::clone(&tools.work);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let outcome = runtime.context("the runtime")?.block_on(async {
+        let served = tools.serve(rmcp::transport::stdio()).await;
+        let ended = match served {
+            Ok(service) => tokio::select! {
+                ended = service.waiting() => ended.map(|_| ()).map_err(|error| error.to_string()),
+                () = asked_to_end(&stop) => Ok(()),
+            },
+            Err(error) => Err(error.to_string()),
+        };
+        // Nobody is there any more to hear of it.
+        work.lock().await.stop().await;
+        ended
+    });
+    // Whatever stays takes no room to speak of.
+    let _ = scratch.remove_tree(&name);
+    outcome.map_err(Failure::new)?;
+    Ok(exit::FINE)
+}
+
+/// An experiment that was planned.
+struct Planned {
+    file: PathBuf,
+    seconds: f64,
+}
+
+/// An experiment under way.
+struct Running {
+    plan: usize,
+    begun: Instant,
+    process: Child,
+}
+
+/// Plans, what runs, and what is left of the budget.
+#[derive(Default)]
+struct Work {
+    plans: Vec<Planned>,
+    running: Option<Running>,
+    /// The plan that ended last, with its exit code.
+    ended: Option<(usize, Option<i32>)>,
+    used_s: f64,
+    budget_s: f64,
+}
+
+impl Work {
+    fn left_s(&self) -> f64 {
+        let under_way = self
+            .running
+            .as_ref()
+            .map_or(0.0, |running| running.begun.elapsed().as_secs_f64());
+        (self.budget_s - self.used_s - under_way).max(0.0)
+    }
+
+    /// Takes note of an experiment that has ended; one that has used up the budget is asked to end.
+    fn look(&mut self) {
+        let left_s = self.left_s();
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        match running.process.try_wait() {
+            Ok(Some(status)) => {
+                self.used_s += running.begun.elapsed().as_secs_f64();
+                self.ended = Some((running.plan, status.code()));
+                self.running = None;
+            }
+            _ if left_s <= 0.0 => interrupt(&running.process),
+            _ => {}
+        }
+    }
+
+    /// Ends what runs in order: it restores everything first.
+    async fn stop(&mut self) {
+        if let Some(running) = &mut self.running {
+            interrupt(&running.process);
+            let _ = tokio::time::timeout(STOPPING, running.process.wait()).await;
+        }
+        self.look();
+    }
+}
+
+fn interrupt(process: &Child) {
+    let pid = process
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        // It may have ended meanwhile.
+        let _ = kill_process(pid, Signal::INT);
+    }
+}
+
+#[derive(Clone)]
+struct Tools {
+    catalogue: Catalogue,
+    targets: Vec<String>,
+    store: Option<String>,
+    /// Where plans are kept while this runs.
+    directory: Arc<Directory>,
+    work: Arc<Mutex<Work>>,
+}
+
+/// A target.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct TargetArgs {
+    /// A target, as the tool `targets` names it.
+    target: String,
+}
+
+/// A target, and which facts of it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct FactsArgs {
+    /// A target, as the tool `targets` names it.
+    target: String,
+    /// Beginning of the facts' names, such as "memory." or "setting.work_mem"; all of them without it.
+    #[serde(default)]
+    about: String,
+}
+
+/// A knob.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct KnobArgs {
+    /// Id of a knob, such as "work_mem" or "vm.swappiness"; without it, all ids are listed.
+    knob: Option<String>,
+}
+
+/// An experiment.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct ExperimentArgs {
+    /// Number of the experiment.
+    id: u32,
+}
+
+/// Two things to compare.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct PairArgs {
+    /// Number of an experiment, or of one and a treatment of it: "3" or "3:more".
+    a: String,
+    /// The same.
+    b: String,
+}
+
+/// A plan.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+struct RunArgs {
+    /// Number of a plan that the tool `plan` made.
+    plan: usize,
+}
+
+type Answer = Result<CallToolResult, ErrorData>;
+
+/// What a tool says, as text; JSON as it is.
+fn said(text: impl Into<String>) -> Answer {
+    Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
+}
+
+/// A refusal that an agent can read and act on.
+fn refused(why: impl Into<String>) -> Answer {
+    Ok(CallToolResult::error(vec![ContentBlock::text(why)]))
+}
+
+#[tool_router]
+impl Tools {
+    #[tool(
+        description = "List the targets that may be read, and whether experiments may run on them.",
+        annotations(read_only_hint = true)
+    )]
+    async fn targets(&self) -> Answer {
+        let left_s = self.work.lock().await.left_s();
+        let targets: Vec<Value> = (0..self.targets.len())
+            .map(|number| json!({ "target": self.name(number), "experiments": self.targets[number].starts_with(SANDBOX) }))
+            .collect();
+        said(json!({ "targets": targets, "budget_left_s": left_s }).to_string())
+    }
+
+    #[tool(
+        description = "Show what a server and its host are, with the source of each fact.",
+        annotations(read_only_hint = true)
+    )]
+    async fn facts(&self, Parameters(args): Parameters<FactsArgs>) -> Answer {
+        let about = args.about;
+        self.of_target(
+            &args.target,
+            READING,
+            |target| vec!["facts", target, "--json"],
+            move |out| {
+                let mut facts: Value = serde_json::from_str(&out).unwrap_or_default();
+                if let Some(list) = facts["facts"].as_array_mut() {
+                    list.retain(|fact| fact["name"].as_str().is_some_and(|name| name.starts_with(&about)));
+                }
+                facts.to_string()
+            },
+        )
+        .await
+    }
+
+    #[tool(
+        description = "Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Takes about a minute.",
+        annotations(read_only_hint = true)
+    )]
+    async fn check(&self, Parameters(args): Parameters<TargetArgs>) -> Answer {
+        self.of_target(
+            &args.target,
+            MEASURING,
+            |target| vec!["check", target, "--json"],
+            |out| out,
+        )
+        .await
+    }
+
+    #[tool(
+        description = "Show what to change on a server and its host, why, and what is to be expected of it.",
+        annotations(read_only_hint = true)
+    )]
+    async fn advise(&self, Parameters(args): Parameters<TargetArgs>) -> Answer {
+        self.of_target(
+            &args.target,
+            READING,
+            |target| vec!["advise", target, "--json"],
+            |out| out,
+        )
+        .await
+    }
+
+    #[tool(
+        description = "List the knobs of the catalogue, or explain one: what it does, costs and risks.",
+        annotations(read_only_hint = true)
+    )]
+    async fn knobs(&self, Parameters(args): Parameters<KnobArgs>) -> Answer {
+        let Some(id) = args.knob else {
+            let ids: Vec<&str> = self.catalogue.iter().map(|knob| knob.id.as_str()).collect();
+            return said(ids.join(" "));
+        };
+        match self.catalogue.get(&id) {
+            Ok(knob) => {
+                self.command(&["knobs", &knob.id, "--json"], READING, |out| out)
+                    .await
+            }
+            Err(error) => refused(error.to_string()),
+        }
+    }
+
+    #[tool(
+        description = "List the experiments in the store.",
+        annotations(read_only_hint = true)
+    )]
+    async fn list(&self) -> Answer {
+        self.of_store(&["list", "--json"]).await
+    }
+
+    #[tool(
+        description = "Show one experiment: its trials with their numbers.",
+        annotations(read_only_hint = true)
+    )]
+    async fn show(&self, Parameters(args): Parameters<ExperimentArgs>) -> Answer {
+        self.of_store(&["show", &args.id.to_string(), "--json"]).await
+    }
+
+    #[tool(
+        description = "Report the verdicts of one experiment, as Markdown: what is better, worse or undecided, with intervals.",
+        annotations(read_only_hint = true)
+    )]
+    async fn verdict(&self, Parameters(args): Parameters<ExperimentArgs>) -> Answer {
+        self.of_store(&["report", &args.id.to_string(), "--format", "md", "--output", "-"])
+            .await
+    }
+
+    #[tool(
+        description = "Compare two experiments, or treatments of experiments.",
+        annotations(read_only_hint = true)
+    )]
+    async fn compare(&self, Parameters(args): Parameters<PairArgs>) -> Answer {
+        for side in [&args.a, &args.b] {
+            if !side.starts_with(|first: char| first.is_ascii_digit()) {
+                return refused(format!(
+                    "{side:?}: expected the number of an experiment, or 3:treatment"
+                ));
+            }
+        }
+        self.of_store(&["compare", &args.a, &args.b, "--json"]).await
+    }
+
+    #[tool(
+        description = "Plan an experiment on a sandbox: checks all of it, and says how long it takes. Nothing is changed. `run` runs it."
+    )]
+    async fn plan(&self, Parameters(args): Parameters<PlanArgs>) -> Answer {
+        let target = match self.target(&args.target) {
+            Ok(target) => target,
+            Err(why) => return refused(why),
+        };
+        let Some(sandbox) = target.strip_prefix(SANDBOX) else {
+            return refused(format!(
+                "{} is no sandbox; experiments run on sandboxes alone",
+                args.target
+            ));
+        };
+        let file = match args.file(sandbox, &self.catalogue) {
+            Ok(file) => file,
+            Err(why) => return refused(why),
+        };
+        let mut work = self.work.lock().await;
+        let number = work.plans.len() + 1;
+        let name = format!("plan-{number}.toml");
+        let written = self.directory.replace(&name, file.as_bytes(), Owner::own(0o600));
+        if let Err(error) = written {
+            return refused(format!("the plan could not be kept: {error}"));
+        }
+        let path = self.directory.path().join(name);
+        let asked = ask(&["run", &path.to_string_lossy(), "--dry-run", "--json"], READING).await;
+        let found = match asked {
+            Ok(found) if found.code == Some(0) => found,
+            Ok(found) => return refused(format!("{}{}", found.out, found.err)),
+            Err(why) => return refused(why),
+        };
+        let mut found: Value = serde_json::from_str(&found.out).unwrap_or_default();
+        let seconds = found["seconds"].as_f64().unwrap_or(f64::INFINITY);
+        work.plans.push(Planned { file: path, seconds });
+        found["plan"] = number.into();
+        found["budget_left_s"] = work.left_s().into();
+        // One line per trial is more than anybody reads.
+        found["trials"] = found["trials"].as_array().map_or(0, Vec::len).into();
+        said(found.to_string())
+    }
+
+    #[tool(
+        description = "Run a plan: it goes on in the background, and `status` shows how far it is. One at a time, within the budget."
+    )]
+    async fn run(&self, Parameters(args): Parameters<RunArgs>) -> Answer {
+        let mut work = self.work.lock().await;
+        work.look();
+        if let Some(running) = &work.running {
+            return refused(format!("plan {} is running; `stop` ends it", running.plan));
+        }
+        let Some(planned) = args.plan.checked_sub(1).and_then(|at| work.plans.get(at)) else {
+            return refused(format!("there is no plan {}; `plan` makes one", args.plan));
+        };
+        if planned.seconds > work.left_s() {
+            return refused(format!(
+                "the plan takes {:.0} s, and {:.0} s of the budget are left: fewer blocks or shorter trials fit",
+                planned.seconds,
+                work.left_s()
+            ));
+        }
+        let path = planned.file.to_string_lossy().into_owned();
+        let arguments = self.with_store(&["run", &path, "--json"]);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        // Of a plan that ran before.
+        let _ = self.directory.remove(log_of(args.plan));
+        let begun = self.directory.create(log_of(args.plan), 0o600).and_then(|log| {
+            let mut command = command(&arguments).map_err(std::io::Error::other)?;
+            command.stdout(Stdio::null()).stderr(Stdio::from(log)).spawn()
+        });
+        match begun {
+            Ok(process) => {
+                work.running = Some(Running {
+                    plan: args.plan,
+                    begun: Instant::now(),
+                    process,
+                });
+                drop(work);
+                tokio::spawn(keep_watch(Arc::clone(&self.work)));
+                said(format!("plan {} is running", args.plan))
+            }
+            Err(error) => refused(format!("it could not be run: {error}")),
+        }
+    }
+
+    #[tool(
+        description = "Show how far a running experiment is, what is changed on this machine now, and what is left of the budget.",
+        annotations(read_only_hint = true)
+    )]
+    async fn status(&self) -> Answer {
+        let (running, ended, left_s) = {
+            let mut work = self.work.lock().await;
+            work.look();
+            let running = work.running.as_ref().map(|running| running.plan);
+            (running, work.ended, work.left_s())
+        };
+        let shown = running.or(ended.map(|(plan, _)| plan));
+        let log = shown.and_then(|plan| {
+            let name = log_of(plan);
+            let from = self.directory.size(&name).ok()?.saturating_sub(LOG_BYTES);
+            self.directory.tail(&name, from, LOG_BYTES).ok()
+        });
+        let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let lines: Vec<&str> = log.iter().flat_map(|log| log.lines()).collect();
+        let progress = &lines[lines.len().saturating_sub(LINES)..];
+        let changed = match ask(&["status", "--json"], READING).await {
+            Ok(found) => serde_json::from_str(&found.out).unwrap_or(Value::String(found.err)),
+            Err(why) => Value::String(why),
+        };
+        said(
+            json!({
+                "running": running, "ended": ended.map(|(plan, code)| json!({ "plan": plan, "exit_code": code })),
+                "progress": progress, "budget_left_s": left_s, "changed": changed,
+            })
+            .to_string(),
+        )
+    }
+
+    #[tool(
+        description = "End the running experiment in order: it restores everything first. What was measured is kept."
+    )]
+    async fn stop(&self) -> Answer {
+        let mut work = self.work.lock().await;
+        work.look();
+        match &work.running {
+            None => refused("nothing is running"),
+            Some(_) => {
+                work.stop().await;
+                said("it has ended")
+            }
+        }
+    }
+
+    #[tool(
+        description = "Restore what an experiment that was killed has left changed. What people have applied stays."
+    )]
+    async fn restore(&self) -> Answer {
+        self.command(&["restore", "--interrupted"], MEASURING, |out| out)
+            .await
+    }
+}
+
+impl Tools {
+    /// The name of a target for agents: no place and no user.
+    fn name(&self, number: usize) -> String {
+        match self.targets[number].starts_with(SANDBOX) {
+            true => self.targets[number].clone(),
+            false => format!("target-{}", number + 1),
+        }
+    }
+
+    /// The target of a name.
+    fn target(&self, name: &str) -> std::result::Result<&str, String> {
+        let number = (0..self.targets.len()).find(|number| self.name(*number) == name);
+        let known = || {
+            (0..self.targets.len())
+                .map(|number| self.name(number))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        number
+            .map(|number| self.targets[number].as_str())
+            .ok_or_else(|| format!("there is no target {name:?}; there are {}", known()))
+    }
+
+    fn with_store(&self, arguments: &[&str]) -> Vec<String> {
+        let store = self.store.iter().flat_map(|store| ["--store", store]);
+        arguments
+            .iter()
+            .copied()
+            .chain(store)
+            .map(str::to_owned)
+            .collect()
+    }
+
+    async fn of_store(&self, arguments: &[&str]) -> Answer {
+        let arguments = self.with_store(arguments);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.command(&arguments, READING, |out| out).await
+    }
+
+    async fn of_target(
+        &self,
+        name: &str,
+        limit: Duration,
+        arguments: impl FnOnce(&str) -> Vec<&str>,
+        shown: impl FnOnce(String) -> String,
+    ) -> Answer {
+        match self.target(name) {
+            Ok(target) => self.command(&arguments(target), limit, shown).await,
+            Err(why) => refused(why),
+        }
+    }
+
+    /// Runs a command; what it prints is the answer also where it has found something (exit codes 3 and 5).
+    async fn command(
+        &self,
+        arguments: &[&str],
+        limit: Duration,
+        shown: impl FnOnce(String) -> String,
+    ) -> Answer {
+        match ask(arguments, limit).await {
+            Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => said(shown(found.out)),
+            Ok(found) => refused(found.err),
+            Err(why) => refused(why),
+        }
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Tools {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("pgdyno", env!("CARGO_PKG_VERSION")))
+            .with_instructions(
+                "pgdyno measures the effect of settings of PostgreSQL and of its host. Read with facts, check, advise and knobs; plan an \
+                 experiment on a sandbox, run it, look at its status, and read its verdict: a difference counts only where the verdict says \
+                 better or worse. What is outside the sandbox, or can lose data, is for people: suggest the command to them.",
+            )
+    }
+}
+
+/// The file of what a run of a plan prints.
+fn log_of(plan: usize) -> String {
+    format!("plan-{plan}.log")
+}
+
+/// Returns once a signal has asked this program to end.
+async fn asked_to_end(stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+/// Ends an experiment that has used up the budget.
+async fn keep_watch(work: Arc<Mutex<Work>>) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut work = work.lock().await;
+        work.look();
+        if work.running.is_none() {
+            return;
+        }
+    }
+}
