@@ -18,7 +18,7 @@ help: ## this list
 	@echo "make types        what the page has of the code's tables and types, generated"
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
 	@echo "make build        the program with its page: $(PGDYNO)"
-	@echo "make dist         a static binary and packages of it (deb, rpm, apk), into target/dist"
+	@echo "make dist         a static binary, packages of it (deb, rpm, apk) and an image, into target/dist"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
 	@echo "make images       pictures of the page's views over sample data, into docs/images"
 	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"

@@ -79,6 +79,10 @@ soak)
   have git || want git
   # The library of a protocol is installed in an environment of its own.
   python3 -c 'import ensurepip' 2>/dev/null || want python3-venv
+  # Clean roots for packages.
+  have debootstrap || [ -x /usr/sbin/debootstrap ] || want debootstrap
+  have rpm || want rpm
+  have skopeo || want skopeo
   # A PostgreSQL that no archive has yet is Debian's own build, with its libraries.
   have patchelf || want patchelf
   ;;
