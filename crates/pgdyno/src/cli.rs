@@ -50,7 +50,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ),
     (
         "Measure",
-        &["demo", "bench", "data", "run", "resume", "experiments"],
+        &["demo", "bench", "data", "init", "run", "resume", "experiments"],
     ),
     (
         "Change",
@@ -170,6 +170,9 @@ pub(crate) enum Command {
         after_help = "Example: pgdyno data create sandbox:main --scale 100"
     )]
     Data(DataCommand),
+    /// Write an experiment file for a target: what suits it, with other choices beside.
+    #[command(after_help = "Example: pgdyno init sandbox:main first.toml")]
+    Init(InitArgs),
     /// Run an experiment file, or a shipped experiment by its name.
     #[command(after_help = "Example: pgdyno run read-ahead.toml --dry-run")]
     Run(RunArgs),
@@ -350,6 +353,15 @@ pub(crate) struct RunArgs {
     pub(crate) consent: ConsentArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
+    pub(crate) target: String,
+    /// File to write, which is not there yet; - for standard output.
+    #[arg(default_value = "experiment.toml")]
+    pub(crate) file: PathBuf,
 }
 
 /// What of the shipped experiments.

@@ -302,7 +302,7 @@ impl Page<'_> {
 }
 
 /// What a piece of advice is called: the setting, else its rule's name in words.
-fn title(advice: &Advice) -> String {
+pub(super) fn title(advice: &Advice) -> String {
     match &advice.setting {
         Some(setting) => format!("{} = {}", setting.knob, setting.value),
         None => {

@@ -8,11 +8,13 @@ mod check;
 pub(crate) mod compare;
 mod data;
 mod demo;
+mod drafts;
 mod experiment;
 mod experiments;
 mod export;
 mod facts;
 mod help;
+mod init;
 mod knobs;
 mod labels;
 mod list;
@@ -69,6 +71,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::Man(args) => pages::man(&args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(command) => sandbox::run(context, command),
+        Command::Init(args) => init::run(context, &args),
         Command::Mcp(args) => mcp::run(context, &args),
         Command::Serve(args) => serve::run(context, &args),
     }

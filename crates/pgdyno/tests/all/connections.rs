@@ -499,7 +499,7 @@ const MISTYPED: [&str; 30] = [
 ];
 
 /// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
-const COMMANDS: [&str; 62] = [
+const COMMANDS: [&str; 64] = [
     "completions|{}",
     "facts|{}",
     "check|{}",
@@ -546,6 +546,8 @@ const COMMANDS: [&str; 62] = [
     "status|{}",
     "knobs|{}",
     "sandbox|create|{}",
+    "init|{}|-",
+    "init|sandbox:x|{}",
     "mcp|{}",
     "mcp|sandbox:x|--store|{}",
     "serve|--store|{}",

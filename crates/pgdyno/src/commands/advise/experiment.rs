@@ -1,6 +1,7 @@
 //! An experiment file that would prove the advice on this target.
 
 use super::{Page, title, write_file};
+use crate::commands::drafts::{clients, comment, step, target_part};
 use crate::commands::facts::Found;
 use crate::failure::Result;
 use crate::failure::Usage;
@@ -8,16 +9,12 @@ use pgdyno_advice::Advice;
 use pgdyno_engine::Protocol;
 use pgdyno_knobs::{Catalogue, Setting};
 use pgdyno_lab::why_not_in_turns;
-use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 const SWITCHBACK: &str = "switchback";
 /// A piece of advice that can be tried, and its setting.
 type Tried<'a> = (&'a Advice, &'a Setting);
-
-/// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely wait.
-const CLIENTS_PER_CPU: u64 = 8;
 
 /// Writes it: the files, and the number of steps of each. What takes effect without a restart can take turns within one load; where
 /// something else is advised too, these have a file of their own beside the other's.
@@ -70,47 +67,23 @@ fn path_of_turns(path: &Path, is_alone: bool) -> PathBuf {
 }
 
 fn text(page: &Page<'_>, found: &Found, steps: &[Tried<'_>], design: &str) -> String {
-    let number = |name: &str| {
-        let fact = found.facts.iter().find(|fact| fact.name == name)?;
-        fact.value.as_ref().and_then(Value::as_u64)
-    };
-    let cpus = number("cpu.online_count").unwrap_or(2);
-    let most = number("connections.max").unwrap_or(100);
-    let clients = (cpus * CLIENTS_PER_CPU).clamp(8, 256).min((most / 2).max(1));
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
+    let in_turns = design == SWITCHBACK;
+    let mut text = format!(
         "# What pgdyno advises for {}: each setting alone, compared with the present state.\n\
-         # The load is a stand-in: put your own in its place where you have one.\n",
+         # The load is a stand-in: put your own in its place where you have one.\n\n\
+         name = \"advice\"\nquestion = \"What is the effect of each advised setting here?\"\n",
         comment(&page.name)
     );
-    let _ = writeln!(text, "name = \"advice\"");
-    let _ = writeln!(
-        text,
-        "question = \"What is the effect of each advised setting here?\""
-    );
-    let in_turns = design == SWITCHBACK;
     if in_turns {
         text.push_str("# Every setting takes effect at once: they take turns within one load.\n");
     }
     let _ = writeln!(
         text,
         "design = \"{design}\"\nblocks = {}\n\
-         # A setting that is unlikely to gain 2 % is not tried again.\nstop = \"when-gain-decided\"\n",
-        if in_turns { 16 } else { 10 }
+         # A setting that is unlikely to gain 2 % is not tried again.\nstop = \"when-gain-decided\"\n\n{}",
+        if in_turns { 16 } else { 10 },
+        target_part(page.target)
     );
-    match page.target.filter(|target| !target.is_empty()) {
-        Some(target) => match target.strip_prefix("sandbox:") {
-            Some(name) => {
-                let _ = writeln!(text, "[target]\nsandbox = {}\n", quoted(name));
-            }
-            None => {
-                let _ = writeln!(text, "[target]\nconnection = {}\n", quoted(target));
-            }
-        },
-        // The connection string holds a password, or is libpq's defaults.
-        None => text.push_str("# Name the server with pgdyno run --target.\n\n"),
-    }
     if page.target.is_none_or(|target| !target.starts_with("sandbox:")) {
         text.push_str(
             "# Data that the server lacks is made with pgdyno run --allow-data only, and dropped at the end; --dry-run lists it.\n",
@@ -118,7 +91,8 @@ fn text(page: &Page<'_>, found: &Found, steps: &[Tried<'_>], design: &str) -> St
     }
     let _ = writeln!(
         text,
-        "[data]\nscale = 50\n\n[load]\nworkload = \"tpcb\"\nclients = {clients}\nwarmup_s = 10\nmeasure_s = {}",
+        "[data]\nscale = 50\n\n[load]\nworkload = \"tpcb\"\nclients = {}\nwarmup_s = 10\nmeasure_s = {}",
+        clients(&found.facts),
         if in_turns { 12 } else { 30 }
     );
     if in_turns {
@@ -126,33 +100,7 @@ fn text(page: &Page<'_>, found: &Found, steps: &[Tried<'_>], design: &str) -> St
             "# Prepared statements would keep plans of the setting before.\nprotocol = \"extended\"\n",
         );
     }
-    for (number, (advice, setting)) in steps.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "\n[[step]]\nname = {}\ntitle = {}\nreason = {}\n[step.settings]\n{} = {}",
-            // Several pieces of advice of one rule are distinguished.
-            quoted(&format!("{}-{}", advice.rule, number + 1)),
-            quoted(&title(advice)),
-            quoted(&advice.why),
-            quoted(&setting.knob),
-            quoted(&setting.value)
-        );
-        if advice.wants_consent {
-            let _ = writeln!(
-                text,
-                "# Trades durability: pgdyno run needs --accept-durability-risk {}",
-                setting.knob
-            );
-        }
-    }
+    let steps = steps.iter().enumerate();
+    text.extend(steps.filter_map(|(number, (advice, _))| step(advice, &title(advice), number + 1)));
     text
-}
-
-fn comment(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
-}
-
-/// A text as a quoted string of TOML.
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
 }

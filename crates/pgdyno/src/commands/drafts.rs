@@ -1,0 +1,62 @@
+//! Texts of experiment files that pgdyno writes for a target.
+
+use pgdyno_advice::Advice;
+use pgdyno_record::FactRecord;
+use serde_json::Value;
+
+/// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely wait.
+const CLIENTS_PER_CPU: u64 = 8;
+
+/// The fact of a name, where it is a count.
+pub(super) fn count(facts: &[FactRecord], name: &str) -> Option<u64> {
+    let fact = facts.iter().find(|fact| fact.name == name)?;
+    fact.value.as_ref().and_then(Value::as_u64)
+}
+
+/// As many clients as suit the host and the server.
+pub(super) fn clients(facts: &[FactRecord]) -> u64 {
+    let cpus = count(facts, "cpu.online_count").unwrap_or(2);
+    let most = count(facts, "connections.max").unwrap_or(100);
+    (cpus * CLIENTS_PER_CPU).clamp(8, 256).min((most / 2).max(1))
+}
+
+/// The part of a target as it was named on the command line; `None` where that holds a password, or is libpq's defaults.
+pub(super) fn target_part(named: Option<&str>) -> String {
+    match named.filter(|named| !named.is_empty()) {
+        Some(named) => match named.strip_prefix("sandbox:") {
+            Some(name) => format!("[target]\nsandbox = {}\n", quoted(name)),
+            None => format!("[target]\nconnection = {}\n", quoted(named)),
+        },
+        None => "# Name the server with pgdyno run --target.\n".to_owned(),
+    }
+}
+
+/// A step that tries a piece of advice; several of one rule are distinguished by `number`.
+pub(super) fn step(advice: &Advice, title: &str, number: usize) -> Option<String> {
+    let setting = advice.setting.as_ref()?;
+    let consent = match advice.wants_consent {
+        true => format!(
+            "# Trades durability: pgdyno run needs --accept-durability-risk {}\n",
+            setting.knob
+        ),
+        false => String::new(),
+    };
+    Some(format!(
+        "\n[[step]]\nname = {}\ntitle = {}\nreason = {}\n[step.settings]\n{} = {}\n{consent}",
+        quoted(&format!("{}-{number}", advice.rule)),
+        quoted(title),
+        quoted(&advice.why),
+        quoted(&setting.knob),
+        quoted(&setting.value),
+    ))
+}
+
+/// A text within a comment.
+pub(super) fn comment(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+/// A text as a quoted string of TOML.
+pub(super) fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
