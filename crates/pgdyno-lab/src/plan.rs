@@ -16,9 +16,11 @@ use crate::file::{
 use pgdyno_knobs::{AGREE_TO_RISK, Catalogue, CatalogueError, ConsentError, Setting};
 use pgdyno_record::ErrorClass;
 use pgdyno_record::{SettingRecord, TreatmentRecord};
+use pgdyno_sandbox::Binaries;
 use pgdyno_stats::DesignError;
 use pgdyno_stats::{FixedDesign, Rules};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// Name of the treatment that all others are compared with.
 pub(crate) const REFERENCE: &str = "reference";
@@ -413,6 +415,19 @@ impl Treatment {
         self.load.warmup_s.unwrap_or(0.0) + measure_s(&self.load)
     }
 
+    /// Whether its server runs other programs than the target's.
+    pub(crate) fn has_own_programs(&self) -> bool {
+        self.server.version.is_some() || self.server.bin.is_some()
+    }
+
+    /// Major version of its own programs; `None` where it has none, or they cannot be run.
+    pub(crate) fn own_version(&self) -> Option<u32> {
+        match &self.server.bin {
+            Some(bin) => Binaries::in_directory(Path::new(bin)).ok()?.major(),
+            None => self.server.version,
+        }
+    }
+
     /// Where its server and data are: treatments that share this can follow one another without moving.
     pub fn variant(&self) -> ServerVariant {
         let server = &self.server;
@@ -421,7 +436,8 @@ impl Treatment {
             place.clone().filter(|place| !is_disk(place))
         };
         ServerVariant {
-            version: server.version,
+            version: server.version.filter(|_| server.bin.is_none()),
+            bin: server.bin.clone(),
             data_on: elsewhere(&server.data_on),
             wal_on: elsewhere(&server.wal_on),
             temp_on: elsewhere(&server.temp_on),
@@ -456,6 +472,8 @@ impl Treatment {
 pub struct ServerVariant {
     /// Major version of PostgreSQL; `None` for the target's own.
     pub version: Option<u32>,
+    /// Directory of PostgreSQL's programs; `None` for the target's, or those of the version.
+    pub bin: Option<String>,
     /// A file system of its own for the data, or an absolute path.
     pub data_on: Option<String>,
     /// A file system of its own for WAL, or an absolute path; `None` for that of the data.
@@ -481,6 +499,7 @@ impl ServerVariant {
             parts.push(format!("v{version}"));
         }
         let named = [
+            ("bin", &self.bin),
             ("data", &self.data_on),
             ("wal", &self.wal_on),
             ("temp", &self.temp_on),

@@ -242,12 +242,8 @@ impl Preflight<'_> {
             seen.push((setting.clone(), findings.clone()));
             findings
         };
-        let elsewhere: Vec<&Treatment> = plan
-            .treatments
-            .iter()
-            .filter(|t| t.server.version.is_some())
-            .collect();
-        let here = plan.treatments.iter().filter(|t| t.server.version.is_none());
+        let elsewhere: Vec<&Treatment> = plan.treatments.iter().filter(|t| t.has_own_programs()).collect();
+        let here = plan.treatments.iter().filter(|t| !t.has_own_programs());
         for treatment in here {
             // What all have is shown for none, unless other versions are tested too.
             let own = |finding: Finding| Finding {
@@ -279,7 +275,10 @@ impl Preflight<'_> {
     /// Settings of other versions than the target's, as far as the catalogue knows them.
     fn elsewhere(&self, treatments: &[&Treatment], found: &mut PreflightReport) {
         for treatment in treatments {
-            let version = treatment.server.version.unwrap_or_default();
+            // Programs that cannot be run are found by themselves.
+            let Some(version) = treatment.own_version() else {
+                continue;
+            };
             for finding in of_version(self.catalogue, &treatment.settings, version) {
                 found.add(Finding {
                     treatments: vec![treatment.name.clone()],

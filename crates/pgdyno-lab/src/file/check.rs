@@ -178,10 +178,10 @@ impl Check<'_> {
         let (keys, parts) = (["target", "instances"], file.parts());
         let is_own = |server: &ServerPart| {
             let has_place = server.places().iter().any(|(_, place)| place.is_some());
-            server.version.is_some() || server.network.is_some() || has_place
+            server.version.is_some() || server.bin.is_some() || server.network.is_some() || has_place
         };
         self.must(is_own(&file.server) || parts.iter().any(|part| is_own(&part.server)), &keys, || {
-            "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, data_on, \
+            "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, bin, data_on, \
              wal_on, temp_on or network somewhere"
                 .into()
         })?;
@@ -293,6 +293,16 @@ impl Check<'_> {
             let (first, last) = (MAJORS.start(), MAJORS.end());
             return Err(wrong("version", format!("{version}: expected {first} to {last}")));
         }
+        self.must(
+            server.version.is_none() || server.bin.is_none(),
+            &at("bin"),
+            || "bin names programs instead of a version: take one of the two".into(),
+        )?;
+        let is_absolute = server
+            .bin
+            .as_deref()
+            .is_none_or(|bin| Path::new(bin).is_absolute());
+        self.must(is_absolute, &at("bin"), || "expected an absolute path".into())?;
         let count = server.count.unwrap_or(1);
         self.must((1..=SERVERS_MAX).contains(&count), &at("count"), || {
             format!("count = {count}: expected 1 to {SERVERS_MAX}")

@@ -31,6 +31,7 @@ keys!(
     ServerPart,
     "server",
     version,
+    bin,
     data_on,
     wal_on,
     temp_on,

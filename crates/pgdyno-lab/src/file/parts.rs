@@ -237,6 +237,8 @@ pub struct LoadPart {
 pub struct ServerPart {
     /// Major version of PostgreSQL, for sandboxes.
     pub version: Option<u32>,
+    /// Directory of initdb, pg_ctl and postgres, instead of a version: an absolute path; for sandboxes.
+    pub bin: Option<String>,
     /// Where its data is: "disk", "tmpfs:4G", "ext4:4G", "xfs:4G", or an absolute path; for sandboxes.
     pub data_on: Option<String>,
     /// Where its WAL is, if not with the data.

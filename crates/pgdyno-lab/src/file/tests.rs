@@ -364,6 +364,8 @@ fn contradictions_are_found_before_anything_is_touched() {
             "neighbour_memory: \"all\": expected a size",
         ),
         ("version = 9", "version: 9: expected 14 to 19"),
+        ("bin = \"bin\"", "expected an absolute path"),
+        ("version = 18\nbin = \"/opt/bin\"", "take one of the two"),
     ] {
         check("[data]", &format!("[server]\n{server}\n[data]"), expected);
     }

@@ -43,7 +43,7 @@ impl Unstarted<'_> {
             found.add(finding);
         }
         for treatment in &plan.treatments {
-            let version = treatment.server.version.or(self.version);
+            let version = treatment.own_version().or(self.version);
             let wrong = version.map(|version| of_version(self.catalogue, &treatment.settings, version));
             let unmet = unmet(treatment, plan.kills(), true).into_iter();
             let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));

@@ -4,7 +4,7 @@ use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{LOOPBACK, Place, PoolerWord};
 use crate::foreign::programs_of;
 use crate::plan::{Plan, Treatment};
-use pgdyno_sandbox::{BinarySources, Control, NETWORK_PROGRAM, find_program};
+use pgdyno_sandbox::{Binaries, BinarySources, Control, NETWORK_PROGRAM, find_program};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -41,7 +41,7 @@ pub(super) fn missing_programs(path: &str, plan: &Plan, found: &mut PreflightRep
     }
 }
 
-/// Versions of servers of treatments for which there are no programs.
+/// Versions and programs of servers of treatments that are not there.
 pub(super) fn missing_versions(
     binaries: &BinarySources,
     stop: &AtomicBool,
@@ -51,6 +51,15 @@ pub(super) fn missing_versions(
     let mut offers: BTreeMap<u32, Option<String>> = BTreeMap::new();
     for number in plan.tested() {
         let treatment = &plan.treatments[number];
+        if let Some(bin) = &treatment.server.bin {
+            if let Err(error) = Binaries::in_directory(Path::new(bin)) {
+                found.add(Finding {
+                    treatments: vec![treatment.name.clone()],
+                    ..Finding::new(FindingKind::Other, error.to_string(), &[])
+                });
+            }
+            continue;
+        }
         let Some(version) = treatment.server.version else {
             continue;
         };

@@ -24,7 +24,7 @@ impl Preflight<'_> {
     ) -> Result<(), ServerError> {
         let mut combinations: BTreeMap<Settings, Vec<String>> = BTreeMap::new();
         for treatment in plan.tested().into_iter().map(|i| &plan.treatments[i]) {
-            if treatment.server.version.is_some() {
+            if treatment.has_own_programs() {
                 continue;
             }
             let (tried, untried) = self.at_start(treatment);

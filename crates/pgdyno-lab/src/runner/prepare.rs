@@ -16,7 +16,6 @@ use pgdyno_record::{
 };
 use pgdyno_sandbox::PoolMode;
 use pgdyno_workload::Dataset;
-use std::collections::BTreeSet;
 
 /// What is stored with an experiment beside its plan.
 pub(super) struct Stored<'t> {
@@ -26,10 +25,15 @@ pub(super) struct Stored<'t> {
     pub(super) repeat: Vec<String>,
 }
 
-/// The server variant that is examined first: the target, or the first of those there are where no treatment runs on the target.
+/// The server variant that is examined first: the target, or the reference's where no treatment runs on the target. Of others, programs or
+/// places may be missing, which keeps their treatments alone from being tested.
 pub(super) fn first_variant(plan: &Plan) -> ServerVariant {
-    let variants: BTreeSet<ServerVariant> = plan.treatments.iter().map(Treatment::variant).collect();
-    variants.into_iter().next().unwrap_or_default()
+    let mut variants = plan.treatments.iter().map(Treatment::variant);
+    let of_reference = variants.next().unwrap_or_default();
+    match variants.any(|variant| variant.is_target()) {
+        true => ServerVariant::default(),
+        false => of_reference,
+    }
 }
 
 impl Runner<'_, '_> {
@@ -168,6 +172,7 @@ fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, Stri
     let number = |value: Option<u32>| value.map(|n| n.to_string());
     let named = [
         ("server.version", number(server.version)),
+        ("server.bin", text(&server.bin)),
         ("server.data_on", text(&server.data_on)),
         ("server.wal_on", text(&server.wal_on)),
         ("server.temp_on", text(&server.temp_on)),

@@ -103,8 +103,9 @@ fn of_events(timelines: &[Timeline]) -> Option<String> {
 }
 
 /// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.
-const MADE_ONCE: [&str; 4] = [
+const MADE_ONCE: [&str; 5] = [
     "server.version",
+    "server.bin",
     "server.data_on",
     "server.wal_on",
     "server.temp_on",

@@ -364,6 +364,14 @@ fn own_facts(server: &Server, signs: &Signs, settings: &Settings<'_>) -> Vec<Fac
         .collect();
     let (service, sign) =
         service::recognise(signs, &names).unwrap_or(("none", "none of those that are known".into()));
+    // The number of a release candidate is that of the release: "19rc1", not "19.0". Packages add who built it.
+    let named = settings
+        .all
+        .iter()
+        .flatten()
+        .find(|s| s.guc.name == "server_version");
+    let named = named.and_then(|s| s.guc.setting.split(' ').next());
+    let named = named.map_or_else(|| version.to_string(), str::to_owned);
     let mut grants = Vec::new();
     if !(signs.stats && signs.settings && signs.wal_directory) {
         grants.push(signs.grant("pg_monitor"));
@@ -372,7 +380,7 @@ fn own_facts(server: &Server, signs: &Signs, settings: &Settings<'_>) -> Vec<Fac
         grants.push(signs.grant("EXECUTE ON FUNCTION pg_catalog.pg_config()"));
     }
     vec![
-        Fact::known("server.version", "server_version_num", version.to_string()),
+        Fact::known("server.version", "server_version", named),
         Fact::known(
             "server.version_num",
             "server_version_num",

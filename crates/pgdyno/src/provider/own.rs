@@ -84,6 +84,7 @@ impl Claim {
 fn text_of(base: &str, variant: &ServerVariant) -> String {
     let ServerVariant {
         version,
+        bin,
         data_on,
         wal_on,
         temp_on,
@@ -94,12 +95,16 @@ fn text_of(base: &str, variant: &ServerVariant) -> String {
         None => String::new(),
         Some(temp) => format!(", temp_on: {temp:?}"),
     };
+    let bin = match bin {
+        None => String::new(),
+        Some(bin) => format!(", bin: {bin:?}"),
+    };
     let beside = match beside {
         0 => String::new(),
         beside => format!(", beside: {beside}"),
     };
     format!(
-        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?}{temp}{beside} }}\n"
+        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?}{temp}{bin}{beside} }}\n"
     )
 }
 
@@ -153,7 +158,10 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
     let configuration = is_as_target.then(|| sandbox.configuration());
     Ok(CreateArgs {
         // Another version has another directory.
-        pg_bin: variant.version.is_none().then_some(record.bin),
+        pg_bin: match &variant.bin {
+            Some(bin) => Some(PathBuf::from(bin)),
+            None => variant.version.is_none().then_some(record.bin),
+        },
         data: directory(&data),
         wal: directory(&wal).map(|path| path.with_extension("wal")),
         temp: directory(&temp).map(|path| path.with_extension("temp")),

@@ -85,6 +85,39 @@ fn factors_go_over_versions_and_places_and_leave_nothing_behind() {
     );
 }
 
+/// One of the system, which is of another version, and one that is not there.
+#[test]
+fn builds_are_compared_by_their_directories_and_one_that_is_missing_is_not_tested() {
+    let home = Home::new();
+    let system = common::system_program("initdb");
+    let system = system.parent().expect("a directory").display();
+    let rest = format!(
+        "[[factor]]\nname = \"build\"\n[[factor.level]]\nname = \"own\"\n[[factor.level]]\nname = \"system\"\n\
+         server.bin = \"{system}\"\n[[factor.level]]\nname = \"missing\"\nserver.bin = \"/nowhere/bin\"\n\
+         [[figure]]\nname = \"major\"\nsql = \"SELECT current_setting('server_version_num')::int / 10000\"\n"
+    );
+    let path = file(
+        &home,
+        "design = \"one-at-a-time\"\nblocks = 2",
+        &format!("{TPCB}{rest}"),
+    );
+    let (_, json) = run(&home, &path);
+    assert_eq!(ended(&json, "finished"), 4);
+    let why = &json["treatments"][2]["why_not"];
+    assert!(
+        why.as_str().is_some_and(|why| why.contains("/nowhere/bin")),
+        "{why}"
+    );
+    let majors = |treatment| figure(&home, treatment, "major");
+    assert_eq!(majors("build=own"), [18.0, 18.0]);
+    assert!(majors("build=system").iter().all(|major| *major < 18.0));
+    assert_eq!(
+        sandboxes(&home),
+        ["x"],
+        "what was made for the experiment is gone"
+    );
+}
+
 /// A new server has a new identifier, and the target's stays.
 #[test]
 fn servers_of_an_experiments_own_are_made_again_for_each_block_where_it_says_so() {

@@ -32,7 +32,8 @@ fn every_version_is_made_listed_and_destroyed() {
         let facts = facts["facts"].as_array().expect("facts");
         let fact = |name: &str| facts.iter().find(|f| f["name"] == name).expect("a fact");
         let reported = fact("server.version");
-        assert_eq!(reported["value"].as_str(), Some(version.as_str()));
+        // Packages add who built it.
+        assert_eq!(reported["value"].as_str(), version.split(' ').next());
         assert!(fact("storage.data.disks")["value"].is_array());
         // Before 17, "try" does not report its result.
         let status = fact("huge_pages.status");
