@@ -79,6 +79,7 @@ soak)
   have git || want git
   # The library of a protocol is installed in an environment of its own.
   python3 -c 'import ensurepip' 2>/dev/null || want python3-venv
+  [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || want debian-archive-keyring
   # Clean roots for packages.
   have debootstrap || [ -x /usr/sbin/debootstrap ] || want debootstrap
   have rpm || want rpm
@@ -88,7 +89,7 @@ soak)
   ;;
 esac
 
-# What Debian calls a package, as Red Hat's, Fedora's and SUSE's distributions do.
+# What Debian calls a package, as Red Hat's and Fedora's distributions do.
 as_rpm() {
   for package in "$@"; do
     case $package in

@@ -27,7 +27,12 @@ pub fn same(asked: &str, guc: &Guc) -> bool {
             _ => false,
         },
         // An enumeration may take a yes for one of its words: wal_compression = on shows as pglz.
-        "enum" => truth(asked) == Some(true) && truth(&guc.setting) != Some(false),
+        // timing_clock_source = auto shows as "auto (tsc)".
+        "enum" => {
+            let shown = guc.setting.split(" (").next().unwrap_or_default();
+            asked.eq_ignore_ascii_case(shown)
+                || truth(asked) == Some(true) && truth(&guc.setting) != Some(false)
+        }
         _ => one_spelling(&guc.name, asked) == one_spelling(&guc.name, &guc.shown),
     }
 }
@@ -149,6 +154,13 @@ mod tests {
             boot_value: None,
             pending_restart: false,
         }
+    }
+
+    #[test]
+    fn a_choice_may_be_shown_with_what_it_came_to() {
+        let shown = guc("enum", "auto (tsc)", None, "auto (tsc)");
+        assert!(same("auto", &shown) && same("AUTO", &shown));
+        assert!(!same("system", &shown));
     }
 
     #[test]

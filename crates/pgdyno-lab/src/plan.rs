@@ -436,7 +436,7 @@ impl Treatment {
             place.clone().filter(|place| !is_disk(place))
         };
         ServerVariant {
-            version: server.version.filter(|_| server.bin.is_none()),
+            version: server.version,
             bin: server.bin.clone(),
             data_on: elsewhere(&server.data_on),
             wal_on: elsewhere(&server.wal_on),

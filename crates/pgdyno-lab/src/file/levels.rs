@@ -114,9 +114,14 @@ impl ServerPart {
         ]
     }
 
-    /// Its keys over those of `below`.
+    /// Its keys over those of `below`. Programs are named by version or by directory: either replaces both.
     pub(crate) fn over(&self, below: &ServerPart) -> ServerPart {
-        self.each_over(below)
+        let mut both = self.each_over(below);
+        if self.version.is_some() || self.bin.is_some() {
+            both.version = self.version;
+            both.bin.clone_from(&self.bin);
+        }
+        both
     }
 }
 

@@ -49,6 +49,29 @@ fn cumulative_steps_add_up_and_later_ones_win() {
     );
 }
 
+/// Whatever is named nearer to the treatment counts alone.
+#[test]
+fn programs_are_named_by_version_or_by_directory() {
+    let catalogue = Catalogue::shipped().unwrap();
+    let parse = |server: &str, level: &str| {
+        let text = format!(
+            "name='x'\nquestion='?'\ndesign='one-at-a-time'\nblocks=3\n[server]\n{server}\n[data]\nscale=1\n\
+             [load]\nworkload='tpcb'\nclients=1\nwarmup_s=0\nmeasure_s=1\n\
+             [[factor]]\nname='f'\n[[factor.level]]\nname='a'\n[[factor.level]]\nname='b'\n{level}\n"
+        );
+        let file = ExperimentFile::parse(&text, Path::new("x"), &catalogue).unwrap();
+        let plan = Plan::new(file, &ProfileSettings::new(), 7, &catalogue, &agreed()).unwrap();
+        let programs = |i: usize| {
+            let variant = plan.treatments[i].variant();
+            (variant.version, variant.bin)
+        };
+        (programs(0), programs(1))
+    };
+    let bin = || Some("/opt/bin".to_owned());
+    assert_eq!(parse("bin='/opt/bin'", "server.version=17"), ((None, bin()), (Some(17), None)));
+    assert_eq!(parse("version=17", "server.bin='/opt/bin'"), ((Some(17), None), (None, bin())));
+}
+
 #[test]
 fn one_at_a_time_adds_each_step_to_the_base() {
     let plan = plan("one-at-a-time", &agreed()).unwrap();

@@ -30,7 +30,7 @@ pub struct BinarySources {
 
 impl BinarySources {
     /// Programs of a major version: unpacked before, else of an archive that was fetched before, else of one that is
-    /// fetched now, until `stop`; where no archive has them, those that are installed. The checksum of an archive is verified
+    /// fetched now, until `stop`; where no archive has them, or none can be fetched, those that are installed. The checksum of an archive is verified
     /// when it is fetched.
     ///
     /// # Errors
@@ -48,7 +48,11 @@ impl BinarySources {
         make_own(&self.archives)?;
         let archive = match newest(&self.archives, major, ".archive") {
             Some(archive) => Some(archive),
-            None => self.fetch(major, stop)?,
+            // Without a network what is installed serves as well.
+            None => match (self.fetch(major, stop), self.installed(major)) {
+                (Err(_), Some(installed)) => return Ok(installed),
+                (fetched, _) => fetched?,
+            },
         };
         match archive {
             Some(archive) => self.unpack(major, &archive),

@@ -53,7 +53,7 @@ pub(super) fn step(advice: &Advice, title: &str, number: usize) -> Option<String
 
 /// A text within a comment.
 pub(super) fn comment(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
+    text.replace(char::is_control, " ")
 }
 
 /// A text as a quoted string of TOML.

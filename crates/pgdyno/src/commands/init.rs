@@ -24,7 +24,7 @@ pub(crate) fn run(context: &Context, args: &InitArgs) -> Result<u8> {
     if !is_printed && args.file.exists() {
         let place = args.file.display();
         return Err(Usage(format!(
-            "{place} is there already; name another file, or - for standard output"
+            "{place} is there already\nhint: name another file, or - for standard output"
         ))
         .into());
     }
@@ -68,7 +68,7 @@ fn text(context: &Context, args: &InitArgs, found: &Found) -> Result<String> {
     Ok(file(found, &target_part(named), is_sandbox, &tried))
 }
 
-/// The file: what is behind `#=` in this text is a line of the file behind a `#`, another choice.
+/// The file.
 fn file(found: &Found, target: &str, is_sandbox: bool, tried: &[&Advice]) -> String {
     let name = comment(found.target.as_deref().unwrap_or("this host"));
     let memory_bytes = count(&found.facts, "memory.total_bytes");
@@ -130,8 +130,8 @@ measure_s = 30                          # longer trials hold a checkpoint: for s
 # name = \"read-ahead\"
 # settings = {{ \"block.read_ahead_kb\" = 512 }}
 ",
-        version = setting("server_version"),
-        buffers = setting("shared_buffers"),
+        version = comment(&setting("server_version")),
+        buffers = comment(&setting("shared_buffers")),
         scale_size = bytes(SCALE * SCALE_BYTES),
         larger = format!("# scale = {}", 4 * memory_bytes.unwrap_or(4 << 30) / SCALE_BYTES),
         clients = format!("clients = {}", clients(&found.facts)),

@@ -11,7 +11,7 @@ use crate::cli::McpArgs;
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
-use child::{ask, command};
+use child::{Said, ask, command};
 use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_knobs::Catalogue;
 use pgdyno_server::may_hold_password;
@@ -23,13 +23,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::process::Child;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 
 /// What reading commands may take.
 const READING: Duration = Duration::from_mins(2);
@@ -37,6 +38,10 @@ const READING: Duration = Duration::from_mins(2);
 const MEASURING: Duration = Duration::from_mins(5);
 /// Time in which an experiment that is stopped restores everything.
 const STOPPING: Duration = Duration::from_mins(5);
+/// Commands that run at a time, however many an agent asks for.
+const AT_ONCE: usize = 2;
+/// Plans that are kept.
+const PLANS_MAX: usize = 1000;
 /// Last lines of a running experiment that are shown.
 const LINES: usize = 20;
 const LOG_BYTES: u64 = 16 << 10;
@@ -49,12 +54,14 @@ const SANDBOX: &str = "sandbox:";
 pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
     for target in &args.targets {
         if may_hold_password(target) {
-            let message = "a target has a password in it, which commands would show; PGPASSWORD, a password file or a service has it instead";
+            let message = "a target has a password in it, which commands would show\nhint: put it into PGPASSWORD, a password file or a service";
             return Err(Usage(message.to_owned()).into());
         }
     }
     let (scratch, name) = (context.scratch(), format!("mcp-{}", std::process::id()));
     let scratch = make_directory(&scratch, USUAL_MODE).with_context(|| scratch.display().to_string())?;
+    // Of a process that had this number before, and was killed.
+    let _ = scratch.remove_tree(&name);
     let directory = Arc::new(
         scratch
             .make(&name, PRIVATE_MODE)
@@ -68,6 +75,7 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
             .place()
             .map(|place| place.to_string_lossy().into_owned()),
         directory: Arc::clone(&directory),
+        turns: Arc::new(Semaphore::new(AT_ONCE)),
         work: Arc::new(Mutex::new(Work {
             budget_s: args.budget.as_secs_f64(),
             ..Work::default()
@@ -76,19 +84,29 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
     let stop = stop_flag()?;
     let work = Arc::clone(&tools.work);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let outcome = runtime.context("the runtime")?.block_on(async {
-        let served = tools.serve(rmcp::transport::stdio()).await;
-        let ended = match served {
-            Ok(service) => tokio::select! {
-                ended = service.waiting() => ended.map(|_| ()).map_err(|error| error.to_string()),
-                () = asked_to_end(&stop) => Ok(()),
-            },
-            Err(error) => Err(error.to_string()),
+    let runtime = runtime.context("the runtime")?;
+    let outcome = runtime.block_on(async {
+        let served = async {
+            let service = tools
+                .serve(rmcp::transport::stdio())
+                .await
+                .map_err(|error| error.to_string())?;
+            service
+                .waiting()
+                .await
+                .map(|_| ())
+                .map_err(|error| error.to_string())
+        };
+        let ended = tokio::select! {
+            ended = served => ended,
+            () = asked_to_end(&stop) => Ok(()),
         };
         // Nobody is there any more to hear of it.
-        work.lock().await.stop().await;
+        end(&work).await;
         ended
     });
+    // Standard input may never end.
+    runtime.shutdown_background();
     // Whatever stays takes no room to speak of.
     let _ = scratch.remove_tree(&name);
     outcome.map_err(Failure::new)?;
@@ -111,7 +129,8 @@ struct Running {
 /// Plans, what runs, and what is left of the budget.
 #[derive(Default)]
 struct Work {
-    plans: Vec<Planned>,
+    plans_made: usize,
+    plans: BTreeMap<usize, Planned>,
     running: Option<Running>,
     /// The plan that ended last, with its exit code.
     ended: Option<(usize, Option<i32>)>,
@@ -145,13 +164,27 @@ impl Work {
         }
     }
 
-    /// Ends what runs in order: it restores everything first.
-    async fn stop(&mut self) {
-        if let Some(running) = &mut self.running {
-            interrupt(&running.process);
-            let _ = tokio::time::timeout(STOPPING, running.process.wait()).await;
+    /// Asks what runs to end in order: it restores everything first.
+    fn stop(&self) -> bool {
+        self.running
+            .as_ref()
+            .map(|running| interrupt(&running.process))
+            .is_some()
+    }
+}
+
+/// Ends what runs, and waits for it.
+async fn end(work: &Mutex<Work>) {
+    work.lock().await.stop();
+    let begun = Instant::now();
+    while begun.elapsed() < STOPPING {
+        let mut work = work.lock().await;
+        work.look();
+        if work.running.is_none() {
+            return;
         }
-        self.look();
+        drop(work);
+        tokio::time::sleep(TICK).await;
     }
 }
 
@@ -173,6 +206,8 @@ struct Tools {
     store: Option<String>,
     /// Where plans are kept while this runs.
     directory: Arc<Directory>,
+    /// For commands at a time.
+    turns: Arc<Semaphore>,
     work: Arc<Mutex<Work>>,
 }
 
@@ -273,9 +308,17 @@ impl Tools {
             |target| vec!["facts", target, "--json"],
             move |out| {
                 let mut facts: Value = serde_json::from_str(&out).unwrap_or_default();
-                if let Some(list) = facts["facts"].as_array_mut() {
-                    list.retain(|fact| fact["name"].as_str().is_some_and(|name| name.starts_with(&about)));
-                }
+                let mut keep = |list: &str, before: &str| {
+                    if let Some(list) = facts[list].as_array_mut() {
+                        list.retain(|of| {
+                            of["name"]
+                                .as_str()
+                                .is_some_and(|name| format!("{before}{name}").starts_with(&about))
+                        });
+                    }
+                };
+                keep("facts", "");
+                keep("settings", "setting.");
                 facts.to_string()
             },
         )
@@ -283,17 +326,30 @@ impl Tools {
     }
 
     #[tool(
-        description = "Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Takes about a minute.",
-        annotations(read_only_hint = true)
+        description = "Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Makes load for about a minute, which counts as the budget's."
     )]
     async fn check(&self, Parameters(args): Parameters<TargetArgs>) -> Answer {
-        self.of_target(
-            &args.target,
-            MEASURING,
-            |target| vec!["check", target, "--json"],
-            |out| out,
-        )
-        .await
+        {
+            let mut work = self.work.lock().await;
+            work.look();
+            if work.running.is_some() {
+                return refused("an experiment is running, which a check would disturb");
+            }
+            if work.left_s() <= 0.0 {
+                return refused("the budget is used up");
+            }
+        }
+        let begun = Instant::now();
+        let answer = self
+            .of_target(
+                &args.target,
+                MEASURING,
+                |target| vec!["check", target, "--json"],
+                |out| out,
+            )
+            .await;
+        self.work.lock().await.used_s += begun.elapsed().as_secs_f64();
+        answer
     }
 
     #[tool(
@@ -386,23 +442,32 @@ impl Tools {
             Ok(file) => file,
             Err(why) => return refused(why),
         };
-        let mut work = self.work.lock().await;
-        let number = work.plans.len() + 1;
+        let number = {
+            let mut work = self.work.lock().await;
+            if work.plans_made == PLANS_MAX {
+                return refused(format!(
+                    "{PLANS_MAX} plans were made, which is the most; one of them can be run"
+                ));
+            }
+            work.plans_made += 1;
+            work.plans_made
+        };
         let name = format!("plan-{number}.toml");
         let written = self.directory.replace(&name, file.as_bytes(), Owner::own(0o600));
         if let Err(error) = written {
             return refused(format!("the plan could not be kept: {error}"));
         }
         let path = self.directory.path().join(name);
-        let asked = ask(&["run", &path.to_string_lossy(), "--dry-run", "--json"], READING).await;
-        let found = match asked {
+        let arguments = ["run", &path.to_string_lossy(), "--dry-run", "--json"];
+        let found = match self.ask(&arguments, READING).await {
             Ok(found) if found.code == Some(0) => found,
             Ok(found) => return refused(format!("{}{}", found.out, found.err)),
             Err(why) => return refused(why),
         };
         let mut found: Value = serde_json::from_str(&found.out).unwrap_or_default();
         let seconds = found["seconds"].as_f64().unwrap_or(f64::INFINITY);
-        work.plans.push(Planned { file: path, seconds });
+        let mut work = self.work.lock().await;
+        work.plans.insert(number, Planned { file: path, seconds });
         found["plan"] = number.into();
         found["budget_left_s"] = work.left_s().into();
         // One line per trial is more than anybody reads.
@@ -419,7 +484,7 @@ impl Tools {
         if let Some(running) = &work.running {
             return refused(format!("plan {} is running; `stop` ends it", running.plan));
         }
-        let Some(planned) = args.plan.checked_sub(1).and_then(|at| work.plans.get(at)) else {
+        let Some(planned) = work.plans.get(&args.plan) else {
             return refused(format!("there is no plan {}; `plan` makes one", args.plan));
         };
         if planned.seconds > work.left_s() {
@@ -430,7 +495,9 @@ impl Tools {
             ));
         }
         let path = planned.file.to_string_lossy().into_owned();
-        let arguments = self.with_store(&["run", &path, "--json"]);
+        // The run keeps to it by itself, should this process be gone.
+        let budget = format!("budget.time=\"{}s\"", work.left_s().ceil());
+        let arguments = self.with_store(&["run", &path, "--set", &budget, "--json"]);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         // Of a plan that ran before.
         let _ = self.directory.remove(log_of(args.plan));
@@ -473,7 +540,7 @@ impl Tools {
         let log = log.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let lines: Vec<&str> = log.iter().flat_map(|log| log.lines()).collect();
         let progress = &lines[lines.len().saturating_sub(LINES)..];
-        let changed = match ask(&["status", "--json"], READING).await {
+        let changed = match self.ask(&["status", "--json"], READING).await {
             Ok(found) => serde_json::from_str(&found.out).unwrap_or(Value::String(found.err)),
             Err(why) => Value::String(why),
         };
@@ -492,17 +559,14 @@ impl Tools {
     async fn stop(&self) -> Answer {
         let mut work = self.work.lock().await;
         work.look();
-        match &work.running {
-            None => refused("nothing is running"),
-            Some(_) => {
-                work.stop().await;
-                said("it has ended")
-            }
+        match work.stop() {
+            false => refused("nothing is running"),
+            true => said("it was asked to end; `status` shows when it has"),
         }
     }
 
     #[tool(
-        description = "Restore what an experiment that was killed has left changed. What people have applied stays."
+        description = "Restore what experiments that were killed have left changed, whoever ran them. What people have applied stays."
     )]
     async fn restore(&self) -> Answer {
         self.command(&["restore", "--interrupted"], MEASURING, |out| out)
@@ -531,6 +595,13 @@ impl Tools {
         number
             .map(|number| self.targets[number].as_str())
             .ok_or_else(|| format!("there is no target {name:?}; there are {}", known()))
+    }
+
+    /// Runs a command, when it is its turn.
+    async fn ask(&self, arguments: &[&str], limit: Duration) -> std::result::Result<Said, String> {
+        // The turns are never closed.
+        let _turn = self.turns.acquire().await;
+        ask(arguments, limit).await
     }
 
     fn with_store(&self, arguments: &[&str]) -> Vec<String> {
@@ -569,9 +640,9 @@ impl Tools {
         limit: Duration,
         shown: impl FnOnce(String) -> String,
     ) -> Answer {
-        match ask(arguments, limit).await {
+        match self.ask(arguments, limit).await {
             Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => said(shown(found.out)),
-            Ok(found) => refused(found.err),
+            Ok(found) => refused(format!("{}{}", found.out, found.err)),
             Err(why) => refused(why),
         }
     }

@@ -194,6 +194,11 @@ fn what_an_agent_s_killed_server_left_is_restored_by_the_next() {
     });
     agent.fine("restore", json!({}));
     assert_eq!(common::auto_conf(&home), before);
+    // A signal ends it though its input is open.
+    signal(agent.process.id(), "-TERM");
+    until_is("it has ended", true, || {
+        agent.process.try_wait().is_ok_and(|ended| ended.is_some())
+    });
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! Commands of this program as processes of their own, bounded in time and in what they print.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 
+/// Time in which a command that is asked to end does so.
+const ENDING: Duration = Duration::from_secs(10);
 /// Longest output of a command that is handed on.
 const OUTPUT_MAX: usize = 512 << 10;
 /// Longest text of what went wrong.
@@ -52,7 +55,18 @@ pub(super) async fn ask(arguments: &[&str], limit: Duration) -> Result<Said, Str
     };
     match tokio::time::timeout(limit, ended).await {
         Ok(ended) => ended.map_err(failed)?,
-        Err(_) => Err(format!("it did not end within {} s", limit.as_secs())),
+        Err(_) => {
+            // What it has made is removed by itself; whatever still runs then is killed.
+            if let Some(pid) = child
+                .id()
+                .and_then(|id| i32::try_from(id).ok())
+                .and_then(Pid::from_raw)
+            {
+                let _ = kill_process(pid, Signal::TERM);
+                let _ = tokio::time::timeout(ENDING, child.wait()).await;
+            }
+            Err(format!("it did not end within {} s", limit.as_secs()))
+        }
     }
 }
 

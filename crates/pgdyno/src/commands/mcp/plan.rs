@@ -10,9 +10,12 @@ use toml::{Table, Value};
 const TREATMENTS_MAX: usize = 12;
 const SETTINGS_MAX: usize = 30;
 const CHARS_MAX: usize = 200;
+const DISK_FREE_MIN: &str = "5GB";
 
-/// Parameters whose values name code that the server runs.
-const NAME_CODE: [&str; 3] = [
+/// Parameters whose values name code that the server runs, or places outside of it that it writes to.
+const REACH_OUT: [&str; 5] = [
+    "log_destination",
+    "stats_temp_directory",
     "jit_provider",
     "session_preload_libraries",
     "shared_preload_libraries",
@@ -107,6 +110,8 @@ impl PlanArgs {
                     ("measure_s", within("measure_s", self.measure_s, 3600)?),
                 ]),
             ),
+            // The disk is the host's.
+            ("guard", table(vec![("disk_free_min", DISK_FREE_MIN.into())])),
             ("base", settings(&self.base, catalogue)?.into()),
             ("step", steps.into()),
         ]);
@@ -137,9 +142,9 @@ fn settings(asked: &BTreeMap<String, String>, catalogue: &Catalogue) -> Result<T
                 "{id} is no parameter of the server; what is outside the sandbox is changed by people alone (`pgdyno run`)"
             ));
         }
-        if NAME_CODE.contains(&id.as_str()) {
+        if knob.id != *id || REACH_OUT.contains(&id.as_str()) {
             return Err(format!(
-                "{id} names code that the server runs; people alone can agree to that (`pgdyno run`)"
+                "{id} names code that the server runs, or a place outside of it; people alone can agree to that (`pgdyno run`)"
             ));
         }
         let value = value.trim();
@@ -204,6 +209,11 @@ mod tests {
             (set("vm.swappiness", "1"), "outside the sandbox"),
             (set("archive_command", "touch /tmp/x"), "archive_command"),
             (set("session_preload_libraries", "/tmp/x.so"), "names code"),
+            (
+                set("session_preload_libraries@x", "= 'y'"),
+                "session_preload_libraries",
+            ),
+            (set("stats_temp_directory", "/tmp"), "outside of it"),
             (set("work_mem", "64MB\nfsync = off"), "one line"),
             (json!({ "blocks": 0 }), "blocks is 0"),
             (json!({ "measure_s": 86_400 }), "measure_s is 86400"),
@@ -224,7 +234,7 @@ mod tests {
             .iter()
             .filter(|knob| knob.kind == Kind::Guc && names(&knob.id));
         let code: Vec<&str> = code.map(|knob| knob.id.as_str()).collect();
-        assert!(code.iter().all(|id| NAME_CODE.contains(id)), "{code:?}");
+        assert!(code.iter().all(|id| REACH_OUT.contains(id)), "{code:?}");
         // Whatever a text has in it, it is a text of the file.
         let file =
             planned(json!({ "question": "\" \n[target]\nrestart_command = \"x\"".replace('\n', " ") }))
