@@ -68,8 +68,14 @@ fn programs_are_named_by_version_or_by_directory() {
         (programs(0), programs(1))
     };
     let bin = || Some("/opt/bin".to_owned());
-    assert_eq!(parse("bin='/opt/bin'", "server.version=17"), ((None, bin()), (Some(17), None)));
-    assert_eq!(parse("version=17", "server.bin='/opt/bin'"), ((Some(17), None), (None, bin())));
+    assert_eq!(
+        parse("bin='/opt/bin'", "server.version=17"),
+        ((None, bin()), (Some(17), None))
+    );
+    assert_eq!(
+        parse("version=17", "server.bin='/opt/bin'"),
+        ((Some(17), None), (None, bin()))
+    );
 }
 
 #[test]
