@@ -90,37 +90,25 @@ impl BinarySources {
 
     /// Programs that are installed: in the places of the distributions' packages, in PATH, and where the pg_config there says.
     pub fn installed(&self, major: u32) -> Option<Binaries> {
-        self.places(major)
-            .into_iter()
-            .filter_map(|place| Binaries::in_directory(&place).ok())
-            .find(|found| found.major() == Some(major))
+        among(&self.named_by_user(), major)
     }
 
     /// The newest that are installed.
     pub fn newest_installed(&self) -> Option<Binaries> {
-        MAJORS.rev().find_map(|major| self.installed(major))
+        let named = self.named_by_user();
+        MAJORS.rev().find_map(|major| among(&named, major))
     }
 
-    fn places(&self, major: u32) -> Vec<PathBuf> {
-        let of_packages = [
-            // Debian and Ubuntu; the rpms of PostgreSQL's own repository; SUSE and Alpine.
-            format!("/usr/lib/postgresql/{major}/bin"),
-            format!("/usr/pgsql-{major}/bin"),
-            format!("/usr/lib/postgresql{major}/bin"),
-        ];
+    /// Directories of programs of whatever version: those of PATH, and that of the pg_config there.
+    fn named_by_user(&self) -> Vec<PathBuf> {
         let in_path = self.path.as_deref().map(std::env::split_paths);
-        let in_path: Vec<PathBuf> = in_path
+        let mut named: Vec<PathBuf> = in_path
             .into_iter()
             .flatten()
             .filter(|place| place.is_absolute())
             .collect();
-        let of_config = in_path.iter().find_map(|place| bindir(&place.join("pg_config")));
-        of_packages
-            .map(PathBuf::from)
-            .into_iter()
-            .chain(in_path)
-            .chain(of_config)
-            .collect()
+        named.extend(named.iter().find_map(|place| bindir(&place.join("pg_config"))));
+        named
     }
 
     /// `None` where no archive has this version.
@@ -170,6 +158,22 @@ impl BinarySources {
         }
         Binaries::in_directory(&home.join("bin"))
     }
+}
+
+/// Programs of a version in the places of packages, or else in one of the `named`.
+fn among(named: &[PathBuf], major: u32) -> Option<Binaries> {
+    let of_packages = [
+        // Debian and Ubuntu; the rpms of PostgreSQL's own repository; SUSE and Alpine.
+        format!("/usr/lib/postgresql/{major}/bin"),
+        format!("/usr/pgsql-{major}/bin"),
+        format!("/usr/lib/postgresql{major}/bin"),
+    ];
+    of_packages
+        .iter()
+        .map(Path::new)
+        .chain(named.iter().map(PathBuf::as_path))
+        .filter_map(|place| Binaries::in_directory(place).ok())
+        .find(|found| found.major() == Some(major))
 }
 
 fn failed(major: u32) -> impl Fn(String) -> SandboxError {

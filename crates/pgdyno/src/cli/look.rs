@@ -117,7 +117,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "RULE")]
     pub(crate) only: Vec<String>,
     /// Write an experiment file that tests each advised setting separately on this target; those that can take turns within one load
-    /// go to FILE-turns beside it.
+    /// go to a second file, FILE-turns.
     #[arg(long, value_name = "FILE")]
     pub(crate) experiment: Option<PathBuf>,
     #[command(flatten)]

@@ -175,7 +175,7 @@ fn known_words(advisor: &Advisor, args: &AdviseArgs) -> Result<()> {
     }
 }
 
-fn fact(record: &FactRecord) -> Fact {
+pub(super) fn fact(record: &FactRecord) -> Fact {
     Fact {
         name: record.name.clone(),
         value: record.value.clone(),

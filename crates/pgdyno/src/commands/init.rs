@@ -1,6 +1,6 @@
 //! `pgdyno init`: an experiment file for a target, with what suits it, and other choices beside.
 
-use super::advise::title;
+use super::advise::{fact, title};
 use super::drafts::{clients, comment, count, step, target_part};
 use super::facts::{self, Found};
 use crate::cli::InitArgs;
@@ -44,16 +44,7 @@ pub(crate) fn run(context: &Context, args: &InitArgs) -> Result<u8> {
 }
 
 fn text(context: &Context, args: &InitArgs, found: &Found) -> Result<String> {
-    let facts: Vec<Fact> = found
-        .facts
-        .iter()
-        .map(|record| Fact {
-            name: record.name.clone(),
-            value: record.value.clone(),
-            missing: record.missing.clone(),
-            source: record.source.clone(),
-        })
-        .collect();
+    let facts: Vec<Fact> = found.facts.iter().map(fact).collect();
     let advised = Advisor::shipped(&context.catalogue)?.advise(&Question {
         facts: &facts,
         settings: &found.settings,

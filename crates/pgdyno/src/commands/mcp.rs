@@ -1,43 +1,38 @@
 //! `pgdyno mcp`: reading and experiments for agents, by the Model Context Protocol on standard input and output.
 //!
 //! Each tool is a command of this program, run as a process of its own: what an agent asks for has no more rights, time or output than
-//! that. Targets are named at the start; an agent chooses among them and never learns how they are reached. No command gets a flag that
-//! gives consent, experiments are made of checked values and run on sandboxes alone, and all of them together within a budget.
+//! that. Targets are named at the start, and an agent chooses among them. No command gets a flag that gives consent, experiments are made of checked values and run on sandboxes alone, and all of them together within a budget.
 
+mod arguments;
 mod child;
 mod plan;
+mod work;
 
 use crate::cli::McpArgs;
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
-use child::{Said, ask, command};
+use arguments::{ExperimentArgs, FactsArgs, KnobArgs, PairArgs, RunArgs, TargetArgs};
+use child::{Output, ask, command};
 use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_knobs::Catalogue;
 use pgdyno_server::may_hold_password;
 use plan::PlanArgs;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, ContentBlock, Implementation, ServerCapabilities, ServerConfig};
-use rmcp::{ErrorData, ServerHandler, ServiceExt, schemars, tool, tool_handler, tool_router};
-use rustix::process::{Pid, Signal, kill_process};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use rmcp::{ErrorData, ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::process::Child;
 use tokio::sync::{Mutex, Semaphore};
+use work::{Planned, Running, Work, end, keep_watch};
 
 /// What reading commands may take.
 const READING: Duration = Duration::from_mins(2);
 /// What measuring ones may.
 const MEASURING: Duration = Duration::from_mins(5);
-/// Time in which an experiment that is stopped restores everything.
-const STOPPING: Duration = Duration::from_mins(5);
 /// Commands that run at a time, however many an agent asks for.
 const AT_ONCE: usize = 2;
 /// Plans that are kept.
@@ -76,6 +71,7 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
             .map(|place| place.to_string_lossy().into_owned()),
         directory: Arc::clone(&directory),
         turns: Arc::new(Semaphore::new(AT_ONCE)),
+        measuring: Arc::default(),
         work: Arc::new(Mutex::new(Work {
             budget_s: args.budget.as_secs_f64(),
             ..Work::default()
@@ -113,92 +109,6 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// An experiment that was planned.
-struct Planned {
-    file: PathBuf,
-    seconds: f64,
-}
-
-/// An experiment under way.
-struct Running {
-    plan: usize,
-    begun: Instant,
-    process: Child,
-}
-
-/// Plans, what runs, and what is left of the budget.
-#[derive(Default)]
-struct Work {
-    plans_made: usize,
-    plans: BTreeMap<usize, Planned>,
-    running: Option<Running>,
-    /// The plan that ended last, with its exit code.
-    ended: Option<(usize, Option<i32>)>,
-    used_s: f64,
-    budget_s: f64,
-}
-
-impl Work {
-    fn left_s(&self) -> f64 {
-        let under_way = self
-            .running
-            .as_ref()
-            .map_or(0.0, |running| running.begun.elapsed().as_secs_f64());
-        (self.budget_s - self.used_s - under_way).max(0.0)
-    }
-
-    /// Takes note of an experiment that has ended; one that has used up the budget is asked to end.
-    fn look(&mut self) {
-        let left_s = self.left_s();
-        let Some(running) = &mut self.running else {
-            return;
-        };
-        match running.process.try_wait() {
-            Ok(Some(status)) => {
-                self.used_s += running.begun.elapsed().as_secs_f64();
-                self.ended = Some((running.plan, status.code()));
-                self.running = None;
-            }
-            _ if left_s <= 0.0 => interrupt(&running.process),
-            _ => {}
-        }
-    }
-
-    /// Asks what runs to end in order: it restores everything first.
-    fn stop(&self) -> bool {
-        self.running
-            .as_ref()
-            .map(|running| interrupt(&running.process))
-            .is_some()
-    }
-}
-
-/// Ends what runs, and waits for it.
-async fn end(work: &Mutex<Work>) {
-    work.lock().await.stop();
-    let begun = Instant::now();
-    while begun.elapsed() < STOPPING {
-        let mut work = work.lock().await;
-        work.look();
-        if work.running.is_none() {
-            return;
-        }
-        drop(work);
-        tokio::time::sleep(TICK).await;
-    }
-}
-
-fn interrupt(process: &Child) {
-    let pid = process
-        .id()
-        .and_then(|id| i32::try_from(id).ok())
-        .and_then(Pid::from_raw);
-    if let Some(pid) = pid {
-        // It may have ended meanwhile.
-        let _ = kill_process(pid, Signal::INT);
-    }
-}
-
 #[derive(Clone)]
 struct Tools {
     catalogue: Catalogue,
@@ -208,72 +118,15 @@ struct Tools {
     directory: Arc<Directory>,
     /// For commands at a time.
     turns: Arc<Semaphore>,
+    /// Held while a check measures.
+    measuring: Arc<Mutex<()>>,
     work: Arc<Mutex<Work>>,
-}
-
-/// A target.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
-struct TargetArgs {
-    /// A target, as the tool `targets` names it.
-    target: String,
-}
-
-/// A target, and which facts of it.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
-struct FactsArgs {
-    /// A target, as the tool `targets` names it.
-    target: String,
-    /// Beginning of the facts' names, such as "memory." or "setting.work_mem"; all of them without it.
-    #[serde(default)]
-    about: String,
-}
-
-/// A knob.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
-struct KnobArgs {
-    /// Id of a knob, such as "work_mem" or "vm.swappiness"; without it, all ids are listed.
-    knob: Option<String>,
-}
-
-/// An experiment.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
-struct ExperimentArgs {
-    /// Number of the experiment.
-    id: u32,
-}
-
-/// Two things to compare.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
-struct PairArgs {
-    /// Number of an experiment, or of one and a treatment of it: "3" or "3:more".
-    a: String,
-    /// The same.
-    b: String,
-}
-
-/// A plan.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(crate = "rmcp::schemars")]
-struct RunArgs {
-    /// Number of a plan that the tool `plan` made.
-    plan: usize,
 }
 
 type Answer = Result<CallToolResult, ErrorData>;
 
 /// What a tool says, as text; JSON as it is.
-fn said(text: impl Into<String>) -> Answer {
+fn answer(text: impl Into<String>) -> Answer {
     Ok(CallToolResult::success(vec![ContentBlock::text(text)]))
 }
 
@@ -293,7 +146,7 @@ impl Tools {
         let targets: Vec<Value> = (0..self.targets.len())
             .map(|number| json!({ "target": self.name(number), "experiments": self.targets[number].starts_with(SANDBOX) }))
             .collect();
-        said(json!({ "targets": targets, "budget_left_s": left_s }).to_string())
+        answer(json!({ "targets": targets, "budget_left_s": left_s }).to_string())
     }
 
     #[tool(
@@ -329,6 +182,9 @@ impl Tools {
         description = "Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Makes load for about a minute, which counts as the budget's."
     )]
     async fn check(&self, Parameters(args): Parameters<TargetArgs>) -> Answer {
+        let Ok(_measuring) = self.measuring.try_lock() else {
+            return refused("a check is under way, which another would disturb");
+        };
         {
             let mut work = self.work.lock().await;
             work.look();
@@ -340,7 +196,7 @@ impl Tools {
             }
         }
         let begun = Instant::now();
-        let answer = self
+        let measured = self
             .of_target(
                 &args.target,
                 MEASURING,
@@ -349,7 +205,7 @@ impl Tools {
             )
             .await;
         self.work.lock().await.used_s += begun.elapsed().as_secs_f64();
-        answer
+        measured
     }
 
     #[tool(
@@ -373,7 +229,7 @@ impl Tools {
     async fn knobs(&self, Parameters(args): Parameters<KnobArgs>) -> Answer {
         let Some(id) = args.knob else {
             let ids: Vec<&str> = self.catalogue.iter().map(|knob| knob.id.as_str()).collect();
-            return said(ids.join(" "));
+            return answer(ids.join(" "));
         };
         match self.catalogue.get(&id) {
             Ok(knob) => {
@@ -472,7 +328,7 @@ impl Tools {
         found["budget_left_s"] = work.left_s().into();
         // One line per trial is more than anybody reads.
         found["trials"] = found["trials"].as_array().map_or(0, Vec::len).into();
-        said(found.to_string())
+        answer(found.to_string())
     }
 
     #[tool(
@@ -483,6 +339,9 @@ impl Tools {
         work.look();
         if let Some(running) = &work.running {
             return refused(format!("plan {} is running; `stop` ends it", running.plan));
+        }
+        if self.measuring.try_lock().is_err() {
+            return refused("a check is under way, which an experiment would disturb");
         }
         let Some(planned) = work.plans.get(&args.plan) else {
             return refused(format!("there is no plan {}; `plan` makes one", args.plan));
@@ -514,14 +373,14 @@ impl Tools {
                 });
                 drop(work);
                 tokio::spawn(keep_watch(Arc::clone(&self.work)));
-                said(format!("plan {} is running", args.plan))
+                answer(format!("plan {} is running", args.plan))
             }
             Err(error) => refused(format!("it could not be run: {error}")),
         }
     }
 
     #[tool(
-        description = "Show how far a running experiment is, what is changed on this machine now, and what is left of the budget.",
+        description = "Show how far a running experiment is, what is changed on this host now, and what is left of the budget.",
         annotations(read_only_hint = true)
     )]
     async fn status(&self) -> Answer {
@@ -544,7 +403,7 @@ impl Tools {
             Ok(found) => serde_json::from_str(&found.out).unwrap_or(Value::String(found.err)),
             Err(why) => Value::String(why),
         };
-        said(
+        answer(
             json!({
                 "running": running, "ended": ended.map(|(plan, code)| json!({ "plan": plan, "exit_code": code })),
                 "progress": progress, "budget_left_s": left_s, "changed": changed,
@@ -561,12 +420,12 @@ impl Tools {
         work.look();
         match work.stop() {
             false => refused("nothing is running"),
-            true => said("it was asked to end; `status` shows when it has"),
+            true => answer("it was asked to end; `status` shows when it has"),
         }
     }
 
     #[tool(
-        description = "Restore what experiments that were killed have left changed, whoever ran them. What people have applied stays."
+        description = "Restore what killed experiments have changed, those of people too. What `pgdyno apply` has set stays."
     )]
     async fn restore(&self) -> Answer {
         self.command(&["restore", "--interrupted"], MEASURING, |out| out)
@@ -598,7 +457,7 @@ impl Tools {
     }
 
     /// Runs a command, when it is its turn.
-    async fn ask(&self, arguments: &[&str], limit: Duration) -> std::result::Result<Said, String> {
+    async fn ask(&self, arguments: &[&str], limit: Duration) -> std::result::Result<Output, String> {
         // The turns are never closed.
         let _turn = self.turns.acquire().await;
         ask(arguments, limit).await
@@ -641,7 +500,7 @@ impl Tools {
         shown: impl FnOnce(String) -> String,
     ) -> Answer {
         match self.ask(arguments, limit).await {
-            Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => said(shown(found.out)),
+            Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => answer(shown(found.out)),
             Ok(found) => refused(format!("{}{}", found.out, found.err)),
             Err(why) => refused(why),
         }
@@ -670,17 +529,5 @@ fn log_of(plan: usize) -> String {
 async fn asked_to_end(stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         tokio::time::sleep(TICK).await;
-    }
-}
-
-/// Ends an experiment that has used up the budget.
-async fn keep_watch(work: Arc<Mutex<Work>>) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let mut work = work.lock().await;
-        work.look();
-        if work.running.is_none() {
-            return;
-        }
     }
 }

@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::Stdio;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 
 /// Time in which a command that is asked to end does so.
 const ENDING: Duration = Duration::from_secs(10);
@@ -14,7 +14,7 @@ const OUTPUT_MAX: usize = 512 << 10;
 const ERRORS_MAX: usize = 16 << 10;
 
 /// What a command printed, and how it ended.
-pub(super) struct Said {
+pub(super) struct Output {
     /// Exit code; `None` if a signal ended it.
     pub(super) code: Option<i32>,
     pub(super) out: String,
@@ -30,7 +30,7 @@ pub(super) fn command(arguments: &[&str]) -> Result<Command, String> {
 }
 
 /// Runs a command to its end, which it is given if it takes longer than `limit`.
-pub(super) async fn ask(arguments: &[&str], limit: Duration) -> Result<Said, String> {
+pub(super) async fn ask(arguments: &[&str], limit: Duration) -> Result<Output, String> {
     let failed = |error: std::io::Error| format!("the command could not be run: {error}");
     let mut command = command(arguments)?;
     command
@@ -47,7 +47,7 @@ pub(super) async fn ask(arguments: &[&str], limit: Duration) -> Result<Said, Str
             )));
         }
         let status = child.wait().await?;
-        Ok(Ok(Said {
+        Ok(Ok(Output {
             code: status.code(),
             out,
             err,
@@ -57,16 +57,21 @@ pub(super) async fn ask(arguments: &[&str], limit: Duration) -> Result<Said, Str
         Ok(ended) => ended.map_err(failed)?,
         Err(_) => {
             // What it has made is removed by itself; whatever still runs then is killed.
-            if let Some(pid) = child
-                .id()
-                .and_then(|id| i32::try_from(id).ok())
-                .and_then(Pid::from_raw)
-            {
-                let _ = kill_process(pid, Signal::TERM);
-                let _ = tokio::time::timeout(ENDING, child.wait()).await;
-            }
+            signal(&child, Signal::TERM);
+            let _ = tokio::time::timeout(ENDING, child.wait()).await;
             Err(format!("it did not end within {} s", limit.as_secs()))
         }
+    }
+}
+
+/// Sends a signal to a process that may have ended meanwhile.
+pub(super) fn signal(process: &Child, signal: Signal) {
+    let pid = process
+        .id()
+        .and_then(|id| i32::try_from(id).ok())
+        .and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        let _ = kill_process(pid, signal);
     }
 }
 

@@ -130,7 +130,7 @@ fn text(what: &str, value: &str) -> Result<Value, String> {
     }
 }
 
-/// Parameters of the server: what is outside the sandbox, could lose data, or is code, takes a person.
+/// Parameters of the server alone: the others, and those that reach out of it or can lose data, are for people.
 fn settings(asked: &BTreeMap<String, String>, catalogue: &Catalogue) -> Result<Table, String> {
     if asked.len() > SETTINGS_MAX {
         return Err(format!("expected at most {SETTINGS_MAX} settings"));
@@ -142,7 +142,13 @@ fn settings(asked: &BTreeMap<String, String>, catalogue: &Catalogue) -> Result<T
                 "{id} is no parameter of the server; what is outside the sandbox is changed by people alone (`pgdyno run`)"
             ));
         }
-        if knob.id != *id || REACH_OUT.contains(&id.as_str()) {
+        if knob.id != *id {
+            return Err(format!(
+                "{id}: a parameter is of the whole server; expected {}",
+                knob.id
+            ));
+        }
+        if REACH_OUT.contains(&id.as_str()) {
             return Err(format!(
                 "{id} names code that the server runs, or a place outside of it; people alone can agree to that (`pgdyno run`)"
             ));
@@ -209,10 +215,7 @@ mod tests {
             (set("vm.swappiness", "1"), "outside the sandbox"),
             (set("archive_command", "touch /tmp/x"), "archive_command"),
             (set("session_preload_libraries", "/tmp/x.so"), "names code"),
-            (
-                set("session_preload_libraries@x", "= 'y'"),
-                "session_preload_libraries",
-            ),
+            (set("session_preload_libraries@x", "= 'y'"), "of the whole server"),
             (set("stats_temp_directory", "/tmp"), "outside of it"),
             (set("work_mem", "64MB\nfsync = off"), "one line"),
             (json!({ "blocks": 0 }), "blocks is 0"),
