@@ -6,6 +6,7 @@
 pub(crate) mod affinity;
 mod error;
 mod file;
+mod pool;
 pub(crate) mod swap;
 pub(crate) mod wal;
 
@@ -17,15 +18,11 @@ use crate::catalogue::{Catalogue, CatalogueError, Knob};
 use pgdyno_host::{HostAccess, HostError};
 use pgdyno_server::{
     Conninfo, DatabaseObject, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf,
-    drop_made, made_objects, objects, one_spelling, pause, set_storage, storage_of,
+    drop_made, made_objects, objects, one_spelling, set_storage, storage_of,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 use swap::SwapFile;
-
-/// How long a process that ends may hold huge pages.
-const PAGES_LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Which server an undo unit belongs to, without any secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -380,27 +377,6 @@ impl UndoUnit {
             self,
             UndoUnit::Files { .. } | UndoUnit::Affinity { .. } | UndoUnit::Held { .. }
         )
-    }
-
-    /// Reads its state when it should be `wanted`. A process that ends frees its huge pages a moment after its other files and sockets are
-    /// closed: until then the kernel counts them in a pool that was made smaller.
-    pub(crate) fn capture_after(
-        &self,
-        access: TargetAccess<'_>,
-        wanted: &SavedState,
-    ) -> Result<SavedState, UndoUnitError> {
-        let deadline = Instant::now() + PAGES_LEAVE_WITHIN;
-        loop {
-            let now = self.capture(access)?;
-            if now == *wanted || !self.is_pool() || Instant::now() >= deadline {
-                return Ok(now);
-            }
-            pause(Duration::from_millis(10));
-        }
-    }
-
-    fn is_pool(&self) -> bool {
-        matches!(self, UndoUnit::Files { files, .. } if files.iter().any(|file| file.path.ends_with("/nr_hugepages")))
     }
 
     /// Reads its state. A file may be missing on this kernel: then there is nothing to write back.

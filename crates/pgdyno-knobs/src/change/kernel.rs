@@ -255,6 +255,7 @@ impl Changer<'_> {
             }
             if let Some(last) = last
                 && now != *last
+                && !unit.has_released_pages(last, &now)
                 // Another first process of the server has CPUs of its own, and nobody has set them.
                 && !last.is_of_another_server(&now)
                 // A sandbox's group is made again with it, as it was.

@@ -270,7 +270,9 @@ impl Group {
 
     /// A state that the journal knows, or one that a write that was cut short can have made.
     pub(crate) fn is_ours(&self, now: &SavedState) -> bool {
-        if self.known.iter().any(|known| is_same_state(known, now)) {
+        let is_as_left =
+            |known: &SavedState| is_same_state(known, now) || self.unit.has_released_pages(known, now);
+        if self.known.iter().any(is_as_left) {
             return true;
         }
         let written = |value: &Option<String>| self.writes.iter().any(|write| write.value == *value);
