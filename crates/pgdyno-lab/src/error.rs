@@ -67,6 +67,14 @@ pub enum LabError {
     /// The data could not be made or checked.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// The data of a treatment could not be made.
+    #[error("the data of \"{treatment}\": {source}")]
+    DataOf {
+        /// Name of the first treatment that reads it.
+        treatment: String,
+        /// The error of the data.
+        source: Box<LabError>,
+    },
     /// Knobs could not be turned, before the first trial.
     #[error(transparent)]
     Apply(#[from] ApplyError),
@@ -193,7 +201,7 @@ impl LabError {
             LabError::Pooler(error) => error.class(),
             LabError::Measure(error) => error.class(),
             LabError::ServerVariant { source, .. } => source.class,
-            LabError::NotRestored { source, .. } => source.class(),
+            LabError::NotRestored { source, .. } | LabError::DataOf { source, .. } => source.class(),
             LabError::Findings(findings) => class_of_findings(findings),
             LabError::DataNotAgreed { .. } => ErrorClass::Refused,
             _ => ErrorClass::Failed,
@@ -214,7 +222,7 @@ impl LabError {
             LabError::Pooler(error) => error.hint(),
             LabError::Measure(error) => error.hint(),
             LabError::ServerVariant { source, .. } => source.hint.as_deref(),
-            LabError::NotRestored { source, .. } => source.hint(),
+            LabError::NotRestored { source, .. } | LabError::DataOf { source, .. } => source.hint(),
             LabError::DataNotAgreed { .. } => Some(
                 "--allow-data makes it and drops it at the end; `pgdyno data create` makes data that stays",
             ),

@@ -250,10 +250,10 @@ impl Plan {
                 )
             });
             let (its_load, its_data, its_server) =
-                parts.unwrap_or_else(|| (load.clone(), data, server.clone()));
+                parts.unwrap_or_else(|| (load.clone(), data.clone(), server.clone()));
             if treatment.why_not.is_none() {
                 so_far.clone_from(&treatment.settings);
-                (load, data, server) = (its_load.clone(), its_data, its_server.clone());
+                (load, data, server) = (its_load.clone(), its_data.clone(), its_server.clone());
                 before = Some(i);
             }
             (treatment.load, treatment.data, treatment.server) = (its_load, its_data, its_server);
@@ -371,7 +371,7 @@ pub(crate) fn lay_over(settings: &mut Vec<Setting>, over: &[Setting]) {
 }
 
 fn whole_parts(file: &ExperimentFile) -> (LoadPart, DataPart, ServerPart) {
-    (file.load.clone(), file.data, file.server.clone())
+    (file.load.clone(), file.data.clone(), file.server.clone())
 }
 
 impl Treatment {
@@ -442,6 +442,7 @@ impl Treatment {
             wal_on: elsewhere(&server.wal_on),
             temp_on: elsewhere(&server.temp_on),
             network: server.network.clone().filter(|network| network != LOOPBACK),
+            instance: server.instance,
             beside: 0,
         }
     }
@@ -482,6 +483,8 @@ pub struct ServerVariant {
     pub temp_on: Option<String>,
     /// Network between client and server; `None` for the usual one.
     pub network: Option<String>,
+    /// Number of a server among those that are made alike; `None` for the first.
+    pub instance: Option<u32>,
     /// Number of an additional server, from 1; 0 for the treatment's server.
     pub beside: u32,
 }
@@ -513,6 +516,9 @@ impl ServerVariant {
                     .collect();
                 parts.push(format!("{what}-{}", plain.trim_matches('-')));
             }
+        }
+        if let Some(instance) = self.instance {
+            parts.push(format!("instance-{instance}"));
         }
         if self.beside > 0 {
             parts.push(format!("server-{}", self.beside + 1));

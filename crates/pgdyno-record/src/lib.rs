@@ -8,6 +8,7 @@ mod metric;
 mod progress;
 mod seconds;
 mod series;
+mod short_hash;
 mod trial;
 
 pub use class::ErrorClass;
@@ -25,6 +26,7 @@ pub use series::{
     ColumnRecord, GapRecord, PackedSeries, Points, SeriesRecord, TimeLists, pack_points, pack_series,
     unpack_points,
 };
+pub use short_hash::short_hash;
 pub use trial::{
     CrossCheck, DistributionPoint, ErrorCount, EventRecord, OpenLoopHistograms, Percentiles, StatementRecord,
     TransactionCounts, TrialRecord, TrialStatus,

@@ -178,11 +178,12 @@ impl Check<'_> {
         let (keys, parts) = (["target", "instances"], file.parts());
         let is_own = |server: &ServerPart| {
             let has_place = server.places().iter().any(|(_, place)| place.is_some());
-            server.version.is_some() || server.bin.is_some() || server.network.is_some() || has_place
+            let is_other = server.version.is_some() || server.bin.is_some() || server.instance.is_some();
+            is_other || server.network.is_some() || has_place
         };
         self.must(is_own(&file.server) || parts.iter().any(|part| is_own(&part.server)), &keys, || {
-            "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, bin, data_on, \
-             wal_on, temp_on or network somewhere"
+            "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, bin, instance, \
+             data_on, wal_on, temp_on or network somewhere"
                 .into()
         })?;
         let copies = |data: &DataPart| data.reset == Some(Reset::Copy);
@@ -306,6 +307,10 @@ impl Check<'_> {
         let count = server.count.unwrap_or(1);
         self.must((1..=SERVERS_MAX).contains(&count), &at("count"), || {
             format!("count = {count}: expected 1 to {SERVERS_MAX}")
+        })?;
+        let instance = server.instance.unwrap_or(1);
+        self.must((1..=SERVERS_MAX).contains(&instance), &at("instance"), || {
+            format!("instance = {instance}: expected 1 to {SERVERS_MAX}")
         })?;
         let size = server.pool_size.unwrap_or(1);
         self.must((1..=CLIENTS_MAX).contains(&size), &at("pool_size"), || {

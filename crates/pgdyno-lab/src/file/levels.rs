@@ -25,7 +25,7 @@ macro_rules! keys {
 }
 
 keys!(
-    DataPart, "data", dataset, scale, reset, prewarm, fillfactor, partitions
+    DataPart, "data", dataset, scale, reset, prewarm, fillfactor, partitions, sql
 );
 keys!(
     ServerPart,
@@ -42,6 +42,7 @@ keys!(
     neighbour_memory,
     network,
     count,
+    instance,
 );
 keys!(
     LoadPart,

@@ -151,7 +151,7 @@ pub struct GivenPart {
 }
 
 /// Data set, its scale, and its state before a trial.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataPart {
     /// Which data set, where the load does not determine it: "pgbench" (usual), "oltp" (sysbench's), "tpcc".
@@ -169,6 +169,8 @@ pub struct DataPart {
     /// that grow with the warehouses by warehouse.
     #[schemars(with = "Option<String>")]
     pub partitions: Option<Partitions>,
+    /// SQL that is run once the data set is made, in a database of its own: tables, indexes and functions of one's own; for sandboxes.
+    pub sql: Option<String>,
 }
 
 /// The load. A step or level names what it has otherwise.
@@ -260,6 +262,8 @@ pub struct ServerPart {
     /// Servers that run on the host at once, each like the others, with data of its own and the whole load; 1 when not given; for
     /// sandboxes.
     pub count: Option<u32>,
+    /// Number of a server of its own that is made like the target, or like others of its kind; for sandboxes.
+    pub instance: Option<u32>,
 }
 
 /// A step, or a level of a factor.

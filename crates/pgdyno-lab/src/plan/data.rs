@@ -2,17 +2,19 @@
 
 use super::{Plan, ServerVariant, Treatment, plan_of_load};
 use crate::file::Reset;
+use pgdyno_record::short_hash;
 use pgdyno_server::shown_statement;
 use pgdyno_workload::{DataPlan, Dataset, MakingStatement, Partitions, makes_objects, making_statements};
 use std::collections::BTreeSet;
 
 /// What distinguishes one database's content from another's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DataKey {
     pub(crate) dataset: Dataset,
     pub(crate) scale: u32,
     pub(crate) fillfactor: Option<u32>,
     pub(crate) partitions: Option<Partitions>,
+    pub(crate) sql: Option<String>,
 }
 
 impl DataKey {
@@ -26,7 +28,9 @@ impl DataKey {
             .partitions
             .map(|parts| format!("_{}{}", parts.method, parts.count));
         let parts = parts.unwrap_or_default();
-        format!("pgdyno_{}_{}{full}{parts}", self.dataset.name(), self.scale)
+        let sql = self.sql.as_ref().map(|sql| format!("_s{}", short_hash(sql)));
+        let sql = sql.unwrap_or_default();
+        format!("pgdyno_{}_{}{full}{parts}{sql}", self.dataset.name(), self.scale)
     }
 
     /// The plan by which the data is made.
@@ -34,6 +38,7 @@ impl DataKey {
         DataPlan {
             fillfactor: self.fillfactor,
             partitions: self.partitions,
+            sql: self.sql.clone(),
             ..DataPlan::new(self.dataset, self.scale)
         }
     }
@@ -47,6 +52,7 @@ pub(crate) fn data_of(treatment: &Treatment) -> Option<DataKey> {
         scale: treatment.data.scale?,
         fillfactor: treatment.data.fillfactor,
         partitions: treatment.data.partitions,
+        sql: treatment.data.sql.clone(),
     })
 }
 
@@ -107,10 +113,17 @@ impl Plan {
             .collect()
     }
 
+    /// The first tested treatment that reads some data.
+    pub(crate) fn reader_of(&self, data: &DataKey) -> Option<&Treatment> {
+        let mut tested = self.tested().into_iter().map(|i| &self.treatments[i]);
+        tested.find(|treatment| data_of(treatment).as_ref() == Some(data))
+    }
+
     /// The database of some data, where it is not the target's own: one for each kind of data where there are several, or where
-    /// it is renewed from a template.
-    pub(crate) fn database_of(&self, data: DataKey) -> Option<String> {
-        (self.data(|_| true).len() > 1 || self.uses_template()).then(|| data.name())
+    /// it is renewed from a template or has SQL of its own.
+    pub(crate) fn database_of(&self, data: &DataKey) -> Option<String> {
+        let is_apart = self.data(|_| true).len() > 1 || self.uses_template() || data.sql.is_some();
+        is_apart.then(|| data.name())
     }
 
     /// Whether data is renewed from a template before trials.
@@ -120,10 +133,12 @@ impl Plan {
     }
 
     /// Whether the files of a server are restored before trials on some data.
-    pub(crate) fn copies_files(&self, variant: &ServerVariant, data: DataKey) -> bool {
+    pub(crate) fn copies_files(&self, variant: &ServerVariant, data: &DataKey) -> bool {
         let mut tested = self.tested().into_iter().map(|i| &self.treatments[i]);
         tested.any(|t| {
-            t.data.reset == Some(Reset::Copy) && t.variants().contains(variant) && data_of(t) == Some(data)
+            t.data.reset == Some(Reset::Copy)
+                && t.variants().contains(variant)
+                && data_of(t).as_ref() == Some(data)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! The order of trials in a block: random, except for what is expensive to change.
 
-use super::{Plan, Treatment};
+use super::{Plan, Treatment, data_of};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -33,8 +33,7 @@ impl Plan {
 
 /// What stays together: the server variant, and data that is kept from one trial to the next.
 fn group_of(treatment: &Treatment) -> impl Ord + use<> {
-    let data = treatment.data;
-    (treatment.variant(), data.scale, data.fillfactor, data.partitions)
+    (treatment.variant(), data_of(treatment))
 }
 
 /// Fisher-Yates. The bias of the remainder is below 2^-50 for any number of treatments.

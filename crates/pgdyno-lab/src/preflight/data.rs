@@ -61,8 +61,8 @@ impl Preflight<'_> {
                 check_room(self.host, plan, data, &needs, found);
             }
         } else {
-            if keys.iter().any(|key| plan.database_of(*key).is_some()) {
-                let what = "data of several kinds, or from a template, is for sandboxes only: pgdyno makes no database on a server \
+            if keys.iter().any(|key| plan.database_of(key).is_some()) {
+                let what = "data of several kinds, from a template or with SQL of its own is for sandboxes only: pgdyno makes no database on a server \
                             that it did not create";
                 found.add(Finding::new(
                     FindingKind::Other,

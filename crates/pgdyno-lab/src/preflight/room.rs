@@ -39,7 +39,7 @@ impl Preflight<'_> {
         let all: u64 = keys.iter().map(|key| key.plan().bytes()).sum();
         let mut there = 0;
         for key in &keys {
-            there += self.bytes_there(server, plan.database_of(*key).as_deref(), &key.plan())?;
+            there += self.bytes_there(server, plan.database_of(key).as_deref(), &key.plan())?;
         }
         let times = if has(Reset::Template) { 2 } else { 1 };
         let mut needs = vec![Need {

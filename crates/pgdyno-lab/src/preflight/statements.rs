@@ -63,6 +63,13 @@ impl Preflight<'_> {
                     continue;
                 }
             };
+            if treatment.data.sql.is_some() {
+                found.unproven.push(format!(
+                    "statements of {}: what they need is made by data.sql first",
+                    treatment.name
+                ));
+                continue;
+            }
             let refusals = match seen.iter().position(|(other, _)| *other == load) {
                 Some(at) => at,
                 None => {
@@ -122,7 +129,7 @@ impl Preflight<'_> {
             || plan
                 .data(|_| true)
                 .iter()
-                .any(|key| plan.database_of(*key).is_some());
+                .any(|key| plan.database_of(key).is_some());
         let may_be_made = |sql: &str| makes_more || made.iter().any(|name| sql.contains(name.as_str()));
         let asked = refused_questions(&endpoint(&self.target.conninfo), &questions, &may_be_made);
         let asked = or_unproven(asked);

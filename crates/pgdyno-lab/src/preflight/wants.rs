@@ -8,7 +8,7 @@ use pgdyno_server::SessionLimits;
 
 /// What a treatment asks for that this target or this machine does not have, or that does nothing there.
 pub(super) fn unmet(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec<String> {
-    let data = treatment.data;
+    let data = &treatment.data;
     let load = &treatment.load;
     let wants = [
         (
@@ -18,6 +18,7 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec
         (treatment.servers() > 1, "several servers at once"),
         (data.reset == Some(Reset::Recreate), "making new tables"),
         (data.fillfactor.is_some(), "a fillfactor of the load's tables"),
+        (data.sql.is_some(), "SQL of the data's own"),
         (
             data.reset == Some(Reset::Template),
             "a new database for each trial",
@@ -56,7 +57,7 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec
 
 /// Keys of the data that do nothing for a load that reads no data set of pgdyno's.
 fn unused_of_program(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
-    let data = treatment.data;
+    let data = &treatment.data;
     if treatment.load.program.is_none() || data.of_load(&treatment.load).is_some() {
         return Vec::new();
     }
@@ -65,6 +66,7 @@ fn unused_of_program(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
     let keys = [
         ("data.fillfactor", data.fillfactor.is_some()),
         ("data.partitions", data.partitions.is_some()),
+        ("data.sql", data.sql.is_some()),
         ("data.reset", resets && !makes),
         ("data.reset = \"copy\"", makes && data.reset == Some(Reset::Copy)),
     ];

@@ -35,6 +35,11 @@ impl Data for RealTarget<'_> {
         is_marked: bool,
         go_on: &mut dyn FnMut(DataProgress) -> bool,
     ) -> Result<(), LabError> {
+        if let (Some(name), Some(_)) = (database, &plan.sql) {
+            // The SQL may have made anything in it the last time.
+            drop_database(&self.conninfo(None)?, self.resources.stop, name)?;
+            self.make_database(name)?;
+        }
         let endpoint = self.endpoint(database)?;
         if !is_marked {
             create_data(&endpoint, plan, go_on)?;
@@ -68,8 +73,7 @@ impl Data for RealTarget<'_> {
         };
         if reset == Reset::Recreate || !self.has_mark(&kept, &data.mark())? {
             for database in [&template_of(&name), &name] {
-                let dropped = format!("DROP DATABASE IF EXISTS {database} WITH (FORCE)");
-                work(&server, stop, &[("dropping what a program has made", &dropped)])?;
+                drop_database(&server, stop, database)?;
             }
             make_database(&server, stop, &name)?;
             let scratch = self.resources.scratch.join(id.to_string());
@@ -217,6 +221,11 @@ fn make_database(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Res
     Ok(work(conninfo, stop, &[("making a database", &sql)])?)
 }
 
+fn drop_database(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
+    let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+    Ok(work(conninfo, stop, &[("dropping data to make it again", &sql)])?)
+}
+
 fn has_database(conninfo: &Conninfo, name: &str) -> Result<bool, ServerError> {
     let known = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
     let found = Server::connect(conninfo)?.value("looking for a database", &known)?;
@@ -240,13 +249,13 @@ fn renew_from_template(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) 
         true => " STRATEGY file_copy",
         false => "",
     };
-    let dropped = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
     let made = format!("CREATE DATABASE {name} TEMPLATE {template}{by_files}");
-    let statements = [
-        ("dropping the data of the trial before", dropped.as_str()),
-        ("making new data from its template", &made),
-    ];
-    Ok(work(conninfo, stop, &statements)?)
+    drop_database(conninfo, stop, name)?;
+    Ok(work(
+        conninfo,
+        stop,
+        &[("making new data from its template", &made)],
+    )?)
 }
 
 /// Tables and indexes of the load, the smallest first, so that what does not fit is the largest.

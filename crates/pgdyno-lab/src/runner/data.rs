@@ -19,14 +19,14 @@ impl Runner<'_, '_> {
         &mut self,
         plan: &Plan,
         target: &mut dyn TrialTarget,
-        data: DataKey,
+        data: &DataKey,
     ) -> Result<bool, LabError> {
         let database = plan.database_of(data);
         let is_sandbox = target.is_sandbox();
         if let Some(name) = &database {
             if !is_sandbox {
                 return Err(LabError::SandboxOnly(
-                    "data of several kinds, or from a template,",
+                    "data of several kinds, from a template or with SQL of its own,",
                 ));
             }
             target.make_database(name)?;
@@ -86,7 +86,15 @@ impl Runner<'_, '_> {
     ) -> Result<Untouched, LabError> {
         let mut made = Untouched::new();
         for data in plan.data(|treatment| treatment.variant() == *here) {
-            if self.ensure_data(plan, target, data)? {
+            let made_now = self.ensure_data(plan, target, &data);
+            let named = |error| match plan.reader_of(&data) {
+                Some(treatment) if data.sql.is_some() => LabError::DataOf {
+                    treatment: treatment.name.clone(),
+                    source: Box::new(error),
+                },
+                _ => error,
+            };
+            if made_now.map_err(named)? {
                 made.insert((here.clone(), data.name()));
             }
         }
@@ -98,7 +106,7 @@ impl Running<'_, '_, '_> {
     /// Makes data that is missing and brings it to the state that a trial of the treatment begins with, on each of its servers.
     pub(super) fn bring_data(&mut self, treatment: &Treatment) -> Result<(), LabError> {
         if let Some(data) = data_of(treatment) {
-            return (0..self.at.len()).try_for_each(|number| self.bring_data_to(number, treatment, data));
+            return (0..self.at.len()).try_for_each(|number| self.bring_data_to(number, treatment, &data));
         }
         let id = self.id;
         match (self.data_of_program(treatment), self.at.first_mut()) {
@@ -116,12 +124,17 @@ impl Running<'_, '_, '_> {
     /// The database of a treatment's load, where it is not the target's own.
     pub(super) fn database_of(&self, treatment: &Treatment) -> Option<String> {
         match data_of(treatment) {
-            Some(data) => self.plan.database_of(data),
+            Some(data) => self.plan.database_of(&data),
             None => Some(self.data_of_program(treatment)?.database()),
         }
     }
 
-    fn bring_data_to(&mut self, number: usize, treatment: &Treatment, data: DataKey) -> Result<(), LabError> {
+    fn bring_data_to(
+        &mut self,
+        number: usize,
+        treatment: &Treatment,
+        data: &DataKey,
+    ) -> Result<(), LabError> {
         let at = &mut self.at[number];
         let key = (at.variant.clone(), data.name());
         let variant = match at.variant.is_target() {

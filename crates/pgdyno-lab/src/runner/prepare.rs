@@ -12,7 +12,7 @@ use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
 use pgdyno_record::{
     ChartRecord, ClaimRecord, ExperimentRecord, FactRecord, FactorRecord, FigureRecord, SettingRecord,
-    StudyRecord, TableRecord, TreatmentRecord,
+    StudyRecord, TableRecord, TreatmentRecord, short_hash,
 };
 use pgdyno_sandbox::PoolMode;
 use pgdyno_workload::Dataset;
@@ -186,12 +186,14 @@ fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, Stri
         ("server.neighbour_memory", text(&server.neighbour_memory)),
         ("server.network", text(&server.network)),
         ("server.count", number(server.count)),
+        ("server.instance", number(server.instance)),
         ("server.instances", is_new.then(|| instances.name().to_owned())),
         ("data.dataset", word(data.dataset.map(Dataset::name))),
         ("data.reset", word(data.reset.map(Reset::name))),
         ("data.prewarm", word(data.prewarm.map(Prewarm::name))),
         ("data.fillfactor", number(data.fillfactor)),
         ("data.partitions", data.partitions.map(|parts| parts.to_string())),
+        ("data.sql", data.sql.as_ref().map(|sql| short_hash(sql))),
         ("load.on", word(treatment.load.on.map(LoadOn::name))),
         ("load.threads", Some(threads_of(&treatment.load).to_string())),
     ];

@@ -81,7 +81,7 @@ const SETTINGS: [&str; 10] = [
     "vm.nr_hugepages = 'auto'",
 ];
 /// Other keys of steps that only a sandbox has.
-const OF_SANDBOXES: [&str; 10] = [
+const OF_SANDBOXES: [&str; 14] = [
     "server.version = 16",
     "server.version = 17",
     "data.reset = 'recreate'",
@@ -92,6 +92,10 @@ const OF_SANDBOXES: [&str; 10] = [
     "server.count = 4",
     "load.crash = true",
     "data.prewarm = 'cold'",
+    "data.partitions = 'hash:4'",
+    "data.sql = 'CREATE TABLE more (a int)'",
+    "server.instance = 2",
+    "server.temp_on = 'tmpfs:1G'",
 ];
 const OF_ALL: [&str; 4] = [
     "load.clients = 8",

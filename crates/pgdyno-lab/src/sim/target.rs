@@ -546,7 +546,7 @@ impl SimTarget {
     }
 
     fn other_data(&self, world: &mut World, drive: &Drive<'_>) -> Option<String> {
-        let data = drive.treatment.data;
+        let data = &drive.treatment.data;
         let is_fresh = matches!(data.reset, Some(Reset::Recreate | Reset::Template | Reset::Copy));
         match server!(self, world).tables.get(&key(drive.database)) {
             Some(tables) if !tables.is_whole => Some("on data that is not whole".to_owned()),

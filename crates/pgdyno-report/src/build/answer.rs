@@ -103,15 +103,16 @@ fn of_events(timelines: &[Timeline]) -> Option<String> {
 }
 
 /// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.
-const MADE_ONCE: [&str; 5] = [
+const MADE_ONCE: [&str; 6] = [
     "server.version",
     "server.bin",
     "server.data_on",
     "server.wal_on",
     "server.temp_on",
+    "server.instance",
 ];
 /// Data is made once, too, unless it is made again before each trial.
-const MADE_WITH_DATA: [&str; 2] = ["data.fillfactor", "data.partitions"];
+const MADE_WITH_DATA: [&str; 3] = ["data.fillfactor", "data.partitions", "data.sql"];
 
 /// That a comparison of what was made once holds for what was made; empty where nothing is compared that was.
 fn of_instances(analysis: &Analysis<'_>) -> String {

@@ -13,6 +13,14 @@ pub enum DataError {
         /// Value that was given.
         given: u32,
     },
+    /// SQL of the user's that cannot be cut into statements, or holds a command of psql's.
+    #[error("line {line} of the data's SQL: {message}")]
+    Sql {
+        /// Line in the text, from 1.
+        line: usize,
+        /// What is wrong there.
+        message: String,
+    },
     /// No connection could be made.
     #[error("no connection for data: {source}")]
     Connect {

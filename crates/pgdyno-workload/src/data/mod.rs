@@ -10,6 +10,7 @@ mod partitions;
 mod pgbench;
 pub(crate) mod rows;
 mod session;
+mod sql;
 pub(crate) mod tpcc;
 mod verify;
 
@@ -51,6 +52,8 @@ pub struct DataPlan {
     /// What the comment on each table and function ends with. Then nothing that is there is dropped at all, and after an error or a
     /// stop the caller drops what carries the mark.
     pub mark: Option<String>,
+    /// SQL of the user's, run when the rest is there. It may make anything, so that the data is in a database of its own.
+    pub sql: Option<String>,
 }
 
 impl DataPlan {
@@ -68,6 +71,7 @@ impl DataPlan {
             bigint_keys: false,
             replace: true,
             mark: None,
+            sql: None,
         }
     }
 
@@ -97,6 +101,7 @@ impl DataPlan {
             self.tables,
         )?;
         within("number of threads", THREADS_MAX, self.threads)?;
+        self.sql.as_deref().map(sql::statements).transpose()?;
         if let Some(Partitions { method, count }) = self.partitions {
             if self.dataset == Dataset::Tpcc && method == PartitionMethod::Range {
                 within(
@@ -492,6 +497,9 @@ pub fn create_data(
         progress.rows = progress.rows_total;
         progress.step = "checkpoint";
         if on_progress(progress) {
+            if let Some(text) = &plan.sql {
+                sql::run(&mut client, text)?;
+            }
             let mark = format!("COMMENT ON TABLE {marked} IS {comment_at_end}");
             finish(&mut client, &recipe.finish, &mark)
         } else {

@@ -7,6 +7,7 @@ use crate::failure::{Failure, InContext as _, Result};
 use crate::sandboxes::{create, mark_of, marks};
 use pgdyno_host::{Owner, USUAL_MODE, make_directory};
 use pgdyno_lab::{Place, ServerVariant};
+use pgdyno_record::short_hash;
 use pgdyno_sandbox::{DEFAULT_MAJOR, FileSystemPlan, Holds, Network, NetworkPlan, Sandbox, State};
 use std::path::PathBuf;
 
@@ -89,6 +90,7 @@ fn text_of(base: &str, variant: &ServerVariant) -> String {
         wal_on,
         temp_on,
         network,
+        instance,
         beside,
     } = variant;
     let temp = match temp_on {
@@ -99,21 +101,22 @@ fn text_of(base: &str, variant: &ServerVariant) -> String {
         None => String::new(),
         Some(bin) => format!(", bin: {bin:?}"),
     };
+    let instance = match instance {
+        None => String::new(),
+        Some(instance) => format!(", instance: {instance}"),
+    };
     let beside = match beside {
         0 => String::new(),
         beside => format!(", beside: {beside}"),
     };
     format!(
-        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?}{temp}{bin}{beside} }}\n"
+        "{base}: Stand {{ version: {version:?}, data_on: {data_on:?}, wal_on: {wal_on:?}, network: {network:?}{temp}{bin}{instance}{beside} }}\n"
     )
 }
 
-/// A hash (FNV-1a) distinguishes names that a label makes alike: by case, by kind of separator, or by what is cut off.
+/// A hash distinguishes names that a label makes alike: by case, by kind of separator, or by what is cut off.
 fn name_of(base: &str, variant: &ServerVariant, text: &str, longest: usize) -> String {
-    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    });
-    let hash = format!("-{hash:08x}");
+    let hash = format!("-{}", short_hash(text));
     let name = format!("{base}-{}", variant.label().to_lowercase());
     let name: String = name.chars().take(longest - hash.len()).collect();
     format!("{}{hash}", name.trim_end_matches('-'))
@@ -141,12 +144,13 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
         place(&variant.wal_on)?,
         place(&variant.temp_on)?,
     );
-    // One of several at once is as the first is, and that may be the target.
+    // One of several that are made alike is as the first is, and that may be the target.
     let first = ServerVariant {
+        instance: None,
         beside: 0,
         ..variant.clone()
     };
-    let is_as_target = variant.beside > 0 && first.is_target();
+    let is_as_target = first.is_target();
     let as_target = |holds: Holds| {
         let mut own = record.file_systems.iter();
         let own = own.find(|own| own.holds == holds && is_as_target)?;
