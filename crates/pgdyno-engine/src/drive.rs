@@ -16,6 +16,7 @@ use crate::part::Part;
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
 use crate::tls::Tls;
+use crate::turns::Turns;
 use rustix::time::{ClockId, clock_gettime};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -62,6 +63,7 @@ pub(crate) struct Drive<'a> {
     outline: &'a Outline,
     limits: Limits,
     schedule: Option<Schedule>,
+    turns: Option<Turns>,
     clients: Vec<Client<'a>>,
     /// Clients that wait for an arrival.
     free: Vec<u32>,
@@ -117,7 +119,8 @@ impl Drive<'_> {
 
     /// Whether a client only ever waits for a reply, never for an instant.
     pub(crate) fn waits_for_replies_alone(&self) -> bool {
-        self.schedule.is_none() && self.limits.think_ns == 0 && !self.outline.sleeps
+        let is_free = self.schedule.is_none() && self.turns.is_none();
+        is_free && self.limits.think_ns == 0 && !self.outline.sleeps
     }
 
     /// Whether a client may send a whole request before it looks for replies, and waits for nothing but them.
@@ -249,7 +252,7 @@ impl Drive<'_> {
             if self.clients[at].is_asleep() {
                 let progress = self.clients[at].wake();
                 self.follow(client, progress, now);
-            } else if self.schedule.is_some() {
+            } else if self.schedule.is_some() || self.turns.is_some() {
                 self.go_on(client, now);
             } else if now < self.limits.end_ns {
                 self.begin(client, wake_ns, now);
@@ -362,9 +365,13 @@ impl Drive<'_> {
             Some(_) => self.free.push(client),
             None => {
                 let pause_ns = self.limits.think_ns + self.clients[client as usize].actor.pause_ns();
-                match pause_ns {
-                    0 => self.begin(client, now, now),
-                    pause_ns => self.waiting.push(Reverse((now + pause_ns, client))),
+                let begins_ns = match &mut self.turns {
+                    Some(turns) => turns.next_ns(now),
+                    None => now + pause_ns,
+                };
+                match begins_ns == now {
+                    true => self.begin(client, now, now),
+                    false => self.waiting.push(Reverse((begins_ns, client))),
                 }
             }
         }
@@ -437,6 +444,9 @@ impl Drive<'_> {
             true => Some(&mut self.second_books),
             false => Some(&mut self.part.in_no_second).filter(|_| measured.is_some()),
         };
+        if inside && measured.is_some() {
+            self.part.busy_ns += at.done_ns - at.begun_ns;
+        }
         let of_kind = self.part.kinds.get_mut(kind).filter(|_| measured.is_some());
         for books in [measured, second, of_kind].into_iter().flatten() {
             books.retries += u64::from(tries - 1);

@@ -15,6 +15,7 @@ use crate::plan::{Arrivals, Engine, Plan, Warmup};
 use crate::random::{Purpose, Stream};
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
+use crate::turns::Turns;
 use crate::uring::Uring;
 use rustix::net::{SendFlags, send};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -32,11 +33,18 @@ pub enum EngineError {
     #[error("{0}")]
     Plan(String),
     /// A transaction could not go on: where, and why.
-    #[error("{0}")]
-    Halted(String),
+    #[error("{reason}")]
+    Halted {
+        /// Number of its server among the endpoints, from 0.
+        server: u32,
+        /// Place in the script, and what went wrong.
+        reason: String,
+    },
     /// A client could not be connected.
     #[error("client {client} of {clients} could not connect: {source}")]
     Connect {
+        /// Number of its server among the endpoints, from 0.
+        server: u32,
         /// Number of the client, from 1.
         client: u32,
         /// Number of clients of the load.
@@ -67,6 +75,16 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// Number of the server among the endpoints, from 0, where it is of one of them.
+    pub fn server(&self) -> Option<usize> {
+        match self {
+            EngineError::Halted { server, .. } | EngineError::Connect { server, .. } => {
+                usize::try_from(*server).ok()
+            }
+            _ => None,
+        }
+    }
+
     /// What mends it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -112,6 +130,8 @@ pub struct LoadResult {
     pub sessions: u32,
     /// The part that each server had in it, in the order of their endpoints.
     pub servers: Vec<ServerShare>,
+    /// The same of servers that took turns; none of others.
+    pub turns: Vec<TurnShare>,
     /// CPU time of the load's threads in the measured time.
     pub client_cpu_us: f64,
     /// Second by second, warm-up included.
@@ -124,6 +144,19 @@ pub struct LoadResult {
     pub stopped_early: bool,
     /// How bytes were moved, and why not otherwise.
     pub engine: String,
+}
+
+/// What a server has done in its turns.
+#[derive(Debug, Clone)]
+pub struct TurnShare {
+    /// Counts and times of the measured time.
+    pub measured: Books,
+    /// Time of its clients in these transactions, of all together.
+    pub busy_s: f64,
+    /// The first error of each SQLSTATE, warm-up included.
+    pub first_errors: Vec<FirstError>,
+    /// The first reason why a connection was lost, and how many were.
+    pub lost: Option<(String, u32)>,
 }
 
 /// The part that one server had in a load.
@@ -168,6 +201,7 @@ impl LoadResult {
             in_flight_at_end: 0,
             sessions: 0,
             servers: Vec::new(),
+            turns: Vec::new(),
             client_cpu_us: 0.0,
             seconds: Vec::new(),
             lost: None,
@@ -225,6 +259,20 @@ impl LoadResult {
     /// Takes in what a thread has done on the server of that number.
     fn add(&mut self, server: usize, part: Part) {
         self.servers[server].add(&part);
+        if let Some(turns) = self.turns.get_mut(server) {
+            turns.measured.add(&part.measured);
+            turns.busy_s += Duration::from_nanos(part.busy_ns).as_secs_f64();
+            turns.lost = turns.lost.take().or_else(|| part.lost.clone());
+            for error in &part.first_errors {
+                if !turns
+                    .first_errors
+                    .iter()
+                    .any(|known| known.sqlstate == error.sqlstate)
+                {
+                    turns.first_errors.push(error.clone());
+                }
+            }
+        }
         self.measured.add(&part.measured);
         self.in_no_second.add(&part.in_no_second);
         self.whole.add(part.whole);
@@ -292,6 +340,7 @@ pub fn run(
                 plan,
                 transactions,
                 server,
+                servers,
                 number: number / servers,
                 of_all: number,
                 stop,
@@ -356,6 +405,18 @@ pub fn run(
             in_flight_at_end: 0,
             sessions: 0,
             servers: vec![ServerShare::default(); endpoints.len()],
+            turns: match plan.turns {
+                Some(_) => vec![
+                    TurnShare {
+                        measured: Books::new(open),
+                        busy_s: 0.0,
+                        first_errors: Vec::new(),
+                        lost: None,
+                    };
+                    endpoints.len()
+                ],
+                None => Vec::new(),
+            },
             client_cpu_us: 0.0,
             seconds,
             lost: None,
@@ -368,7 +429,8 @@ pub fn run(
             match handle.join() {
                 Ok(Ok(mut part)) => {
                     if let Some(reason) = part.halted.take() {
-                        first_error.get_or_insert(EngineError::Halted(reason));
+                        let server = u32::try_from(server).unwrap_or(u32::MAX);
+                        first_error.get_or_insert(EngineError::Halted { server, reason });
                     }
                     result.add(server, part);
                 }
@@ -425,8 +487,9 @@ struct Worker<'a> {
     endpoint: &'a Endpoint,
     plan: &'a Plan,
     transactions: &'a dyn Transactions,
-    /// Number of its server.
+    /// Number of its server, and how many there are.
     server: u32,
+    servers: u32,
     /// Its number among the threads of its server.
     number: u32,
     /// Its number among the threads of all servers.
@@ -448,19 +511,21 @@ impl<'a> Worker<'a> {
         let connected = self.connect();
         let begin = self.gate.arrive(connected.is_ok());
         let (sockets, clients) = connected.map_err(Some)?;
-        if !begin {
+        let Some(start) = begin else {
             return Err(None);
-        }
+        };
         let mut drive = Drive::new(Setup {
             outline: self.transactions.outline(),
             limits: self.limits(),
             schedule: self.schedule(),
+            turns: self.turns(),
             clients,
             reconnector: Reconnector::new(self.endpoint.clone(), self.prepare()),
             connects: self.plan.connect,
             stop: self.stop,
             halt: self.halt,
             settled_s: self.settled_s,
+            start,
             sender,
             thread: self.of_all,
         });
@@ -558,6 +623,11 @@ impl<'a> Worker<'a> {
         }
     }
 
+    fn turns(&self) -> Option<Turns> {
+        let slice_ns = nanoseconds(self.plan.turns?);
+        Some(Turns::new(slice_ns, (self.server, self.servers), self.plan.seed))
+    }
+
     fn schedule(&self) -> Option<Schedule> {
         match &self.plan.arrivals {
             Arrivals::Closed { .. } => None,
@@ -583,6 +653,7 @@ impl<'a> Worker<'a> {
                 Err(_) if self.stop.load(Ordering::Relaxed) => break,
                 Err(source) => {
                     return Err(EngineError::Connect {
+                        server: self.server,
                         client: number + 1,
                         clients: self.plan.clients,
                         source,

@@ -1,6 +1,7 @@
 //! The start of a load: its threads begin at once when all have connected, or none does.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// Where the threads wait until all have connected: then all begin at once, or none does.
 #[derive(Default)]
@@ -12,8 +13,8 @@ pub(crate) struct Gate {
 #[derive(Default)]
 struct GateState {
     ready: u32,
-    /// Whether to begin, once that is known.
-    decided: Option<bool>,
+    /// When the load begins, or `None` where it does not, once that is known.
+    decided: Option<Option<Instant>>,
 }
 
 impl Gate {
@@ -21,8 +22,8 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that a thread has connected, or cannot; waits for the decision.
-    pub(crate) fn arrive(&self, connected: bool) -> bool {
+    /// Says that a thread has connected, or cannot; waits for the decision: when the load began, if it did.
+    pub(crate) fn arrive(&self, connected: bool) -> Option<Instant> {
         if !connected {
             self.decide(false);
         }
@@ -39,7 +40,9 @@ impl Gate {
 
     /// Sets the decision; later ones have no effect.
     pub(crate) fn decide(&self, begin: bool) {
-        self.lock().decided.get_or_insert(begin);
+        self.lock()
+            .decided
+            .get_or_insert_with(|| begin.then(Instant::now));
         self.changed.notify_all();
     }
 
@@ -62,7 +65,7 @@ mod tests {
     fn all_begin_or_none_does() {
         for connected in [[true, true, true], [true, false, true]] {
             let gate = Gate::default();
-            let begun: Vec<bool> = thread::scope(|scope| {
+            let begun: Vec<Option<Instant>> = thread::scope(|scope| {
                 let handles = connected.map(|ok| {
                     scope.spawn({
                         let gate = &gate;
@@ -72,7 +75,8 @@ mod tests {
                 gate.open_when_ready(3);
                 handles.into_iter().map(|h| h.join().unwrap()).collect()
             });
-            assert_eq!(begun, [!connected.contains(&false); 3]);
+            assert_eq!(begun, [begun[0]; 3]);
+            assert_eq!(begun[0].is_some(), !connected.contains(&false));
         }
     }
 
@@ -82,7 +86,7 @@ mod tests {
         thread::scope(|scope| {
             let waiting = scope.spawn(|| gate.arrive(true));
             gate.decide(false);
-            assert!(!waiting.join().unwrap());
+            assert!(waiting.join().unwrap().is_none());
         });
     }
 }

@@ -35,6 +35,7 @@ pub mod reply;
 mod scanner;
 mod schedule;
 mod tls;
+mod turns;
 mod uring;
 pub mod value;
 
@@ -44,7 +45,7 @@ pub use books::{
 };
 pub use connection::{ConnectError, Startup};
 pub use endpoint::Endpoint;
-pub use engine::{EngineError, LoadResult, ServerShare, run};
+pub use engine::{EngineError, LoadResult, ServerShare, TurnShare, run};
 pub use export::{StoredHistogram, with_interval_log, write_stored_log};
 pub use hdrhistogram;
 pub use heat::{Heat, Rest};

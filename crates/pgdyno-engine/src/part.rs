@@ -13,6 +13,8 @@ pub(crate) struct Part {
     pub(crate) in_flight_at_end: u64,
     pub(crate) sessions: u32,
     pub(crate) cpu_us: f64,
+    /// Time of all clients in the transactions of the measured time.
+    pub(crate) busy_ns: u64,
     pub(crate) lost: Option<(String, u32)>,
     /// The first error of each SQLSTATE.
     pub(crate) first_errors: Vec<FirstError>,

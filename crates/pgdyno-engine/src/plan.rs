@@ -2,6 +2,7 @@
 
 use crate::names;
 use crate::schedule::{Rate, Spacing};
+use crate::turns::Turns;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -95,6 +96,8 @@ pub struct Plan {
     pub max_tries: u32,
     /// Response time above which a transaction is late; `None` without a limit.
     pub latency_limit: Option<Duration>,
+    /// Servers take turns of this length, in which their clients begin transactions; `None`: all at the same time.
+    pub turns: Option<Duration>,
     /// The calls by which requests are sent and replies received.
     pub engine: Engine,
     /// Seed of all random streams.
@@ -117,6 +120,7 @@ impl Plan {
             connect: false,
             max_tries: 1,
             latency_limit: None,
+            turns: None,
             engine: Engine::Auto,
             seed: 1,
         }
@@ -164,8 +168,15 @@ impl Plan {
                 batch.as_millis()
             ));
         }
-        let only_replies =
-            self.connect || matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
+        if let Some(slice) = self.turns {
+            Turns::check(slice)?;
+            let is_closed = matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
+            if !is_closed || self.connect || self.transactions.is_some() {
+                return Err("servers take turns in a closed loop without think time, over a time".into());
+            }
+        }
+        let only_replies = self.connect
+            || self.turns.is_none() && matches!(self.arrivals, Arrivals::Closed { think } if think.is_zero());
         if self.engine == Engine::Blocking && (self.clients > self.threads || !only_replies) {
             return Err(
                 "the blocking engine drives one client per thread, in a closed loop without think time"

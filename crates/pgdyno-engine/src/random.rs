@@ -13,6 +13,8 @@ pub enum Purpose {
     Arrivals = 2,
     /// Rows of the data set.
     Data = 3,
+    /// The order in which servers take turns.
+    Turns = 4,
 }
 
 /// The seed of one stream of a load: the load's seed, the client's number and the purpose, mixed by SplitMix64.

@@ -67,6 +67,9 @@ pub enum LabError {
     /// The data could not be made or checked.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// What keeps a treatment from being tried is not its own.
+    #[error("a server that is not needed any more could not be restored: {0}")]
+    Unready(String),
     /// The data of a treatment could not be made.
     #[error("the data of \"{treatment}\": {source}")]
     DataOf {
@@ -205,6 +208,14 @@ impl LabError {
             LabError::Findings(findings) => class_of_findings(findings),
             LabError::DataNotAgreed { .. } => ErrorClass::Refused,
             _ => ErrorClass::Failed,
+        }
+    }
+
+    /// Number of the server among those of a load, from 0, where it is of one of them.
+    pub(crate) fn server(&self) -> Option<usize> {
+        match self {
+            LabError::Measure(error) => error.server(),
+            _ => None,
         }
     }
 

@@ -27,8 +27,8 @@ pub(crate) use place::LOOPBACK;
 pub use place::Place;
 pub use size::sized;
 pub use study::{ChartPart, ClaimPart, FigurePart, StudyPart, TablePart};
-pub(crate) use switch::Slices;
 pub use switch::why_not_in_turns;
+pub(crate) use switch::{Slices, turns_of_servers};
 
 use lines::{line_at, with_nearest};
 use pgdyno_knobs::{Catalogue, Setting};
@@ -94,7 +94,7 @@ impl ExperimentFile {
             catalogue,
         }
         .all()?;
-        if file.design == Design::Switchback {
+        if Slices::of(&file).is_some() {
             let wash_out_s = switch::wash_out_s(&file, catalogue);
             file.switch.wash_out_s.get_or_insert(wash_out_s);
         }

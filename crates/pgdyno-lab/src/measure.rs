@@ -4,7 +4,7 @@ mod asked;
 
 use crate::beside::{Beside, host_second};
 use crate::distribution::distribution;
-use crate::measurement::Measurement;
+use crate::measurement::{Measurement, OfServer};
 use crate::probe::{Probe, ServerBeside};
 use crate::statements::MeasuredStatements;
 use asked::{Asked, Settled};
@@ -178,6 +178,7 @@ pub(crate) fn watch(
         statements,
         events: Vec::new(),
         figures: BTreeMap::new(),
+        servers: Vec::new(),
         // Who was thrown out by a kill that was asked for has come back by the end.
         broken: load
             .lost
@@ -194,6 +195,15 @@ pub(crate) fn watch(
     match settled {
         Ok(settled) => {
             let (several, mut is_wrong) = (settled.len() > 1, false);
+            measurement.servers = settled
+                .iter()
+                .zip(&servers)
+                .map(|(settled, asked)| OfServer {
+                    cross_check: settled.check,
+                    unchecked: settled.unchecked(&measurement.load),
+                    has_restarted: settled.after.started != asked.before.counters.started,
+                })
+                .collect();
             for (number, (settled, asked)) in (1..).zip(settled.iter().zip(&servers)) {
                 let of_server = |text: String| match several {
                     true => format!("server {number}: {text}"),
@@ -298,6 +308,14 @@ pub enum MeasureError {
 }
 
 impl MeasureError {
+    /// Number of the server among those of the load, from 0, where it is of one of them.
+    pub(crate) fn server(&self) -> Option<usize> {
+        match self {
+            MeasureError::Load(error) => error.server(),
+            _ => None,
+        }
+    }
+
     /// That of what it holds.
     pub fn class(&self) -> ErrorClass {
         match self {

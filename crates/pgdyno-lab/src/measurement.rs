@@ -54,8 +54,19 @@ pub struct Measurement {
     pub events: Vec<EventRecord>,
     /// Figures beyond those of every trial, by name: `job_s`, `recovery_s`.
     pub figures: BTreeMap<String, f64>,
+    /// What was seen of each server, in their order; nothing where they could not be asked after the load.
+    pub(crate) servers: Vec<OfServer>,
     /// Why it is no measurement at all; `None` where it is one.
     pub broken: Option<String>,
+}
+
+/// What was seen of one server of a load.
+#[derive(Debug, Clone)]
+pub(crate) struct OfServer {
+    pub(crate) cross_check: CrossCheck,
+    /// Why its count is not known in full.
+    pub(crate) unchecked: Option<String>,
+    pub(crate) has_restarted: bool,
 }
 
 /// What an external program reports of its load. `None` is not reported.

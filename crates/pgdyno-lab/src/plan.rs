@@ -11,7 +11,7 @@ pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_rec
 
 use crate::file::{
     DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadOn, LoadPart, Place, PoolerWord, ServerPart,
-    Slices, StepPart, settings_of,
+    Slices, StepPart, settings_of, turns_of_servers,
 };
 use pgdyno_knobs::{AGREE_TO_RISK, Catalogue, CatalogueError, ConsentError, Setting};
 use pgdyno_record::ErrorClass;
@@ -19,7 +19,7 @@ use pgdyno_record::{SettingRecord, TreatmentRecord};
 use pgdyno_sandbox::Binaries;
 use pgdyno_stats::DesignError;
 use pgdyno_stats::{FixedDesign, Rules};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Name of the treatment that all others are compared with.
@@ -83,6 +83,16 @@ pub enum PlanError {
         /// Id of the knob.
         knob: String,
     },
+    /// Treatments that take turns on one and the same server.
+    #[error(
+        "\"{one}\" and \"{other}\" have the same server, and treatments that take turns have each its own; server.instance makes another one"
+    )]
+    SameServer {
+        /// Name of the first treatment.
+        one: String,
+        /// Name of the other one.
+        other: String,
+    },
     /// Every combination of levels is excluded.
     #[error("[[exclude]] leaves no treatment")]
     NothingLeft,
@@ -100,6 +110,7 @@ impl PlanError {
         match self {
             PlanError::Catalogue(error) => error.class(),
             PlanError::Durability { .. } => ErrorClass::Refused,
+            PlanError::SameServer { .. } => ErrorClass::Usage,
             PlanError::NothingLeft | PlanError::Levels(_) | PlanError::Design(_) => ErrorClass::Failed,
         }
     }
@@ -109,7 +120,10 @@ impl PlanError {
         match self {
             PlanError::Catalogue(error) => error.hint(),
             PlanError::Durability { .. } => Some(AGREE_TO_RISK),
-            PlanError::NothingLeft | PlanError::Levels(_) | PlanError::Design(_) => None,
+            PlanError::NothingLeft
+            | PlanError::SameServer { .. }
+            | PlanError::Levels(_)
+            | PlanError::Design(_) => None,
         }
     }
 }
@@ -154,7 +168,25 @@ impl Plan {
             base,
         };
         plan.fill();
+        plan.servers_differ()?;
         Ok(plan)
+    }
+
+    /// Treatments whose servers take turns have each one of its own.
+    fn servers_differ(&self) -> Result<(), PlanError> {
+        if turns_of_servers(&self.file).is_none() {
+            return Ok(());
+        }
+        for (i, treatment) in self.treatments.iter().enumerate() {
+            let mut before = self.treatments[..i].iter();
+            if let Some(one) = before.find(|one| one.variant() == treatment.variant()) {
+                return Err(PlanError::SameServer {
+                    one: one.name.clone(),
+                    other: treatment.name.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The plan of an experiment that has begun: its treatments set what they set then, though a profile may say something else
@@ -190,6 +222,13 @@ impl Plan {
     /// Knobs that trade durability without consent: the first treatment that sets each so, and the knob.
     pub fn unagreed(&self, catalogue: &Catalogue, consent: &Consent) -> Vec<(String, String)> {
         self.lacking_consent(catalogue, consent).unwrap_or_default()
+    }
+
+    /// The servers of the tested treatments that are not the target.
+    pub(crate) fn own_servers(&self) -> BTreeSet<ServerVariant> {
+        let tested = self.tested().into_iter();
+        let all = tested.flat_map(|i| self.treatments[i].variants());
+        all.filter(|variant| !variant.is_target()).collect()
     }
 
     /// Whether servers are killed while loads run.

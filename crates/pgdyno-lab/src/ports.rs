@@ -182,6 +182,17 @@ pub(crate) struct Drive<'t> {
     pub(crate) events: &'t [EventPart],
     /// Servers that get the whole load too, at the same time.
     pub(crate) beside: Vec<ServerBeside>,
+    /// Where they take turns instead: the load is then so many times as long as a trial measures.
+    pub(crate) turns: Option<InTurns<'t>>,
+}
+
+/// Servers that take turns within a load.
+#[derive(Clone)]
+pub(crate) struct InTurns<'t> {
+    /// Length of a turn.
+    pub(crate) slice: Duration,
+    /// Whose servers they are, the first one's first, each with its database, where that is not the target's.
+    pub(crate) treatments: Vec<(&'t Treatment, Option<String>)>,
 }
 
 /// A load that was driven.

@@ -5,6 +5,7 @@ mod data;
 mod during;
 mod event;
 mod guard;
+mod in_turns;
 mod pace;
 mod prepare;
 mod steps;
@@ -17,7 +18,7 @@ pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
 use crate::error::LabError;
-use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices};
+use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices, turns_of_servers};
 use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
@@ -121,6 +122,7 @@ impl<'s> Runner<'_, 's> {
         if !variant.is_target() && !lacking.is_empty() {
             return Err(LabError::Findings(lacking));
         }
+        self.remove_left_instances(&plan)?;
         let mut target = self.target(&variant, &plan, None)?;
         let stored = prepare::Stored {
             text: begin.text,
@@ -150,6 +152,7 @@ impl<'s> Runner<'_, 's> {
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
         let looks = Looks::new(&stored.record);
         self.servers.end_left_behind(id)?;
+        self.remove_left_instances(&plan)?;
         let variant = prepare::first_variant(&plan);
         let mut target = self.target(&variant, &plan, Some(id))?;
         let begun = self.is_possible_still(&plan, &mut *target).and_then(|()| {
@@ -160,6 +163,13 @@ impl<'s> Runner<'_, 's> {
             Ok(()) => self.go_on(id, &plan, At { variant, target }, looks, Untouched::new()),
             Err(error) => Err(with_restoring(error, target.restore())),
         }
+    }
+
+    /// Where servers are new in each block, those that a killed process has left are of none.
+    fn remove_left_instances(&mut self, plan: &Plan) -> Result<(), LabError> {
+        let own = plan.own_servers().into_iter();
+        let mut left = own.filter(|_| plan.file.target.instances == Instances::PerBlock);
+        left.try_for_each(|variant| self.servers.remove(&variant))
     }
 
     fn target(
@@ -274,11 +284,11 @@ impl Running<'_, '_, '_> {
         if let Some(slices) = Slices::of(&plan.file) {
             return self.switched(slices, &mut done);
         }
+        if let Some(slice) = turns_of_servers(&plan.file) {
+            return self.in_turns(slice, &mut done);
+        }
         for block in 1..=plan.file.blocks {
-            let is_new = block > 1 && !done.iter().any(|(of, _)| *of == block);
-            if is_new && plan.file.target.instances == Instances::PerBlock {
-                self.remove_instances()?;
-            }
+            self.renew_instances(block, &done)?;
             let needless = self.needless(block);
             for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
                 let treatment = &plan.treatments[number];
@@ -382,16 +392,17 @@ impl Running<'_, '_, '_> {
         Ok(done)
     }
 
-    /// Removes the servers of the experiment's own: the next trial on each makes a new one.
-    fn remove_instances(&mut self) -> Result<(), LabError> {
+    /// Where servers are new in each block, removes those of the block before: the next trial on each makes a new one.
+    fn renew_instances(&mut self, block: u32, done: &Done) -> Result<(), LabError> {
+        let is_new = block > 1 && !done.iter().any(|(of, _)| *of == block);
+        if !is_new || self.plan.file.target.instances == Instances::Once {
+            return Ok(());
+        }
         self.leave()?;
-        let tested = self.plan.tested().into_iter();
-        let variants: BTreeSet<ServerVariant> =
-            tested.flat_map(|i| self.plan.treatments[i].variants()).collect();
-        for variant in variants.iter().filter(|variant| !variant.is_target()) {
-            self.runner.servers.remove(variant)?;
-            self.whole.retain(|(of, _)| of != variant);
-            self.untouched.retain(|(of, _)| of != variant);
+        for variant in self.plan.own_servers() {
+            self.runner.servers.remove(&variant)?;
+            self.whole.retain(|(of, _)| *of != variant);
+            self.untouched.retain(|(of, _)| *of != variant);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use pgdyno_engine::{Books, Heat, LoadResult, Second, SecondFigures};
 use pgdyno_record::{ColumnRecord, GapRecord, SecondRecord, SeriesRecord};
 use pgdyno_stats::coefficient_of_variation;
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 /// Seconds that are shorter than this are the rest of a load.
 const WHOLE_S: f64 = 0.9;
@@ -170,6 +171,7 @@ impl Part {
             heat: heat_record(&self.heat),
             events: Vec::new(),
             figures: BTreeMap::new(),
+            servers: Vec::new(),
             broken: whole.and_then(|whole| whole.broken.clone()),
             load: LoadResult {
                 measured,
@@ -242,6 +244,51 @@ impl Part {
         )]
         Some(((before_s + at_s - begin_s) * 1e3).round() as u32)
     }
+}
+
+/// A turn has so many transactions of a client, or more: the last one of each goes on in the turn of another server.
+const TRANSACTIONS_MIN: f64 = 10.0;
+
+/// What one of the servers that took turns of this length has measured, in the time that its clients were in transactions, shared by these
+/// clients: what they would have needed for them one after the other.
+pub(crate) fn of_server(
+    whole: &Measurement,
+    server: usize,
+    (slice, clients): (Duration, u32),
+) -> Measurement {
+    let share = whole.load.turns.get(server);
+    let part = Part {
+        books: share.map(|share| share.measured.clone()),
+        ..Part::default()
+    };
+    let mut own = part.measurement(Some(whole));
+    own.series = SeriesRecord::default();
+    own.load.measured_s = share.map_or(0.0, |share| share.busy_s / f64::from(clients.max(1)));
+    own.load.first_errors = share.map_or_else(Vec::new, |share| share.first_errors.clone());
+    let lost = share.and_then(|share| share.lost.clone());
+    let verdict = whole.servers.get(server);
+    own.broken = match (lost, verdict) {
+        (Some((reason, lost)), _) => Some(format!("{lost} of {clients} clients: {reason}")),
+        (None, Some(verdict)) if verdict.has_restarted => {
+            Some("the server restarted during the load".to_owned())
+        }
+        (None, Some(_)) => None,
+        (None, None) => whole.broken.clone(),
+    };
+    if let Some(verdict) = verdict {
+        own.unchecked.clone_from(&verdict.unchecked);
+        own.cross_check = Some(verdict.cross_check).filter(|_| verdict.unchecked.is_none());
+    }
+    let mean_s = own.load.measured.mean_ms().unwrap_or(0.0) / 1e3;
+    if mean_s * TRANSACTIONS_MIN > slice.as_secs_f64() {
+        own.warnings.push(format!(
+            "a transaction takes {:.1} ms, and a turn {} ms: of turns of fewer than {TRANSACTIONS_MIN} transactions, differences come out too \
+             small; a longer slice_s has more",
+            mean_s * 1e3,
+            slice.as_millis()
+        ));
+    }
+    own
 }
 
 #[cfg(test)]

@@ -16,20 +16,52 @@ pub fn path_in(data_directory: &Path) -> PathBuf {
 /// Its settings: name and value, that of a list in [one spelling](one_spelling), the last of a name wins. Comments and lines that are no
 /// setting are passed over: the server's own parser is the judge of them.
 pub fn parse(text: &str) -> BTreeMap<String, String> {
-    text.lines()
-        .map(str::trim)
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.split_once('='))
-        .map(|(name, value)| (name.trim(), unquote(value.trim())))
-        .map(|(name, value)| (name.to_owned(), one_spelling(name, &value)))
-        .collect()
+    text.lines().filter_map(setting_of).collect()
 }
 
-fn unquote(value: &str) -> String {
-    match value.strip_prefix('\'').and_then(|v| v.strip_suffix('\'')) {
-        Some(inner) => inner.replace("''", "'").replace("\\\\", "\\"),
-        None => value.to_owned(),
+/// The setting of a line as the server's files have it, `name = value # comment` with the sign and the quotes where they are needed, that of
+/// a list in [one spelling](one_spelling); `None` of any other line.
+pub fn setting_of(line: &str) -> Option<(String, String)> {
+    let line = line.trim();
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
+    let (name, rest) = line.split_at(line.find(|c| !is_of_name(c))?);
+    let starts = name.chars().next()?;
+    let is_name = starts.is_ascii_alphabetic() || starts == '_';
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix('=').unwrap_or(rest).trim_start();
+    let (value, rest) = match rest.strip_prefix('\'') {
+        Some(quoted) => unquoted(quoted)?,
+        None => {
+            let end = rest.find(|c: char| c.is_whitespace() || matches!(c, '#' | '\'' | '='));
+            let (value, rest) = rest.split_at(end.unwrap_or(rest.len()));
+            (Some(value).filter(|value| !value.is_empty())?.to_owned(), rest)
+        }
+    };
+    let rest = rest.trim_start();
+    let is_whole = is_name && (rest.is_empty() || rest.starts_with('#'));
+    is_whole.then(|| (name.to_owned(), one_spelling(name, &value)))
+}
+
+/// The text up to the quote that ends it, and what comes after that. A quote within is doubled or escaped.
+fn unquoted(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\'' => match chars.next_if(|(_, next)| *next == '\'') {
+                Some(_) => value.push('\''),
+                None => return Some((value, &text[at + 1..])),
+            },
+            '\\' => match chars.next()?.1 {
+                'n' => value.push('\n'),
+                'r' => value.push('\r'),
+                't' => value.push('\t'),
+                other => value.push(other),
+            },
+            other => value.push(other),
+        }
     }
+    None
 }
 
 /// Settings of a server are some kB; more is no file of ALTER SYSTEM's.
@@ -88,6 +120,31 @@ mod tests {
         assert_eq!(found["shared_buffers"], "1GB");
         assert_eq!(found["search_path"], "\"a'b\", c");
         assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn a_line_is_a_setting_as_the_server_reads_it() {
+        for (line, expected) in [
+            ("work_mem = 64MB", Some(("work_mem", "64MB"))),
+            ("  work_mem 64MB # per sort", Some(("work_mem", "64MB"))),
+            (
+                "a.b='it''s \\\\ \\'x\\' # in'#out",
+                Some(("a.b", "it's \\ 'x' # in")),
+            ),
+            ("log_line_prefix = ''", Some(("log_line_prefix", ""))),
+            ("work_mem =", None),
+            ("work_mem = 64MB 32MB", None),
+            ("work_mem = 'open", None),
+            ("1st = 2", None),
+            ("# work_mem = 64MB", None),
+            ("", None),
+        ] {
+            let found = setting_of(line);
+            let found = found
+                .as_ref()
+                .map(|(name, value)| (name.as_str(), value.as_str()));
+            assert_eq!(found, expected, "{line}");
+        }
     }
 
     fn mode_of(path: &Path) -> u32 {

@@ -31,6 +31,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Number of the server among the endpoints, from 0, where it is of one of them.
+    pub fn server(&self) -> Option<usize> {
+        match self {
+            LoadError::Engine(error) => error.server(),
+            _ => None,
+        }
+    }
+
     /// A load that cannot be driven as it is given is a mistake of the command line or the file.
     pub fn class(&self) -> ErrorClass {
         match self {

@@ -3,6 +3,7 @@
 mod apply;
 mod bench;
 mod compare;
+mod gate;
 mod look;
 mod mcp;
 mod profile;
@@ -13,6 +14,7 @@ mod store;
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use bench::{BenchArgs, CreateDataArgs, DataCommand, PlacementName};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
+pub(crate) use gate::GateArgs;
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};
 pub(crate) use mcp::McpArgs;
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
@@ -50,7 +52,16 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ),
     (
         "Measure",
-        &["demo", "bench", "data", "init", "run", "resume", "experiments"],
+        &[
+            "demo",
+            "bench",
+            "data",
+            "init",
+            "run",
+            "resume",
+            "experiments",
+            "gate",
+        ],
     ),
     (
         "Change",
@@ -179,6 +190,10 @@ pub(crate) enum Command {
     /// Continue an experiment that was interrupted or killed.
     #[command(after_help = "Example: pgdyno resume 3")]
     Resume(ResumeArgs),
+    /// Compare two builds, files of settings or schema scripts by trials in turns on this host, for CI. Exit code 3 if HEAD is
+    /// slower than BASE, 5 if that is undecided.
+    #[command(after_help = "Example: pgdyno gate /opt/pg-base/bin /opt/pg-head/bin --clients 4")]
+    Gate(Box<GateArgs>),
     /// List the experiments in the store, all or by tag, name, status, day or text.
     #[command(after_help = "Example: pgdyno list --tag nightly --since 2026-11-01")]
     List(ListArgs),

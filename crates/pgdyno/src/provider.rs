@@ -100,7 +100,11 @@ impl<'c> OwnServers<'c> {
 
     /// Also one that a process made which was killed.
     fn remove_one(&mut self, variant: &ServerVariant) -> Result<()> {
-        let claim = Claim::of(self.context, &self.base()?, variant);
+        // Beside any other server there is none of pgdyno's.
+        let Some(base) = &self.sandbox else {
+            return Ok(());
+        };
+        let claim = Claim::of(self.context, base, variant);
         // Removing takes the lock itself.
         self.own.retain(|(other, _)| *other != claim);
         match claim.is_there(self.context) {

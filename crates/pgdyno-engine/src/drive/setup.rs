@@ -8,6 +8,7 @@ use crate::collect::ThreadSecond;
 use crate::part::{Counts, Part};
 use crate::reconnect::Reconnector;
 use crate::schedule::Schedule;
+use crate::turns::Turns;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Sender;
@@ -18,6 +19,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) outline: &'a Outline,
     pub(crate) limits: Limits,
     pub(crate) schedule: Option<Schedule>,
+    /// Its server's turns, where servers take turns.
+    pub(crate) turns: Option<Turns>,
     pub(crate) clients: Vec<Client<'a>>,
     pub(crate) reconnector: Reconnector,
     /// Whether each transaction has a connection of its own.
@@ -27,6 +30,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) halt: &'a AtomicBool,
     /// The second with whose end the load has settled; 0: not yet.
     pub(crate) settled_s: &'a AtomicU32,
+    /// When the load's clock began, the same for all threads.
+    pub(crate) start: Instant,
     pub(crate) sender: &'a Sender<ThreadSecond>,
     pub(crate) thread: u32,
 }
@@ -53,7 +58,7 @@ impl<'a> Drive<'a> {
             settled_s: setup.settled_s,
             sender: setup.sender,
             thread: setup.thread,
-            start: Instant::now(),
+            start: setup.start,
             begun: false,
             woken_ns: 0,
             gone_ns: 0,
@@ -72,6 +77,7 @@ impl<'a> Drive<'a> {
                 in_flight_at_end: 0,
                 sessions: number,
                 cpu_us: 0.0,
+                busy_ns: 0,
                 lost: None,
                 stopped_early: false,
                 engine: String::new(),
@@ -88,6 +94,7 @@ impl<'a> Drive<'a> {
                 notes: Vec::new(),
             },
             schedule: setup.schedule,
+            turns: setup.turns,
         }
     }
 }

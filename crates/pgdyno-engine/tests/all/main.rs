@@ -4,6 +4,7 @@
 mod common;
 mod faults;
 mod stalls;
+mod turns;
 
 use pgdyno_engine::message::{Part, Statement, Type};
 use pgdyno_engine::program::{Op, Program, Routine};
@@ -25,6 +26,7 @@ fn plan(engine: Engine, clients: u32) -> Plan {
         connect: false,
         max_tries: 1,
         latency_limit: None,
+        turns: None,
         engine,
         seed: 1,
     }

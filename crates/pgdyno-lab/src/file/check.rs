@@ -9,7 +9,7 @@ use super::expressions::check_conditions;
 use super::lines::line_of;
 use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
-use super::switch::is_of_turns;
+use super::switch::{is_of_turns, turns_of_servers};
 use super::{FileError, settings_of};
 use crate::foreign::{gives, programs, reports};
 use crate::plan::{REFERENCE, STEP};
@@ -83,6 +83,7 @@ impl Check<'_> {
         self.instances()?;
         self.exclude()?;
         self.loads_whole()?;
+        self.sql()?;
         self.bounds()?;
         self.figures()?;
         self.study()?;
@@ -506,6 +507,36 @@ impl Check<'_> {
             self.must(any_scale || !reads, &["data"], || {
                 format!("{what} reads data: [data] scale = ... says how much")
             })?;
+            let has_set = any_scale && file.data.of_load(&load).is_some();
+            self.must(has_set || !self.has_sql(), &["data"], || {
+                format!("sql is run once a data set is made, and {what} has none: it needs a scale, and a load that reads data of pgdyno's")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether SQL of the user's is among the data.
+    fn has_sql(&self) -> bool {
+        let parts = self.file.parts();
+        self.file.data.sql.is_some() || parts.iter().any(|part| part.data.sql.is_some())
+    }
+
+    /// SQL of the data, which is stored and shown as it is.
+    fn sql(&self) -> Checked {
+        let file = self.file;
+        let own = std::iter::once((
+            file.data.sql.as_deref(),
+            vec!["data".to_owned(), "sql".to_owned()],
+        ));
+        let parts = file.parts();
+        let of_parts = parts
+            .iter()
+            .map(|part| (part.data.sql.as_deref(), vec![part.name.clone()]));
+        for (sql, keys) in own.chain(of_parts) {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            self.must(!sql.is_some_and(sql_may_hold_password), &keys, || {
+                format!("sql: {NO_PASSWORD}")
+            })?;
         }
         Ok(())
     }
@@ -579,8 +610,11 @@ impl Check<'_> {
         let servers = std::iter::once(&file.server).chain(parts.iter().map(|part| &part.server));
         let several = servers.into_iter().any(|server| server.count.unwrap_or(1) > 1);
         let of_turns = file.design == Design::Switchback;
+        let of_servers = turns_of_servers(file).is_some();
         let is_given = |metric: &&Metric| match metric.given {
             _ if of_turns && !is_of_turns(metric) => false,
+            // Neither seconds nor series of one of them are known.
+            _ if of_servers && (metric.source != Source::Clients || metric.id == "stability_cv") => false,
             Given::Always => true,
             // A counter has no value without the hardware that counts, and decides nothing.
             Given::WhereMeasured => metric.source != Source::Perf,
@@ -629,6 +663,16 @@ fn holds_password(connection: &str) -> bool {
     let config = connection.parse::<pgdyno_server::postgres::Config>().ok();
     config.is_some_and(|config| config.get_password().is_some())
         || pgdyno_server::may_hold_password(connection)
+}
+
+/// A text behind the word, as in CREATE ROLE ... PASSWORD '...' and OPTIONS (password '...').
+fn sql_may_hold_password(sql: &str) -> bool {
+    const WORD: &str = "password";
+    let sql = sql.to_ascii_lowercase();
+    let mut behind = sql
+        .match_indices(WORD)
+        .map(|(at, _)| sql[at + WORD.len()..].trim_start());
+    behind.any(|behind| behind.starts_with('\'') || behind.starts_with("e'") || behind.starts_with('$'))
 }
 
 /// Minutes since midnight of "22:00".

@@ -339,13 +339,13 @@ pub struct EventPart {
     pub neighbour_memory: Option<String>,
 }
 
-/// How the load of a switchback is cut into the turns of its treatments.
+/// How the load of a switchback is cut into the turns of its treatments, or of their servers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchPart {
-    /// Measured seconds of a turn; 3 when not given.
-    pub slice_s: Option<u32>,
-    /// Seconds after each change that are not measured; when not given, what the knobs need: 0.5 or 5.
+    /// Measured seconds of a turn: whole ones, 3 when not given; of servers 0.002 to 60, 0.05 when not given.
+    pub slice_s: Option<f64>,
+    /// Seconds after each change of settings that are not measured; when not given, what the knobs need: 0.5 or 5.
     pub wash_out_s: Option<f64>,
 }
 

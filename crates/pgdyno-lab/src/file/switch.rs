@@ -1,20 +1,24 @@
 //! Switchbacks: which settings can take turns within one load, and how the load is cut.
 
 use super::choices::Design;
-use super::parts::{ExperimentFile, SwitchPart};
+use super::parts::{ExperimentFile, ServerPart, SwitchPart};
 use super::settings_of;
 use pgdyno_engine::Protocol;
 use pgdyno_knobs::{CarryOver, Catalogue, Cost, Knob};
 use pgdyno_record::{Given, Metric, Source};
+use std::time::Duration;
 
 /// Measured seconds of a turn. Checkpoints and their like last longer, and meet several treatments.
-pub(super) const SLICE_S: u32 = 3;
+pub(super) const SLICE_S: f64 = 3.0;
+/// Of the turns of servers: what disturbs a host lasts longer, and a transaction is usually shorter.
+pub(super) const SERVERS_SLICE_S: f64 = 0.05;
 /// Transactions that began before a change have ended by then. The change itself takes a part of a second: together they are one.
 const WASH_OUT_LEAST_S: f64 = 0.5;
 /// After knobs whose effect is gone in a few seconds.
 const WASH_OUT_SECONDS_S: f64 = 5.0;
 /// A load is not longer than about this: whatever goes wrong in it, no more is lost.
 const LOAD_MAX_S: f64 = 600.0;
+const SECONDS_MAX: f64 = 86_400.0;
 
 /// How the load of a switchback is cut.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,16 +35,18 @@ impl Slices {
     /// Those of a file; `None` of other designs.
     pub(crate) fn of(file: &ExperimentFile) -> Option<Slices> {
         let SwitchPart { slice_s, wash_out_s } = file.switch;
-        let measured_s = slice_s.unwrap_or(SLICE_S);
+        let slice_s = slice_s.unwrap_or(SLICE_S);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "seconds of at most a day"
         )]
-        let rounds = (file.load.measure_s.unwrap_or(0.0) / f64::from(measured_s))
-            .ceil()
-            .max(1.0) as u32;
-        (file.design == Design::Switchback).then_some(Slices {
+        let (measured_s, rounds) = (
+            slice_s as u32,
+            (file.load.measure_s.unwrap_or(0.0) / slice_s).ceil().max(1.0) as u32,
+        );
+        let is_of_settings = file.design == Design::Switchback && turns_of_servers(file).is_none();
+        is_of_settings.then_some(Slices {
             measured_s,
             wash_out_s: wash_out_s.unwrap_or(WASH_OUT_LEAST_S),
             rounds,
@@ -67,6 +73,15 @@ impl Slices {
         let blocks = (LOAD_MAX_S / (self.trial_s() * f64::from(treatments))) as u32;
         blocks.max(1)
     }
+}
+
+/// Length of the turns, where servers take turns that each treatment has of its own.
+pub(crate) fn turns_of_servers(file: &ExperimentFile) -> Option<Duration> {
+    let has_server = |server: &ServerPart| *server != ServerPart::default();
+    let is_of_servers =
+        file.design == Design::Switchback && file.parts().iter().any(|part| has_server(&part.server));
+    let slice_s = file.switch.slice_s.unwrap_or(SERVERS_SLICE_S);
+    is_of_servers.then(|| Duration::from_secs_f64(slice_s.clamp(0.0, SECONDS_MAX)))
 }
 
 /// Seconds after a change of the file's settings that carry the one before over.

@@ -708,3 +708,121 @@ proptest! {
         let _ = parse(&changed);
     }
 }
+
+#[test]
+fn servers_that_take_turns_share_a_load_and_nothing_of_the_host() {
+    let with = |top: &str, load: &str, step: &str| {
+        format!(
+            "name='x'\nquestion='?'\ndesign='switchback'\nblocks=3\n{top}[data]\nscale=1\n[load]\nworkload='tpcb'\nclients=2\nwarmup_s=1\n\
+             measure_s=5\n{load}[[step]]\nname='a'\nserver.instance=2\n{step}"
+        )
+    };
+    for (top, step) in [
+        ("", ""),
+        (
+            "switch.slice_s=0.5\ntarget.instances='per-block'\n",
+            "settings.shared_buffers='64MB'\n",
+        ),
+        (
+            "",
+            "server.version=17\ndata.sql='CREATE INDEX ON pgbench_accounts (bid)'\n",
+        ),
+    ] {
+        parse(&with(top, "", step)).unwrap_or_else(|error| panic!("{error}: {top}{step}"));
+    }
+    for (top, load, step, expected) in [
+        ("switch.slice_s=0.001\n", "", "", "expected 0.002 to 60"),
+        ("switch.slice_s=1\n", "", "", "10 turns of 1 s or more"),
+        (
+            "switch.wash_out_s=1\n",
+            "",
+            "",
+            "servers take turns, which keep theirs",
+        ),
+        ("guard.p99_ms_max=5\n", "", "", "would end all of them"),
+        (
+            "metric='stability_cv'\n",
+            "",
+            "",
+            "is no figure of this experiment",
+        ),
+        (
+            "metric='disk_read_bytes_per_tx'\n",
+            "",
+            "",
+            "is no figure of this experiment",
+        ),
+        (
+            "profile='oltp'\n",
+            "",
+            "",
+            "a profile may have settings of the host",
+        ),
+        ("base.'vm.swappiness'=1\n", "", "", "vm.swappiness is of the host"),
+        (
+            "server.pooler='pgbouncer'\n",
+            "",
+            "",
+            "neither pooler nor neighbour",
+        ),
+        ("", "think_ms=5\n", "", "closed loop"),
+        ("", "connect=true\n", "", "closed loop"),
+        ("", "rate='50'\n", "", "closed loop"),
+        ("", "", "load.clients=4\n", "has a load or data of its own"),
+        ("", "", "data.scale=2\n", "has a load or data of its own"),
+        (
+            "",
+            "",
+            "settings.'vm.swappiness'=1\n",
+            "vm.swappiness is of the host",
+        ),
+        (
+            "",
+            "",
+            "profile='oltp'\n",
+            "a profile may have settings of the host",
+        ),
+    ] {
+        let error = parse(&with(top, load, step)).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}: {top}{load}{step}");
+    }
+}
+
+#[test]
+fn sql_of_the_data_has_a_data_set_and_no_password() {
+    let with = |data: &str, load: &str| {
+        format!(
+            "name='x'\nquestion='?'\ndesign='a-b'\nblocks=3\n[data]\n{data}\n[load]\n{load}\nclients=2\nmeasure_s=5\n[[step]]\nname='a'\n\
+             data.sql='CREATE INDEX ON t (a)'\n"
+        )
+    };
+    let script = "script='SELECT 1;'";
+    parse(&with("scale=1", script)).expect("a file");
+    for (data, load, expected) in [
+        ("", script, "it needs a scale"),
+        (
+            "scale=1",
+            "workload='empty'",
+            "it needs a scale, and a load that reads data",
+        ),
+        (
+            "scale=1\nsql=\"CREATE ROLE a PASSWORD 'x'\"",
+            script,
+            "a password does not belong",
+        ),
+        (
+            "scale=1\nsql=\"CREATE USER MAPPING FOR a SERVER s OPTIONS (password 'x')\"",
+            script,
+            "a password",
+        ),
+    ] {
+        let error = parse(&with(data, load)).expect_err(expected).to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(!error.contains("'x'"), "{error}");
+    }
+    parse(&with(
+        "scale=1\nsql=\"CREATE TABLE a (password text DEFAULT 'x')\"",
+        script,
+    ))
+    .expect("a column");
+}

@@ -14,6 +14,16 @@ impl Plan {
         self.order_of_round(block, 0)
     }
 
+    /// The place of a treatment among the trials of a block, from 1.
+    pub(crate) fn position_in_block(&self, block: u32, number: usize) -> u32 {
+        let order = self.order_of_block(block);
+        let before = order
+            .iter()
+            .position(|other| *other == number)
+            .unwrap_or_default();
+        u32::try_from(before + 1).unwrap_or(u32::MAX)
+    }
+
     /// The order in which the treatments of a switchback take their turns of this number (from 0) in a block.
     pub(crate) fn order_of_round(&self, block: u32, round: u32) -> Vec<usize> {
         let of_block = self.seed ^ (u64::from(block) << 32);

@@ -227,7 +227,7 @@ fn servers_are_changed_as_rarely_as_can_be() {
     let rest = "[[factor]]\nname='version'\nof='server.version'\nvalues=[14,18]\n\
         [[factor]]\nname='clients'\nof='load.clients'\nvalues=[1,2,4,8]\n";
     let plan = factors("full-factorial", rest).unwrap();
-    let mut firsts = std::collections::BTreeSet::new();
+    let mut firsts = BTreeSet::new();
     for block in 1..=20 {
         let order = plan.order_of_block(block);
         assert_eq!(order.len(), 8);

@@ -10,7 +10,7 @@ use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
 use crate::ports::{Apply, Drive, Driven, GoOn, Load, Meanwhile};
 use crate::probe::{Depth, Probe, ServerBeside};
-use pgdyno_engine::Second;
+use pgdyno_engine::{Second, Warmup};
 use pgdyno_knobs::{Agreed, Applied, Changer, Restart, Setting};
 use pgdyno_sandbox::{Control, PoolMode, Pooler, PoolerKind, PoolerPlan};
 use pgdyno_server::{Conninfo, Server, counters};
@@ -34,7 +34,15 @@ impl Load for RealTarget<'_> {
         let treatment = drive.treatment;
         let direct = self.conninfo(drive.database)?;
         self.count_statements(&direct)?;
-        let plan = plan_of(&treatment.load, drive.seed)?;
+        let mut plan = plan_of(&treatment.load, drive.seed)?;
+        if let (Some(plan), Some(turns)) = (&mut plan, &drive.turns) {
+            plan.drive.turns = Some(turns.slice);
+            let servers = u32::try_from(turns.treatments.len()).unwrap_or(1);
+            plan.drive.measure *= servers;
+            if let Warmup::For(warmup) = &mut plan.drive.warmup {
+                *warmup *= servers;
+            }
+        }
         let pooler = self.pooler(treatment, &direct, drive.id)?;
         let mut servers = self.servers_of(drive, &direct)?;
         if let (Some(pooler), Some(first)) = (&pooler, servers.first_mut()) {

@@ -129,7 +129,7 @@ impl Running<'_, '_, '_> {
         }
     }
 
-    fn bring_data_to(
+    pub(super) fn bring_data_to(
         &mut self,
         number: usize,
         treatment: &Treatment,

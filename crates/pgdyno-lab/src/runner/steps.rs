@@ -62,11 +62,7 @@ impl Running<'_, '_, '_> {
     }
 
     fn apply(&mut self, treatment: &Treatment, record: &mut TrialRecord) -> Result<(), LabError> {
-        let restart = match (treatment.data.prewarm, self.plan.file.target.restart) {
-            (Some(Prewarm::Cold), _) => Restart::Cold,
-            (_, RestartPolicy::Always) => Restart::Always,
-            (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
-        };
+        let restart = self.restart_before(treatment);
         // A pool of huge pages is sized with the first server, while the others hold nothing of it.
         if restart != Restart::WhenNeeded || self.has_pool() {
             self.at.iter_mut().skip(1).try_for_each(|at| at.target.stop())?;
@@ -82,6 +78,15 @@ impl Running<'_, '_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether its server is restarted before a trial.
+    pub(super) fn restart_before(&self, treatment: &Treatment) -> Restart {
+        match (treatment.data.prewarm, self.plan.file.target.restart) {
+            (Some(Prewarm::Cold), _) => Restart::Cold,
+            (_, RestartPolicy::Always) => Restart::Always,
+            (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,
+        }
     }
 
     /// Whether a pool of huge pages is sized by what servers need.
@@ -134,6 +139,7 @@ impl Running<'_, '_, '_> {
             #[expect(clippy::cast_possible_truncation, reason = "a few events")]
             changes: plan.file.event.len() as u32,
             events: &plan.file.event,
+            turns: None,
         };
         let agreed = (self.runner.catalogue, &self.runner.consent.durability[..]);
         let mut events = Events::new(&plan.file.event, treatment, agreed, self.runner.clock);

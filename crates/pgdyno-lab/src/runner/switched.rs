@@ -96,7 +96,7 @@ impl<'x> Running<'x, '_, '_> {
     }
 
     /// Treatments that a block still lacks, in the order of their first turns.
-    fn missing(&self, block: u32, done: &Done) -> Vec<usize> {
+    pub(super) fn missing(&self, block: u32, done: &Done) -> Vec<usize> {
         let needless = self.looks.needless(block - 1, &self.ended_before(block));
         let is_missing = |number: &usize| {
             let name = &self.plan.treatments[*number].name;
@@ -151,13 +151,8 @@ impl<'x> Running<'x, '_, '_> {
         let (mut trials, mut order) = (Vec::new(), Vec::new());
         for (block, missing) in blocks {
             let first = trials.len();
-            let of_block = plan.order_of_block(*block);
             for &number in missing {
-                let position = of_block
-                    .iter()
-                    .position(|other| *other == number)
-                    .unwrap_or_default();
-                let position = u32::try_from(position + 1).unwrap_or(u32::MAX);
+                let position = plan.position_in_block(*block, number);
                 let treatment = &plan.treatments[number];
                 let record = TrialRecord {
                     warmup_s: 0.0,
@@ -214,6 +209,7 @@ impl<'x> Running<'x, '_, '_> {
             changes: turns.count(),
             events: &[],
             beside: Vec::new(),
+            turns: None,
         };
         let Some(at) = self.at.first_mut() else {
             return Err(LabError::NoServer);
@@ -355,7 +351,12 @@ impl<'x> Running<'x, '_, '_> {
         }
     }
 
-    fn record_of(&mut self, number: usize, record: TrialRecord, measured: &Measurement) -> TrialRecord {
+    pub(super) fn record_of(
+        &mut self,
+        number: usize,
+        record: TrialRecord,
+        measured: &Measurement,
+    ) -> TrialRecord {
         let treatment = &self.plan.treatments[number];
         for warning in &measured.warnings {
             (self.runner.on_event)(Event::TrialWarns { treatment, warning });

@@ -202,6 +202,30 @@ impl Case {
         )
     }
 
+    /// The text of an experiment on three servers that take turns, new in each block in some, with an end when all is decided in some.
+    pub(super) fn in_turns(seed: u64, blocks: u32) -> String {
+        let (instances, reset) = match seed % 4 {
+            0 => ("once", "recreate"),
+            1 => ("once", "none"),
+            2 => ("per-block", "none"),
+            _ => ("per-block", "recreate"),
+        };
+        let stop = match seed % 5 == 4 && blocks >= 5 {
+            true => "when-decided",
+            false => "after-blocks",
+        };
+        let own = match seed % 3 {
+            0 => "server.version = 17",
+            1 => "data.sql = 'CREATE TABLE more (a int)'\nserver.instance = 3",
+            _ => "settings.shared_buffers = '64MB'\nserver.instance = 3",
+        };
+        format!(
+            "name = 'simulated'\nquestion = '?'\ndesign = 'switchback'\nblocks = {blocks}\nstop = '{stop}'\nseed = {seed}\n\
+             [target]\ninstances = '{instances}'\n[data]\nscale = 1\nreset = '{reset}'\n[load]\nworkload = 'tpcb'\nclients = 4\n\
+             warmup_s = 1\nmeasure_s = 5\n[[step]]\nname = 'a'\n{own}\n[[step]]\nname = 'b'\nserver.instance = 2\nsettings.work_mem = '8MB'\n"
+        )
+    }
+
     /// A case of a given file in which nothing goes wrong.
     pub(super) fn quiet(seed: u64, text: String) -> Case {
         Case {

@@ -133,6 +133,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
         heat: None,
         events: Vec::new(),
         figures: BTreeMap::new(),
+        servers: Vec::new(),
         broken: None,
     }
 }

@@ -202,7 +202,12 @@ impl Servers<'static> for Shared {
             ..variant.clone()
         };
         let is_next = usize::try_from(variant.beside) == Ok(world.at.len());
-        if !is_next || world.at.first().is_some_and(|at| *at != first) {
+        let is_in_place = match world.is_switched {
+            // They take turns: each is there once.
+            true => !world.at.contains(variant),
+            false => is_next && world.at.first().is_none_or(|at| *at == first),
+        };
+        if !is_in_place {
             let what = format!("\"{}\" is gone to from {:?}", variant.label(), world.at);
             world.broken.push(what);
         }
@@ -247,7 +252,12 @@ impl Servers<'static> for Shared {
     /// Where the experiment has other servers, the target is stopped too.
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError> {
         let mut world = self.step();
-        if world.at.pop().as_ref() != Some(variant) {
+        let place = world.at.iter().rposition(|at| at == variant);
+        let is_last = place.is_some_and(|place| place + 1 == world.at.len());
+        if let Some(place) = place {
+            world.at.remove(place);
+        }
+        if place.is_none() || !is_last && !world.is_switched {
             world
                 .broken
                 .push(format!("\"{}\" is left from elsewhere", variant.label()));

@@ -430,20 +430,38 @@ impl Caches for SimTarget {
 impl SimTarget {
     /// What must be so when a load begins.
     fn look(&self, world: &mut World, drive: &Drive<'_>) {
-        let mut broken = self.steps_missing(world, drive);
+        let in_turns = drive.turns.as_ref().map(|turns| &turns.treatments);
+        let mut broken = match in_turns {
+            None => self.steps_missing(world, drive),
+            Some(_) => Vec::new(),
+        };
         let beside: Vec<&str> = drive
             .beside
             .iter()
             .map(|beside| beside.conninfo.database())
             .collect();
-        let wanted = drive.treatment.variants().into_iter().skip(1);
-        let wanted: Vec<String> = wanted.map(|variant| variant.label()).collect();
+        let wanted = match in_turns {
+            None => drive.treatment.variants(),
+            Some(treatments) => treatments.iter().map(|(of, _)| of.variant()).collect(),
+        };
+        let wanted: Vec<String> = wanted.iter().skip(1).map(ServerVariant::label).collect();
         if beside != wanted {
             broken.push(format!("on {beside:?} beside the first, not {wanted:?}"));
         }
         for server in self.with_those_beside(world) {
-            broken.extend(server.other_settings(world, drive.treatment));
-            broken.extend(server.other_data(world, drive));
+            let own = match in_turns {
+                None => Some((drive.treatment, drive.database)),
+                Some(treatments) => {
+                    let own = treatments.iter().find(|(of, _)| of.variant() == server.variant);
+                    own.map(|(of, database)| (*of, database.as_deref()))
+                }
+            };
+            // One that is not ready is without a turn.
+            let Some((treatment, database)) = own else {
+                continue;
+            };
+            broken.extend(server.other_settings(world, treatment));
+            broken.extend(server.other_data(world, treatment, database));
             if !server!(server, world).runs {
                 broken.push(format!("without the server \"{}\"", server.variant.label()));
             }
@@ -545,10 +563,10 @@ impl SimTarget {
         broken
     }
 
-    fn other_data(&self, world: &mut World, drive: &Drive<'_>) -> Option<String> {
-        let data = &drive.treatment.data;
+    fn other_data(&self, world: &mut World, treatment: &Treatment, database: Option<&str>) -> Option<String> {
+        let data = &treatment.data;
         let is_fresh = matches!(data.reset, Some(Reset::Recreate | Reset::Template | Reset::Copy));
-        match server!(self, world).tables.get(&key(drive.database)) {
+        match server!(self, world).tables.get(&key(database)) {
             Some(tables) if !tables.is_whole => Some("on data that is not whole".to_owned()),
             Some(tables) if Some(tables.scale) != data.scale => Some("at another scale".to_owned()),
             Some(tables) if tables.partitions != data.partitions => Some("in other partitions".to_owned()),

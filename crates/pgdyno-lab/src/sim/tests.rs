@@ -468,6 +468,63 @@ fn a_switchback_that_is_killed_anywhere_loses_and_doubles_no_trial() {
     });
 }
 
+/// Servers that take turns: a load for each block, whose trials have each the throughput of their own treatment.
+#[test]
+fn each_trial_in_turns_has_what_its_own_server_did() {
+    for seed in 0..12 {
+        let case = Case::quiet(seed, Case::in_turns(seed, 4));
+        let ran = kept(&case, Trouble::default()).unwrap();
+        let stored = ran.stored();
+        assert_eq!(
+            (stored.trials.len(), ran.world.drives.len()),
+            (4 * 3, 4),
+            "{seed}"
+        );
+        for (_, trial) in &stored.trials {
+            let number = ran.plan.treatments.iter().position(|t| t.name == trial.treatment);
+            let treatment = &ran.plan.treatments[number.unwrap()];
+            let seeds = ran.world.drives.iter().map(|(seed, _)| *seed);
+            let mut expected = seeds.map(|seed| (ran.world.tps(treatment, seed) * 5.0).floor() / 5.0);
+            let tps = trial.tps.unwrap();
+            assert!(
+                expected.any(|expected| (tps - expected).abs() < 1e-9),
+                "{seed}: {tps}"
+            );
+            let variant = treatment.variant();
+            let label = (!variant.is_target()).then(|| variant.label());
+            assert_eq!(trial.server_variant, label, "{seed}");
+        }
+    }
+}
+
+#[test]
+fn servers_in_turns_keep_all_promises_whatever_fails() {
+    for_seeds(100, |seed| {
+        let text = Case::in_turns(seed, 1 + u32::try_from(seed % 5).unwrap_or_default());
+        let case = Case {
+            text,
+            is_sandbox: true,
+            ..Case::drawn(seed)
+        };
+        let ran = kept(&case, trouble_of(seed, 300));
+        ran.map(drop).map_err(|broken| format!("{broken}\n{}", case.text))
+    });
+}
+
+#[test]
+fn servers_in_turns_that_are_killed_anywhere_lose_and_double_no_trial() {
+    for_seeds(4, |seed| {
+        let whole = Case::quiet(seed, Case::in_turns(seed, 2));
+        let case = Case {
+            text: whole.text.clone(),
+            is_sandbox: true,
+            ..Case::drawn(seed)
+        };
+        let killed = killed_everywhere(&whole).and_then(|()| killed_everywhere(&case));
+        killed.map_err(|broken| format!("{broken}\n{}", case.text))
+    });
+}
+
 /// What a file does to the server while loads run is done in each of them, at its time, and undone before the next.
 #[test]
 fn events_happen_in_every_trial_and_are_undone_after_it() {

@@ -497,11 +497,13 @@ pub fn create_data(
         progress.rows = progress.rows_total;
         progress.step = "checkpoint";
         if on_progress(progress) {
-            if let Some(text) = &plan.sql {
-                sql::run(&mut client, text)?;
-            }
             let mark = format!("COMMENT ON TABLE {marked} IS {comment_at_end}");
-            finish(&mut client, &recipe.finish, &mark)
+            let own = || {
+                plan.sql
+                    .as_deref()
+                    .map_or(Ok(()), |text| sql::run(endpoint, text))
+            };
+            finish(&mut client, &recipe.finish, own, &mark)
         } else {
             Err(DataError::Stopped)
         }
@@ -554,11 +556,17 @@ impl Marks {
     }
 }
 
-/// The last commit is the mark's, and it waits for the disk as the user's settings want it.
-fn finish(client: &mut Session, statements: &[String], mark: &str) -> Result<(), DataError> {
-    for sql in statements.iter().map(String::as_str).chain([mark]) {
-        jobs::do_statement(client, "finishing", "", sql)?;
-    }
+/// The last commit is the mark's, and it waits for the disk as the user's settings want it. `own` is what comes before it.
+fn finish(
+    client: &mut Session,
+    statements: &[String],
+    own: impl FnOnce() -> Result<(), DataError>,
+    mark: &str,
+) -> Result<(), DataError> {
+    let mut each = statements.iter();
+    each.try_for_each(|sql| jobs::do_statement(client, "finishing", "", sql))?;
+    own()?;
+    jobs::do_statement(client, "finishing", "", mark)?;
     // So that a load does not begin with the writing of what was loaded. Not everyone may.
     match client.work("CHECKPOINT") {
         Err(source) if !session::is_refused(&source) => Err(step_error("checkpoint", source)),

@@ -1,9 +1,9 @@
 //! SQL of the user's that is part of the data: tables, indexes and functions of their own.
 
 use super::error::DataError;
-use super::session::step_error;
-use crate::script::split::{Kind, split};
-use crate::session::Session;
+use super::session::{self, step_error};
+use crate::script::split::{Command, Kind, split};
+use pgdyno_engine::Endpoint;
 
 /// Texts beyond this are dumps, which a program restores.
 const LENGTH_MAX: usize = 16 << 20;
@@ -19,7 +19,7 @@ pub(super) fn statements(text: &str) -> Result<Vec<(usize, String)>, DataError> 
         return Err(wrong(1, "the text has more than 16 MB"));
     }
     let commands = split(text).map_err(|error| wrong(line_at(error.at), &error.message))?;
-    let statement = |command: crate::script::split::Command<'_>| match command.kind {
+    let statement = |command: Command<'_>| match command.kind {
         Kind::Sql(sql) => Ok((line_at(command.at), sql)),
         Kind::Meta { name, .. } => Err(wrong(
             line_at(command.at),
@@ -29,14 +29,28 @@ pub(super) fn statements(text: &str) -> Result<Vec<(usize, String)>, DataError> 
     commands.into_iter().map(statement).collect()
 }
 
-/// Runs them one after another, each a transaction of its own unless the text begins one. What they have made is vacuumed and analysed, so
-/// that the server does not begin to do so by itself under the load.
-pub(super) fn run(client: &mut Session, text: &str) -> Result<(), DataError> {
+/// Runs them one after another in a session of their own, each a transaction of its own unless the text begins one. What they have made is
+/// vacuumed and analysed, so that the server does not begin to do so by itself under the load.
+pub(super) fn run(endpoint: &Endpoint, text: &str) -> Result<(), DataError> {
+    let mut client = session::open(endpoint)?;
+    let mut last = 1;
     for (line, sql) in statements(text)? {
         let step = || format!("line {line} of the data's SQL");
         client.work(&sql).map_err(|source| step_error(step(), source))?;
+        last = line;
+    }
+    // Within a transaction, now() is the time of its begin.
+    let step = "asking whether the data's SQL has ended";
+    let asked = client.rows("SELECT pg_catalog.now() = pg_catalog.statement_timestamp()");
+    let rows = asked.map_err(|source| step_error(step, source))?;
+    if rows.first().is_none_or(|row| session::text(row, 0) != "t") {
+        return Err(DataError::Sql {
+            line: last,
+            message: "it ends within a transaction that it has begun; COMMIT is missing".to_owned(),
+        });
     }
     let step = "vacuuming what the data's SQL has made";
+    let mut client = session::open(endpoint)?;
     client
         .work("VACUUM (ANALYZE)")
         .map_err(|source| step_error(step, source))

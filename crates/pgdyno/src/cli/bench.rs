@@ -142,7 +142,7 @@ pub(crate) struct BenchArgs {
 }
 
 /// The workloads by their names, which the help lists.
-fn workload_parser() -> impl TypedValueParser<Value = Workload> {
+pub(super) fn workload_parser() -> impl TypedValueParser<Value = Workload> {
     PossibleValuesParser::new(Workload::ALL.map(Workload::name)).try_map(|name| name.parse::<Workload>())
 }
 
@@ -216,7 +216,7 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 /// A share of 1, given in percent.
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let percent = text
         .strip_suffix('%')
         .and_then(|number| number.trim_end().parse().ok());

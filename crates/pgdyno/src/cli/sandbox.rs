@@ -108,7 +108,7 @@ pub(crate) struct CreateArgs {
     pub(crate) configuration: Option<String>,
 }
 
-fn cpus(text: &str) -> Result<f64, String> {
+pub(super) fn cpus(text: &str) -> Result<f64, String> {
     // Below a hundredth the kernel's least quota is reached.
     text.parse::<f64>()
         .ok()

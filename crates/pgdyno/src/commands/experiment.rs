@@ -80,7 +80,7 @@ fn near(name: &str) -> String {
 }
 
 /// Whether the report can be written, before hours of trials.
-fn check_report(context: &Context, path: Option<&Path>) -> Result<()> {
+pub(crate) fn check_report(context: &Context, path: Option<&Path>) -> Result<()> {
     match path.and_then(|path| dry::kept::no_report(context, path)) {
         Some(why) => fail!("{why}"),
         None => Ok(()),
@@ -294,7 +294,7 @@ fn print(report: &Report) {
     put!("{}", report.experiment.answer);
 }
 
-fn consent_of(args: &ConsentArgs) -> Consent {
+pub(crate) fn consent_of(args: &ConsentArgs) -> Consent {
     Consent {
         durability: args.accept_durability_risk.clone(),
         restart: args.allow_restart,

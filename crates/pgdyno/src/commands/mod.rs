@@ -13,6 +13,7 @@ mod experiment;
 mod experiments;
 mod export;
 mod facts;
+mod gate;
 mod help;
 mod init;
 mod knobs;
@@ -47,6 +48,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::Data(command) => data::run(context, command),
         Command::Run(args) => experiment::run(context, &args),
         Command::Resume(args) => experiment::resume(context, &args),
+        Command::Gate(args) => gate::run(context, &args),
         Command::Experiments(args) => experiments::run(context, &args),
         Command::List(args) => list::run(context, &args),
         Command::Show(args) => show::run(context, &args),

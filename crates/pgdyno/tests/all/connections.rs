@@ -499,7 +499,7 @@ const MISTYPED: [&str; 30] = [
 ];
 
 /// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
-const COMMANDS: [&str; 64] = [
+const COMMANDS: [&str; 67] = [
     "completions|{}",
     "facts|{}",
     "check|{}",
@@ -546,6 +546,9 @@ const COMMANDS: [&str; 64] = [
     "status|{}",
     "knobs|{}",
     "sandbox|create|{}",
+    "gate|{}|{}",
+    "gate|FILE|FILE|--script|{}",
+    "gate|FILE.sql|FILE.sql|--target|{}",
     "init|{}|-",
     "init|sandbox:x|{}",
     "mcp|{}",

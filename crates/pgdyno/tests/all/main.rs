@@ -21,6 +21,7 @@ mod data;
 mod experiment;
 mod facts;
 mod file_systems;
+mod gate;
 mod guest;
 mod hosts;
 mod kill;

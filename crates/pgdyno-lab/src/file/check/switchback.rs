@@ -1,13 +1,19 @@
 //! What must hold of a switchback: settings that can take turns, and nothing that a turn has not got.
 
 use super::{Check, Checked};
-use crate::file::choices::{Design, Instances, LoadOn};
+use crate::file::choices::{Design, Instances, LoadOn, Prewarm};
 use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart, SwitchPart};
 use crate::file::settings_of;
-use crate::file::switch::{SLICE_S, wash_out_s, why_not_in_turns};
+use crate::file::switch::{SERVERS_SLICE_S, SLICE_S, turns_of_servers, wash_out_s, why_not_in_turns};
 use pgdyno_engine::Protocol;
+use pgdyno_knobs::Setting;
 
-const SLICE_MAX_S: u32 = 60;
+const SLICE_MAX_S: f64 = 60.0;
+/// Of servers, as the engine takes them.
+const SERVERS_SLICE_MIN_S: f64 = 0.002;
+/// Of each server in a load.
+const TURNS_MIN: f64 = 10.0;
+const NO_PROFILE: &str = "a profile may have settings of the host, which servers that take turns share: name the settings themselves";
 const WASH_OUT_MAX_S: f64 = 600.0;
 
 impl Check<'_> {
@@ -21,7 +27,11 @@ impl Check<'_> {
                 )
             });
         }
-        self.cut()?;
+        let of_servers = turns_of_servers(file).is_some();
+        match of_servers {
+            true => self.servers_in_turns()?,
+            false => self.cut()?,
+        }
         let load = &file.load;
         let only_plain = load.program.is_none() && load.checkpoint_cycles.is_none() && load.crash.is_none();
         let on_server = load.on != Some(LoadOn::Standbys);
@@ -34,10 +44,10 @@ impl Check<'_> {
             "design = \"switchback\" has a closed loop: of an open one, what a treatment leaves waiting falls to the next turn".into()
         })?;
         self.must(
-            file.target.instances == Instances::Once,
+            of_servers || file.target.instances == Instances::Once,
             &["target", "instances"],
             || {
-                "design = \"switchback\" has one server: instances = \"per-block\" is of trials of their own"
+                "instances = \"per-block\" is of servers that treatments have of their own, and this switchback has one server"
                     .into()
             },
         )?;
@@ -60,25 +70,111 @@ impl Check<'_> {
                 )
             })?;
             for level in factor.levels().unwrap_or_default() {
-                self.switchable(&level, &["factor", &i.to_string()])?;
+                self.takes_turns(&level, &["factor", &i.to_string()], of_servers)?;
             }
         }
         for (i, step) in file.step.iter().enumerate() {
-            self.switchable(step, &["step", &i.to_string()])?;
+            self.takes_turns(step, &["step", &i.to_string()], of_servers)?;
         }
         Ok(())
+    }
+
+    /// What goes with servers that take turns as a whole.
+    fn servers_in_turns(&self) -> Checked {
+        let (file, switch) = (self.file, self.file.switch);
+        let slice_s = switch.slice_s.unwrap_or(SERVERS_SLICE_S);
+        self.must(
+            (SERVERS_SLICE_MIN_S..=SLICE_MAX_S).contains(&slice_s),
+            &["switch", "slice_s"],
+            || format!("slice_s = {slice_s}: expected {SERVERS_SLICE_MIN_S} to {SLICE_MAX_S} for turns of servers"),
+        )?;
+        let load = &file.load;
+        let measure_s = load.measure_s.unwrap_or(slice_s * TURNS_MIN);
+        self.must(measure_s >= slice_s * TURNS_MIN, &["load", "measure_s"], || {
+            format!("measure_s = {measure_s}: expected {TURNS_MIN} turns of {slice_s} s or more, so that each server has its share")
+        })?;
+        let only_closed = load.think_ms.is_none() && load.connect != Some(true) && load.settle != Some(true);
+        self.must(only_closed, &["load"], || {
+            "servers take turns in a closed loop with a warm-up of a fixed time: neither think_ms nor connect nor settle".into()
+        })?;
+        self.must(file.profile.is_none(), &["profile"], || NO_PROFILE.into())?;
+        self.must(switch.wash_out_s.is_none(), &["switch", "wash_out_s"], || {
+            "wash_out_s follows a change of settings, and here servers take turns, which keep theirs".into()
+        })?;
+        let guard = &file.guard;
+        self.must(
+            guard.p99_ms_max.is_none() && guard.error_ratio_max.is_none(),
+            &["guard"],
+            || "response times and errors by the second are of all servers together, which take turns: such a guard would end all of them".into(),
+        )?;
+        self.must(file.figure.is_empty(), &["figure"], || {
+            "series are of the load as a whole, in which servers take turns: a figure of one of them is not known".into()
+        })?;
+        self.must(
+            file.data.prewarm != Some(Prewarm::Cold),
+            &["data", "prewarm"],
+            || {
+                "a cold start empties the caches of all servers, which take turns: take another prewarm"
+                    .into()
+            },
+        )?;
+        let plain = |server: &ServerPart| {
+            server.pooler.is_none() && server.neighbour.is_none() && server.count.unwrap_or(1) == 1
+        };
+        let parts = file.parts();
+        let all_plain = plain(&file.server) && parts.iter().all(|part| plain(&part.server));
+        self.must(all_plain, &["server"], || {
+            "servers that take turns have neither pooler nor neighbour nor count".into()
+        })?;
+        self.of_servers_alone(settings_of(&file.base), &["base"])
+    }
+
+    /// Settings that each server has of its own.
+    fn of_servers_alone(&self, settings: Vec<Setting>, keys: &[&str]) -> Checked {
+        for setting in settings {
+            let of_host = self
+                .catalogue
+                .get(&setting.knob)
+                .is_ok_and(|knob| knob.kind.is_of_host());
+            self.must(!of_host, keys, || {
+                format!(
+                    "{} is of the host, which servers that take turns share",
+                    setting.knob
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    fn takes_turns(&self, part: &StepPart, keys: &[&str], of_servers: bool) -> Checked {
+        if !of_servers {
+            return self.switchable(part, keys);
+        }
+        let only_sql = DataPart {
+            sql: None,
+            ..part.data.clone()
+        };
+        let is_one_load = part.load == LoadPart::default() && only_sql == DataPart::default();
+        self.must(is_one_load, keys, || {
+            format!(
+                "\"{}\" has a load or data of its own, and servers that take turns share one load: of [data] sql alone differs",
+                part.name
+            )
+        })?;
+        self.must(part.profile.is_none(), keys, || NO_PROFILE.into())?;
+        self.of_servers_alone(settings_of(&part.settings), keys)
     }
 
     fn cut(&self) -> Checked {
         let switch = self.file.switch;
         let slice_s = switch.slice_s.unwrap_or(SLICE_S);
         self.must(
-            (1..=SLICE_MAX_S).contains(&slice_s),
+            (1.0..=SLICE_MAX_S).contains(&slice_s) && slice_s.fract() == 0.0,
             &["switch", "slice_s"],
-            || format!("slice_s = {slice_s}: expected 1 to {SLICE_MAX_S}"),
+            || format!("slice_s = {slice_s}: expected 1 to {SLICE_MAX_S}, whole seconds"),
         )?;
-        let measure_s = self.file.load.measure_s.unwrap_or(f64::from(slice_s));
-        self.must(measure_s >= f64::from(slice_s), &["load", "measure_s"], || {
+        let measure_s = self.file.load.measure_s.unwrap_or(slice_s);
+        self.must(measure_s >= slice_s, &["load", "measure_s"], || {
             format!("measure_s = {measure_s}: a treatment's turns of {slice_s} s in a block are at least one")
         })?;
         let least_s = wash_out_s(self.file, self.catalogue);

@@ -2,11 +2,13 @@
 
 use super::{SimTarget, key};
 use crate::error::LabError;
-use crate::ports::{Drive, Driven, GoOn, Load};
+use crate::plan::{ServerVariant, Treatment, measure_s};
+use crate::ports::{Drive, Driven, GoOn, InTurns, Load};
 use crate::sim::World;
 use crate::sim::course::{Drove, Ending};
 use crate::sim::load::measurement;
 use crate::sim::world::Panicked;
+use pgdyno_engine::TurnShare;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -148,6 +150,55 @@ impl SimTarget {
     }
 }
 
+impl SimTarget {
+    /// The load of servers that take turns: each has the throughput of its own treatment.
+    fn in_turns(
+        &mut self,
+        drive: &Drive<'_>,
+        turns: &InTurns<'_>,
+        fate: &Fate,
+        stop: &AtomicBool,
+        go_on: &mut GoOn<'_>,
+    ) -> Driven {
+        let load = &drive.treatment.load;
+        let (warmup_s, own_s) = (load.warmup_s.unwrap_or(0.0), measure_s(load));
+        let many = u32::try_from(turns.treatments.len()).unwrap_or(u32::MAX);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "seconds of a load"
+        )]
+        let seconds = (warmup_s + own_s * f64::from(many)) as u32;
+        let (ending, is_enough) = self.seconds(drive, fate, (warmup_s, seconds), stop, go_on);
+        let mut world = self.shared.step();
+        server!(self, world).runs = ending != Some(Ending::Died);
+        let clients = f64::from(load.clients.unwrap_or(1));
+        let share = |(of, _): &(&Treatment, Option<String>)| TurnShare {
+            measured: measurement(world.tps(of, drive.seed), warmup_s, own_s)
+                .load
+                .measured,
+            busy_s: own_s * clients,
+            first_errors: Vec::new(),
+            lost: None,
+        };
+        let shares: Vec<TurnShare> = turns.treatments.iter().map(share).collect();
+        let mut measured = measurement(0.0, warmup_s, own_s * f64::from(many));
+        measured.load.measured.committed = shares.iter().map(|share| share.measured.committed).sum();
+        measured.load.turns = shares;
+        let is_cut = matches!(ending, Some(Ending::Stopped | Ending::Guarded | Ending::Shortage));
+        measured.load.stopped_early = is_cut;
+        measured.broken = (ending == Some(Ending::Died)).then(|| "the server died".to_owned());
+        if let Some(check) = &mut measured.cross_check {
+            check.agrees = !fate.disagrees;
+        }
+        Driven {
+            measurement: measured,
+            shortage: (ending == Some(Ending::Shortage)).then(|| "the host is short of memory".to_owned()),
+            is_enough,
+        }
+    }
+}
+
 impl Load for SimTarget {
     fn drive(
         &mut self,
@@ -161,9 +212,20 @@ impl Load for SimTarget {
         world.drives.push((drive.seed, treatment.name.clone()));
         let server = server!(self, world);
         server.has_pooler = treatment.has_pooler();
-        for variant in world.at.clone() {
+        let driven: Vec<(ServerVariant, String)> = match &drive.turns {
+            None => {
+                let at = world.at.iter();
+                at.map(|variant| (variant.clone(), key(drive.database))).collect()
+            }
+            Some(turns) => {
+                let each = turns.treatments.iter();
+                each.map(|(of, database)| (of.variant(), key(database.as_deref())))
+                    .collect()
+            }
+        };
+        for (variant, database) in driven {
             let tables = &mut world.servers.entry(variant).or_default().tables;
-            if let Some(tables) = tables.get_mut(&key(drive.database)) {
+            if let Some(tables) = tables.get_mut(&database) {
                 tables.loads += 1;
             }
         }
@@ -175,10 +237,7 @@ impl Load for SimTarget {
             resume_unwind(Box::new(Panicked));
         }
         let fate = Fate::of(&world, drive);
-        let (warmup_s, measured_s) = (
-            treatment.load.warmup_s.unwrap_or(0.0),
-            crate::plan::measure_s(&treatment.load),
-        );
+        let (warmup_s, measured_s) = (treatment.load.warmup_s.unwrap_or(0.0), measure_s(&treatment.load));
         let tps = if fate.is_slow {
             0.0
         } else {
@@ -195,6 +254,9 @@ impl Load for SimTarget {
             reason = "seconds of a load"
         )]
         let seconds = (warmup_s + measured_s) as u32;
+        if let Some(turns) = &drive.turns {
+            return Ok(self.in_turns(drive, turns, &fate, stop, go_on));
+        }
         if drive.changes > 0 && drive.events.is_empty() {
             return Ok(self.turns(&fate, (warmup_s, seconds), stop, go_on));
         }

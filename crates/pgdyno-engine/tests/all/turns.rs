@@ -1,0 +1,101 @@
+//! Servers that take turns: requests come to one of them at a time, and the books are kept apart.
+
+use crate::common::{ENGINES, FakeServer, REPLY};
+use crate::{echo, plan};
+use pgdyno_engine::{Arrivals, Engine, Plan, run};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const SLICE: Duration = Duration::from_millis(25);
+
+/// A server that notes its number for each request.
+fn noting(number: usize, asked: &Arc<Mutex<Vec<usize>>>) -> FakeServer {
+    let asked = Arc::clone(asked);
+    FakeServer::start(Box::new(move |stream: &mut TcpStream, _| {
+        let mut buffer = [0; 4096];
+        while let Ok(1..) = stream.read(&mut buffer) {
+            asked.lock().expect("a lock").push(number);
+            if stream.write_all(REPLY).is_err() {
+                return;
+            }
+        }
+    }))
+}
+
+#[test]
+fn requests_come_to_one_server_at_a_time_and_each_has_its_books() {
+    for (engine, _) in ENGINES
+        .into_iter()
+        .filter(|(engine, _)| *engine != Engine::Blocking)
+    {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let servers = [noting(0, &asked), noting(1, &asked), noting(2, &asked)];
+        let endpoints = servers.each_ref().map(FakeServer::endpoint);
+        let plan = Plan {
+            turns: Some(SLICE),
+            ..plan(engine, 2)
+        };
+        let stop = AtomicBool::new(false);
+        let result = run(&endpoints, &plan, &echo(), &stop, &mut |_| {}).expect("a load");
+        let asked = asked.lock().expect("a lock");
+        let changes = asked.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        // Forty turns in a second, and at each change what was under way; without turns every second request is another server's.
+        assert!(
+            changes < asked.len() / 10,
+            "{engine:?}: {changes} of {}",
+            asked.len()
+        );
+        assert_eq!(result.turns.len(), 3);
+        let mut all = 0;
+        for (number, turns) in result.turns.iter().enumerate() {
+            let requests = asked.iter().filter(|asked| **asked == number).count() as u64;
+            assert!(turns.measured.committed > 0, "{engine:?}: {number}");
+            assert_eq!(
+                result.servers[number].server_commits, requests,
+                "{engine:?}: {number}"
+            );
+            // Both clients, in a third of the time, and what was under way when its turns ended.
+            assert!(
+                turns.busy_s > 0.0 && turns.busy_s < 2.0 * result.measured_s,
+                "{engine:?}"
+            );
+            all += turns.measured.committed;
+        }
+        assert_eq!(all, result.measured.committed);
+    }
+}
+
+#[test]
+fn turns_are_of_closed_loops_over_a_time() {
+    let closed = Plan {
+        turns: Some(SLICE),
+        ..plan(Engine::Auto, 2)
+    };
+    assert_eq!(closed.check(), Ok(()));
+    let thinking = Arrivals::Closed {
+        think: Duration::from_millis(1),
+    };
+    for wrong in [
+        Plan {
+            turns: Some(Duration::from_micros(10)),
+            ..closed.clone()
+        },
+        Plan {
+            arrivals: thinking,
+            ..closed.clone()
+        },
+        Plan {
+            transactions: Some(5),
+            ..closed.clone()
+        },
+        Plan {
+            turns: Some(SLICE),
+            ..plan(Engine::Blocking, 1)
+        },
+    ] {
+        assert!(wrong.check().is_err(), "{wrong:?}");
+    }
+}
