@@ -294,6 +294,10 @@ pub(crate) fn of_server(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::OfServer;
+    use crate::sim::measurement;
+    use pgdyno_engine::TurnShare;
+    use pgdyno_record::CrossCheck;
 
     const SLICES: Slices = Slices {
         measured_s: 2,
@@ -366,5 +370,50 @@ mod tests {
         assert_eq!(cut.columns[0].values, [1.0, 2.0, 13.0, 14.0]);
         assert_eq!(cut.columns[0].at_ms, [900, 1_900, 2_900, 3_900]);
         assert_eq!(cut.columns[1].values, [2.0, 14.0]);
+    }
+
+    /// A server that has lost a client, and one whose count does not agree, are the only ones to blame for that.
+    #[test]
+    fn each_server_that_took_turns_has_its_own_time_and_its_own_trouble() {
+        let mut whole = measurement(0.0, 1.0, 30.0);
+        let share = |tps, lost: Option<&str>| TurnShare {
+            measured: measurement(tps, 1.0, 10.0).load.measured,
+            busy_s: 40.0,
+            first_errors: Vec::new(),
+            lost: lost.map(|reason| (reason.to_owned(), 1)),
+        };
+        whole.load.turns = vec![
+            share(100.0, None),
+            share(50.0, Some("it is gone")),
+            share(80.0, None),
+        ];
+        whole.broken = Some("1 of 12 clients: it is gone".to_owned());
+        let of = |agrees, has_restarted| OfServer {
+            cross_check: CrossCheck {
+                client: 1,
+                server: 1,
+                by_workers: 0,
+                allowed_difference: 0,
+                agrees,
+            },
+            unchecked: None,
+            has_restarted,
+        };
+        whole.servers = vec![of(true, false), of(true, false), of(false, false)];
+        let own = |whole: &Measurement, server| of_server(whole, server, (Duration::from_millis(50), 4));
+        // A thousand transactions, for which four clients were busy for ten seconds.
+        assert_eq!(own(&whole, 0).tps(), 100.0);
+        let broken = [0, 1, 2].map(|server| own(&whole, server).broken);
+        assert_eq!(
+            broken,
+            [None, Some("1 of 4 clients: it is gone".to_owned()), None]
+        );
+        let agrees = [0, 2].map(|server| own(&whole, server).cross_check.map(|check| check.agrees));
+        assert_eq!(agrees, [Some(true), Some(false)]);
+        whole.servers[0].has_restarted = true;
+        assert!(own(&whole, 0).broken.is_some() && own(&whole, 2).broken.is_none());
+        // Where they could not be asked after the load, nobody knows whose fault it was.
+        whole.servers.clear();
+        assert_eq!(own(&whole, 0).broken, whole.broken);
     }
 }

@@ -98,9 +98,9 @@ const EXIT_CODES: &str = "\
   3    a check or gate failed: counts that do not agree, a poor result of `check`, a severe
        piece of advice, too many failed transactions
   4    refused for safety: the message names the flag that permits it
-  5    a gate of `compare` is undecided: nothing failed, and nothing is proven
+  5    a gate is undecided (`gate`, `compare`): nothing failed, and nothing is proven
 
-`pgdyno compare --allow-undecided` ends with 0 in place of 5, `--strict` with 3.
+`--allow-undecided` ends with 0 in place of 5, `pgdyno compare --strict` with 3.
 
 Example: pgdyno compare 3 4 --fail-if 'p99_ms worse than 10%' || echo \"exit code $?\"
 More: docs/reference/files.md";
