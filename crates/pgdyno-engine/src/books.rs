@@ -71,6 +71,16 @@ impl fmt::Display for FirstError {
 }
 
 /// Errors of more kinds than this are counted as unknown: a limit on everything.
+/// Takes in the errors of SQLSTATEs that are not there yet.
+pub(crate) fn take_first_errors(into: &mut Vec<FirstError>, errors: &[FirstError]) {
+    for error in errors {
+        let is_known = into.iter().any(|known| known.sqlstate == error.sqlstate);
+        if !is_known && into.len() < ERROR_KINDS_MAX {
+            into.push(error.clone());
+        }
+    }
+}
+
 pub(crate) const ERROR_KINDS_MAX: usize = 64;
 
 /// Response times are kept from a microsecond to an hour, in nanoseconds.

@@ -2,7 +2,7 @@
 
 use crate::actor::{StatementName, Transactions};
 use crate::blocking;
-use crate::books::{Books, ERROR_KINDS_MAX, FirstError, Second, SecondFigures, Times};
+use crate::books::{Books, FirstError, Second, SecondFigures, Times, take_first_errors};
 use crate::client::Client;
 use crate::collect::{Settling, ThreadSecond, collect};
 use crate::connection::{self, ConnectError, Socket, Sockets};
@@ -263,15 +263,7 @@ impl LoadResult {
             turns.measured.add(&part.measured);
             turns.busy_s += Duration::from_nanos(part.busy_ns).as_secs_f64();
             turns.lost = turns.lost.take().or_else(|| part.lost.clone());
-            for error in &part.first_errors {
-                if !turns
-                    .first_errors
-                    .iter()
-                    .any(|known| known.sqlstate == error.sqlstate)
-                {
-                    turns.first_errors.push(error.clone());
-                }
-            }
+            take_first_errors(&mut turns.first_errors, &part.first_errors);
         }
         self.measured.add(&part.measured);
         self.in_no_second.add(&part.in_no_second);
@@ -295,12 +287,7 @@ impl LoadResult {
         let room = NOTES_MAX.saturating_sub(self.notes.len());
         self.notes_skipped += part.notes.len().saturating_sub(room) as u64;
         self.notes.extend(part.notes.into_iter().take(room));
-        for error in part.first_errors {
-            let is_known = self.first_error(&error.sqlstate).is_some();
-            if !is_known && self.first_errors.len() < ERROR_KINDS_MAX {
-                self.first_errors.push(error);
-            }
-        }
+        take_first_errors(&mut self.first_errors, &part.first_errors);
         if let Some((reason, count)) = part.lost {
             let lost = self.lost.get_or_insert((reason, 0));
             lost.1 += count;

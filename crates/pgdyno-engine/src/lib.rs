@@ -56,3 +56,4 @@ pub use pooler::keeps_prepared_statements;
 pub use protocol::Protocol;
 pub use scanner::{Event, Malformed, Scanner, Tag};
 pub use schedule::{Rate, Spacing, Stretch, duration};
+pub use turns::{TURN_MAX, TURN_MIN};

@@ -4,9 +4,10 @@
 use crate::random::{Purpose, stream_seed};
 use std::time::Duration;
 
-/// Shorter turns are not much longer than the time in which a thread wakes up.
-const LEAST: Duration = Duration::from_millis(2);
-const MOST: Duration = Duration::from_secs(60);
+/// Shortest turn: a shorter one is not much longer than the time in which a thread wakes up.
+pub const TURN_MIN: Duration = Duration::from_millis(2);
+/// Longest turn.
+pub const TURN_MAX: Duration = Duration::from_secs(60);
 
 /// The turns of one server among several: in each round all of them have one, in random order.
 #[derive(Debug, Clone)]
@@ -34,12 +35,12 @@ impl Turns {
 
     /// Whether turns can be so long.
     pub(crate) fn check(slice: Duration) -> Result<(), String> {
-        match (LEAST..=MOST).contains(&slice) {
+        match (TURN_MIN..=TURN_MAX).contains(&slice) {
             true => Ok(()),
             false => Err(format!(
                 "a turn must take {} ms to {} s, not {} ms",
-                LEAST.as_millis(),
-                MOST.as_secs(),
+                TURN_MIN.as_millis(),
+                TURN_MAX.as_secs(),
                 slice.as_millis()
             )),
         }

@@ -49,3 +49,4 @@ pub use probe::{Depth, Probe};
 pub use real::ServerProvider;
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, Summary};
+pub use turns::TRANSACTIONS_OF_TURN;

@@ -213,7 +213,8 @@ pub(crate) fn watch(
                 measurement.warnings.extend(warnings.map(of_server));
                 let found = disturbances(&asked.before.counters, &settled.after);
                 measurement.disturbances.extend(found.into_iter().map(of_server));
-                let unchecked = settled.unchecked(&measurement.load).map(of_server);
+                let seen = &measurement.servers[number - 1];
+                let unchecked = seen.unchecked.clone().map(of_server);
                 // Where one server's count is not known, another one's may still say that something is wrong.
                 is_wrong |= unchecked.is_none() && !settled.check.agrees;
                 measurement.unchecked = measurement.unchecked.take().or(unchecked);
@@ -237,8 +238,7 @@ pub(crate) fn watch(
             measurement
                 .disturbances
                 .extend(unchecked.map(|reason| format!("no cross-check: {reason}")));
-            let mut pairs = settled.iter().zip(&servers);
-            if pairs.any(|(settled, asked)| settled.after.started != asked.before.counters.started) {
+            if measurement.servers.iter().any(|seen| seen.has_restarted) {
                 // A server that crashed has begun to count again.
                 measurement.cross_check = None;
                 measurement.unchecked = None;

@@ -247,7 +247,7 @@ impl Part {
 }
 
 /// A turn has so many transactions of a client, or more: the last one of each goes on in the turn of another server.
-const TRANSACTIONS_MIN: f64 = 10.0;
+pub const TRANSACTIONS_OF_TURN: f64 = 10.0;
 
 /// What one of the servers that took turns of this length has measured, in the time that its clients were in transactions, shared by these
 /// clients: what they would have needed for them one after the other.
@@ -280,9 +280,9 @@ pub(crate) fn of_server(
         own.cross_check = Some(verdict.cross_check).filter(|_| verdict.unchecked.is_none());
     }
     let mean_s = own.load.measured.mean_ms().unwrap_or(0.0) / 1e3;
-    if mean_s * TRANSACTIONS_MIN > slice.as_secs_f64() {
+    if mean_s * TRANSACTIONS_OF_TURN > slice.as_secs_f64() {
         own.warnings.push(format!(
-            "a transaction takes {:.1} ms, and a turn {} ms: of turns of fewer than {TRANSACTIONS_MIN} transactions, differences come out too \
+            "a transaction takes {:.1} ms, and a turn {} ms: of turns of fewer than {TRANSACTIONS_OF_TURN} transactions, differences come out too \
              small; a longer slice_s has more",
             mean_s * 1e3,
             slice.as_millis()

@@ -60,6 +60,16 @@ pub fn may_hold_password(text: &str) -> bool {
     has_user_info(text) || names_password(text) || has_strange_port(text) || is_strange_sandbox(text)
 }
 
+/// Whether SQL seems to hold a password: a text behind the word, as in CREATE ROLE ... PASSWORD '...' and OPTIONS (password '...').
+pub fn sql_may_hold_password(sql: &str) -> bool {
+    const WORD: &str = "password";
+    let sql = sql.to_ascii_lowercase();
+    let mut behind = sql
+        .match_indices(WORD)
+        .map(|(at, _)| sql[at + WORD.len()..].trim_start());
+    behind.any(|behind| behind.starts_with('\'') || behind.starts_with("e'") || behind.starts_with('$'))
+}
+
 /// A word, a name or a path: nothing that separates a user from a password.
 fn is_plain(text: &str) -> bool {
     let name = text.strip_prefix("sandbox:").unwrap_or(text);

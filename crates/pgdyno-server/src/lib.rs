@@ -40,7 +40,7 @@ pub use facts::{ServerFacts, Tallied, Tally, server_facts, shown_statement, tall
 pub use find::{Found, keeps_sessions};
 pub use given::{
     Given, command_may_hold_password, is_meant_as_server, is_sandbox_name, may_hold_password, one_line,
-    without_secret,
+    sql_may_hold_password, without_secret,
 };
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};

@@ -90,16 +90,16 @@ pub(crate) fn mark_of(context: &Context, name: &str) -> PathBuf {
     marks(context).join(name)
 }
 
-/// Names of the sandboxes that experiments have made for themselves beside one; each mark begins with the name of that.
-pub(crate) fn made_beside(context: &Context, base: &str) -> Vec<String> {
+/// Names of the sandboxes that experiments have made for themselves like another one; each mark begins with the name of that.
+pub(crate) fn made_like(context: &Context, base: &str) -> Vec<String> {
     let names = Directory::open(&marks(context)).and_then(|marks| marks.entries());
     let names = names.unwrap_or_default().into_iter();
     let names = names.map(|(name, _)| name.to_string_lossy().into_owned());
-    let is_beside = |name: &String| {
+    let is_like = |name: &String| {
         let text = pgdyno_host::given_text(&mark_of(context, name));
         text.is_ok_and(|text| text.starts_with(&format!("{base}: ")))
     };
-    names.filter(is_beside).collect()
+    names.filter(is_like).collect()
 }
 
 /// The directory of all marks.

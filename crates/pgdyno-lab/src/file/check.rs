@@ -1,6 +1,8 @@
 //! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
 
 mod event;
+mod figures;
+mod sql;
 mod study;
 mod switchback;
 
@@ -9,14 +11,13 @@ use super::expressions::check_conditions;
 use super::lines::line_of;
 use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
 use super::place::{LOOPBACK, Place};
-use super::switch::{is_of_turns, turns_of_servers};
 use super::{FileError, settings_of};
-use crate::foreign::{gives, programs, reports};
+use crate::foreign::programs;
 use crate::plan::{REFERENCE, STEP};
 use pgdyno_engine::{BATCH_MAX, CLIENTS_MAX, Rate, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
-use pgdyno_record::{BLOCKS_MAX, Given, METRICS, Metric, Source};
+use pgdyno_record::BLOCKS_MAX;
 use pgdyno_sandbox::{MAJORS, NetworkPlan, STANDBYS_MAX};
 use pgdyno_workload::Workload;
 use std::collections::{BTreeMap, BTreeSet};
@@ -515,32 +516,6 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether SQL of the user's is among the data.
-    fn has_sql(&self) -> bool {
-        let parts = self.file.parts();
-        self.file.data.sql.is_some() || parts.iter().any(|part| part.data.sql.is_some())
-    }
-
-    /// SQL of the data, which is stored and shown as it is.
-    fn sql(&self) -> Checked {
-        let file = self.file;
-        let own = std::iter::once((
-            file.data.sql.as_deref(),
-            vec!["data".to_owned(), "sql".to_owned()],
-        ));
-        let parts = file.parts();
-        let of_parts = parts
-            .iter()
-            .map(|part| (part.data.sql.as_deref(), vec![part.name.clone()]));
-        for (sql, keys) in own.chain(of_parts) {
-            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-            self.must(!sql.is_some_and(sql_may_hold_password), &keys, || {
-                format!("sql: {NO_PASSWORD}")
-            })?;
-        }
-        Ok(())
-    }
-
     fn bounds(&self) -> Checked {
         let (guard, budget) = (&self.file.guard, &self.file.budget);
         for (key, text) in [
@@ -583,79 +558,6 @@ impl Check<'_> {
         }
         Ok(())
     }
-
-    fn figures(&self) -> Checked {
-        let file = self.file;
-        for (i, figure) in file.figure.iter().enumerate() {
-            let taken = Metric::named(&figure.name).is_some()
-                || file.figure[..i].iter().any(|other| other.name == figure.name);
-            self.must(!taken, &["figure", &i.to_string(), "name"], || {
-                format!("the name \"{}\" is taken", figure.name)
-            })?;
-            let is_one = figure.metric.is_some() != figure.sql.is_some();
-            self.must(is_one, &["figure", &i.to_string()], || {
-                format!(
-                    "the figure \"{}\" comes from a metric or from sql: one of them",
-                    figure.name
-                )
-            })?;
-        }
-        self.known_metric(&file.metric, &["metric"])
-    }
-
-    fn known_metric(&self, metric: &str, keys: &[&str]) -> Checked {
-        let file = self.file;
-        let parts = file.parts();
-        let any = |is: fn(&LoadPart) -> bool| is(&file.load) || parts.iter().any(|p| is(&p.load));
-        let servers = std::iter::once(&file.server).chain(parts.iter().map(|part| &part.server));
-        let several = servers.into_iter().any(|server| server.count.unwrap_or(1) > 1);
-        let of_turns = file.design == Design::Switchback;
-        let of_servers = turns_of_servers(file).is_some();
-        let is_given = |metric: &&Metric| match metric.given {
-            _ if of_turns && !is_of_turns(metric) => false,
-            // Neither seconds nor series of one of them are known.
-            _ if of_servers && (metric.source != Source::Clients || metric.id == "stability_cv") => false,
-            Given::Always => true,
-            // A counter has no value without the hardware that counts, and decides nothing.
-            Given::WhereMeasured => metric.source != Source::Perf,
-            Given::OfJobs => any(|load| load.program.as_deref() == Some("job")),
-            Given::OfCrashes => any(|load| load.crash == Some(true)),
-            Given::OfTpcc => any(is_tpcc),
-            Given::OfLatencyLimits => any(|load| load.latency_limit_ms.is_some()),
-            Given::OfSeveralServers => several,
-        };
-        let loads = loads(file, &parts);
-        let is_of_a_load = |metric: &&Metric| {
-            let given = |load: &&LoadPart| {
-                load.program
-                    .as_deref()
-                    .is_none_or(|program| gives(program, metric))
-            };
-            loads.is_empty() || loads.iter().any(given)
-        };
-        let built_in = METRICS
-            .iter()
-            .filter(is_given)
-            .filter(is_of_a_load)
-            .map(|metric| metric.id.to_owned());
-        let own = file.figure.iter().map(|figure| figure.name.clone());
-        let known: Vec<String> = built_in.chain(own).collect();
-        self.must(known.iter().any(|name| name == metric), keys, || {
-            format!(
-                "\"{metric}\" is no figure of this experiment's trials; known are {}",
-                known.join(", ")
-            )
-        })
-    }
-}
-
-/// Whether a load reports new orders per minute.
-fn is_tpcc(load: &LoadPart) -> bool {
-    load.workload.is_some_and(Workload::is_tpcc)
-        || load
-            .program
-            .as_deref()
-            .is_some_and(|program| reports(program, "nopm"))
 }
 
 /// What cannot be read as a connection string may hold one too.
@@ -663,16 +565,6 @@ fn holds_password(connection: &str) -> bool {
     let config = connection.parse::<pgdyno_server::postgres::Config>().ok();
     config.is_some_and(|config| config.get_password().is_some())
         || pgdyno_server::may_hold_password(connection)
-}
-
-/// A text behind the word, as in CREATE ROLE ... PASSWORD '...' and OPTIONS (password '...').
-fn sql_may_hold_password(sql: &str) -> bool {
-    const WORD: &str = "password";
-    let sql = sql.to_ascii_lowercase();
-    let mut behind = sql
-        .match_indices(WORD)
-        .map(|(at, _)| sql[at + WORD.len()..].trim_start());
-    behind.any(|behind| behind.starts_with('\'') || behind.starts_with("e'") || behind.starts_with('$'))
 }
 
 /// Minutes since midnight of "22:00".

@@ -35,7 +35,7 @@ pub(crate) struct GateArgs {
     #[arg(long, default_value_t = 10)]
     pub(crate) scale: u32,
     /// Keep the data from trial to trial, which loads that only read allow; otherwise it is made again for each.
-    #[arg(long)]
+    #[arg(long, requires = "separate")]
     pub(crate) keep_data: bool,
     /// Number of clients, each with its own connection.
     #[arg(long, short, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]

@@ -91,9 +91,9 @@ fn made(context: &Context, args: &GateArgs, sides: &Sides) -> Result<()> {
     Ok(())
 }
 
-/// Removes the private server, and those that experiments have made beside it.
+/// Removes the private server, and those that experiments have made like it.
 fn removed(context: &Context) -> Result<()> {
-    let own = std::iter::once(NAME.to_owned()).chain(sandboxes::made_beside(context, NAME));
+    let own = std::iter::once(NAME.to_owned()).chain(sandboxes::made_like(context, NAME));
     let mut there = own.filter(|name| context.sandboxes().join(name).exists());
     there.try_for_each(|name| sandbox::destroy(context, &name))
 }

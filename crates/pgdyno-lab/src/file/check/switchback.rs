@@ -5,12 +5,10 @@ use crate::file::choices::{Design, Instances, LoadOn, Prewarm};
 use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart, SwitchPart};
 use crate::file::settings_of;
 use crate::file::switch::{SERVERS_SLICE_S, SLICE_S, turns_of_servers, wash_out_s, why_not_in_turns};
-use pgdyno_engine::Protocol;
+use pgdyno_engine::{Protocol, TURN_MAX, TURN_MIN};
 use pgdyno_knobs::Setting;
 
 const SLICE_MAX_S: f64 = 60.0;
-/// Of servers, as the engine takes them.
-const SERVERS_SLICE_MIN_S: f64 = 0.002;
 /// Of each server in a load.
 const TURNS_MIN: f64 = 10.0;
 const NO_PROFILE: &str = "a profile may have settings of the host, which servers that take turns share: name the settings themselves";
@@ -83,10 +81,11 @@ impl Check<'_> {
     fn servers_in_turns(&self) -> Checked {
         let (file, switch) = (self.file, self.file.switch);
         let slice_s = switch.slice_s.unwrap_or(SERVERS_SLICE_S);
+        let [least_s, most_s] = [TURN_MIN, TURN_MAX].map(|turn| turn.as_secs_f64());
         self.must(
-            (SERVERS_SLICE_MIN_S..=SLICE_MAX_S).contains(&slice_s),
+            (least_s..=most_s).contains(&slice_s),
             &["switch", "slice_s"],
-            || format!("slice_s = {slice_s}: expected {SERVERS_SLICE_MIN_S} to {SLICE_MAX_S} for turns of servers"),
+            || format!("slice_s = {slice_s}: expected {least_s} to {most_s} for turns of servers"),
         )?;
         let load = &file.load;
         let measure_s = load.measure_s.unwrap_or(slice_s * TURNS_MIN);

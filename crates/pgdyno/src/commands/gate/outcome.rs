@@ -1,6 +1,7 @@
 //! What a gate makes of its experiments.
 
 use super::file::{AGAIN, BASE, HEAD, SIDE};
+use pgdyno_lab::TRANSACTIONS_OF_TURN;
 use pgdyno_lab::compare::{Named, Which, compare};
 use pgdyno_record::{StoredExperiment, TrialRecord, TrialStatus};
 use pgdyno_report::effect;
@@ -9,8 +10,6 @@ use serde_json::{Value, json};
 
 /// HEAD may have so many more failed transactions, as a part of all: those that fail take no time.
 const ERROR_RATIO_MORE: f64 = 0.001;
-/// A turn has so many transactions of a client, or more: in shorter ones differences come out too small.
-const TRANSACTIONS_OF_TURN: f64 = 10.0;
 
 /// What an experiment has found of one side.
 #[derive(Debug, Clone)]
