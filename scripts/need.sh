@@ -47,6 +47,9 @@ test)
   # Network namespaces, sandboxes' own too, and an unprivileged user, are made with these.
   have ip || want iproute2
   have setpriv || want util-linux
+  # Hosts over ssh, in network namespaces.
+  { have sshd || [ -x /usr/sbin/sshd ]; } || want openssh-server
+  { have ssh && have ssh-keygen; } || want openssh-client
   # File systems of their own on loop devices.
   { have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ]; } || want e2fsprogs
   { have mkfs.xfs || [ -x /usr/sbin/mkfs.xfs ]; } || want xfsprogs
@@ -101,6 +104,7 @@ as_rpm() {
     mount) echo util-linux ;;
     pgpool2) echo postgresql-pgpool-II ;;
     python3-yaml) echo python3-pyyaml ;;
+    openssh-client) echo openssh-clients ;;
     procps) echo procps-ng ;;
     qemu-system-x86) echo qemu-system-x86-core ;;
     debian-archive-keyring) echo debian-keyring ;;
@@ -136,9 +140,10 @@ if [ -n "$packages" ]; then
     DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $packages >/dev/null
     if [ -n "$ours" ]; then $sudo rm -f "$ours"; fi
     trap - EXIT
-    for service in pgbouncer pgpool2 tuned; do
+    for service in pgbouncer pgpool2 tuned openssh-server; do
       case " $packages " in
       *" $service "*)
+        [ "$service" != openssh-server ] || service=ssh
         $sudo update-rc.d "$service" disable >/dev/null 2>&1 || true
         if have systemctl; then $sudo systemctl disable "$service" >/dev/null 2>&1 || true; fi
         ;;

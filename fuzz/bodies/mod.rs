@@ -12,7 +12,12 @@ mod wire;
 pub(crate) type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
 
 /// All of them, by name.
-pub(crate) const TARGETS: [Target; 22] = [
+pub(crate) const TARGETS: [Target; 23] = [
+    (
+        "agent_frames",
+        wire::agent_frames,
+        &[b"pgdyno-boot x86_64 none\npgdyno-agent\n\0\0\0\x07\x01\"alive\"", b"\0\0\0\x06\x01\"stop\""],
+    ),
     ("comparison", files::comparison, &[b"1:reference", b"tps<5%"]),
     (
         "conninfo",

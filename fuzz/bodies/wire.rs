@@ -34,6 +34,12 @@ pub(super) fn replies(bytes: &[u8]) {
     pgdyno_engine::fuzzed::kept_reply(bytes);
 }
 
+/// What a host over ssh sends to a coordinator, and what a coordinator sends to an agent.
+pub(super) fn agent_frames(bytes: &[u8]) {
+    pgdyno_remote::fuzzed::from_host(bytes);
+    pgdyno_remote::fuzzed::from_either(bytes);
+}
+
 /// What a server says: to the first packet, and to each of the next.
 struct Said {
     first: Vec<u8>,

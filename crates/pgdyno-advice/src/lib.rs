@@ -18,6 +18,6 @@ pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use known::{Known, Lacking, number_of as number};
 pub use profile::{
     Carrier, Exported, Files, Now, Only, Profile, ProfileError, ProfileSetting, ProfileValue, Profiles,
-    Resolved, ResolvedSetting, SkippedSetting, Unit, Why, export, knob_text,
+    Resolved, ResolvedSetting, SkippedSetting, Unit, Why, export, is_profile_path, knob_text,
 };
 pub use sizing::{Line as SizingLine, Term as SizingTerm};

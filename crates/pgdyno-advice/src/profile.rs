@@ -369,7 +369,7 @@ impl Profiles {
 
     /// A profile by its name, or one in a file: what has a `/` or `.toml` in it is a path, and is known from then on.
     pub fn open(&mut self, name_or_file: &str, files: &dyn Files) -> Result<&Profile, ProfileError> {
-        if is_path(name_or_file) {
+        if is_profile_path(name_or_file) {
             let key = key(Path::new(name_or_file), files);
             self.add_file(&key, Path::new(name_or_file), files, &mut Vec::new())?;
             self.opened.insert(name_or_file.to_owned(), key);
@@ -410,7 +410,7 @@ impl Profiles {
         }
         let mut profile = Profile::load(path, files)?;
         for inherited in &mut profile.inherits {
-            if is_path(inherited) {
+            if is_profile_path(inherited) {
                 let beside = path.parent().unwrap_or(Path::new("")).join(&*inherited);
                 *inherited = key(&beside, files);
                 self.add_file(inherited, &beside, files, opened)?;
@@ -493,7 +493,8 @@ impl Profiles {
     }
 }
 
-fn is_path(name: &str) -> bool {
+/// Whether a profile is named by its file: what has a `/` or `.toml` in it is a path.
+pub fn is_profile_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 

@@ -7,6 +7,7 @@ pub mod machine;
 pub mod mounts;
 pub mod network;
 pub mod openmetrics;
+pub mod ssh;
 pub mod web;
 
 pub use lane::Lane;
@@ -252,13 +253,7 @@ impl Home {
 
     /// Starts the program, to wait for what it prints to standard error.
     pub fn start(&self, arguments: &[&str]) -> Started {
-        let mut child = self.spawn(arguments);
-        let errors = BufReader::new(child.stderr.take().expect("a pipe"));
-        Started {
-            child,
-            errors,
-            printed: String::new(),
-        }
+        Started::of(self.spawn(arguments))
     }
 
     /// A running sandbox with data of scale 1.
@@ -400,6 +395,21 @@ pub struct Started {
 }
 
 impl Started {
+    /// A command whose standard error is a pipe.
+    pub fn of(mut child: Child) -> Started {
+        let errors = BufReader::new(child.stderr.take().expect("a pipe"));
+        Started {
+            child,
+            errors,
+            printed: String::new(),
+        }
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for a line with this text; fails when the command ends without it.
     #[track_caller]
     pub fn until_it_prints(&mut self, text: &str) {

@@ -7,6 +7,7 @@ mod gate;
 mod look;
 mod mcp;
 mod profile;
+mod remote;
 mod sandbox;
 mod serve;
 mod store;
@@ -18,7 +19,8 @@ pub(crate) use gate::GateArgs;
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};
 pub(crate) use mcp::McpArgs;
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
-pub(crate) use sandbox::{CreateArgs, SandboxCommand};
+pub(crate) use remote::{AgentArgs, HostArgs};
+pub(crate) use sandbox::{CreateArgs, SandboxArgs, SandboxCommand};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
     CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
@@ -85,7 +87,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
         ],
     ),
     ("Lab", &["sandbox"]),
-    ("Agents", &["mcp"]),
+    ("Other hosts and programs", &["agent", "mcp"]),
     ("Shell", &["completions"]),
 ];
 /// Columns of the help from which on the commands are explained, and columns in all.
@@ -257,6 +259,9 @@ pub(crate) enum Command {
     /// List the knobs of the catalogue, or explain one: what it does, costs and risks.
     #[command(after_help = "Example: pgdyno knobs jit")]
     Knobs(KnobsArgs),
+    /// Serve one command of --host on this host, or remove the programs that --host has copied.
+    #[command(after_help = "Example: pgdyno agent --remove ssh:db1")]
+    Agent(AgentArgs),
     /// Serve tools to an agent by the Model Context Protocol, on standard input and output: reading, and experiments on sandboxes
     /// within a budget.
     #[command(after_help = "Example: pgdyno mcp sandbox:main --budget 30m")]
@@ -271,8 +276,40 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Man(HelpArgs),
     /// Create, list, start, stop or destroy private servers.
-    #[command(subcommand, after_help = "Example: pgdyno sandbox create main --memory 1G")]
-    Sandbox(SandboxCommand),
+    #[command(after_help = "Example: pgdyno sandbox create main --memory 1G")]
+    Sandbox(SandboxArgs),
+}
+
+impl Command {
+    /// The host that it works on, where that can be another one.
+    pub(crate) fn host(&self) -> Option<&HostArgs> {
+        Some(match self {
+            Command::Facts(args) => &args.on,
+            Command::Check(args) => &args.on,
+            Command::Advise(args) => &args.on,
+            Command::Watch(args) => &args.on,
+            Command::Apply(args) => &args.on,
+            Command::Verify(args) => &args.on,
+            Command::Status(args) => &args.on,
+            Command::Confirm(args) => &args.on,
+            Command::Restore(args) => &args.on,
+            Command::Profile(ProfileCommand::Diff(args)) => &args.on,
+            Command::Sandbox(args) => &args.on,
+            _ => return None,
+        })
+    }
+
+    /// Profiles that it names, which may be files.
+    pub(crate) fn profiles(&self) -> Vec<String> {
+        let mut words = match self {
+            Command::Apply(args) => args.words(),
+            Command::Verify(args) => args.words(),
+            Command::Profile(ProfileCommand::Diff(args)) => vec![args.of.profile.clone()],
+            _ => Vec::new(),
+        };
+        words.retain(|word| !word.contains('='));
+        words
+    }
 }
 
 /// Which store.

@@ -4,6 +4,7 @@ use crate::failure::Exposed;
 use crate::failure::{Failure, InContext as _, Result};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_knobs::{Catalogue, Journals, OtherUser};
+use pgdyno_remote::{CarriedFile, Request};
 use pgdyno_sandbox::BinarySources;
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -11,7 +12,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where pgdyno keeps its files. docs/reference/files.md describes each.
 #[derive(Debug, Clone)]
@@ -35,6 +36,8 @@ pub(crate) struct Context {
     pub(crate) catalogue: Catalogue,
     pub(crate) directories: Directories,
     journals: Journals,
+    /// Files of the coordinator's host that a command is run with; `None` where it is not run for another host.
+    carried: Option<Arc<Vec<CarriedFile>>>,
 }
 
 impl Context {
@@ -52,6 +55,7 @@ impl Context {
             catalogue: Catalogue::shipped()?,
             directories,
             journals,
+            carried: REQUEST.get().map(|request| Arc::new(request.files.clone())),
         })
     }
 
@@ -70,6 +74,11 @@ impl Context {
             unpacked: self.directories.state.join("postgresql"),
             path: variable("PATH"),
         }
+    }
+
+    /// Files of another host that the command is run with.
+    pub(crate) fn carried(&self) -> Option<&[CarriedFile]> {
+        self.carried.as_ref().map(|files| files.as_slice())
     }
 
     /// What an experiment keeps while it runs.
@@ -227,7 +236,20 @@ fn other_users(host: &LocalHost, variable: &dyn Fn(&str) -> Option<String>) -> R
     reason = "the program reads the environment, here and nowhere else"
 )]
 pub(crate) fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|value| !value.is_empty())
+    let carried = REQUEST.get().map_or(&[][..], |request| &request.variables);
+    let carried = carried.iter().find(|(known, _)| known == name);
+    let value = carried.map(|(_, value)| value.clone());
+    value
+        .or_else(|| std::env::var(name).ok())
+        .filter(|value| !value.is_empty())
+}
+
+/// What another host has asked this process to do.
+static REQUEST: OnceLock<Request> = OnceLock::new();
+
+/// Takes a coordinator's variables and files for those of this process, which serves it alone.
+pub(crate) fn serve_request(request: &Request) {
+    let _ = REQUEST.set(request.clone());
 }
 
 /// A flag that Ctrl-C, SIGTERM and the loss of the terminal set, so that a command ends in order.

@@ -219,6 +219,8 @@ explained! {
     pgdyno_lab::LabError: class, hint, has_lines;
     pgdyno_lab::MeasureError: class, hint;
     pgdyno_lab::PlanError: class, hint;
+    pgdyno_remote::AgentError: ;
+    pgdyno_remote::RemoteError: class, hint;
     pgdyno_report::HtmlError: hint;
     pgdyno_report::ParquetFault: ;
     pgdyno_report::PackError<pgdyno_store::StoreError>: ;

@@ -42,6 +42,7 @@ mod paths;
 mod placement;
 mod progress;
 mod provider;
+mod remote;
 mod sandboxes;
 mod shipped;
 mod show;
@@ -70,22 +71,52 @@ fn main() -> ExitCode {
     leave_no_core();
     output::take_panics();
     output::hide_arguments();
-    let cli = match cli::Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            output::command_line(&error);
-            return ExitCode::from(if error.use_stderr() {
-                exit::USAGE
-            } else {
-                exit::FINE
-            });
+    ExitCode::from(match cli::Cli::try_parse() {
+        Ok(cli) => match &cli.command {
+            cli::Command::Agent(args) if args.stdio => serve_coordinator(),
+            _ => execute(cli),
+        },
+        Err(error) => refuse(&error),
+    })
+}
+
+/// Runs the command that a coordinator sends.
+fn serve_coordinator() -> u8 {
+    code_of(commands::agent::stdio(|arguments| {
+        let program = std::iter::once("pgdyno".to_owned());
+        match cli::Cli::try_parse_from(program.chain(arguments)) {
+            Ok(cli) => {
+                code_of(context::Context::new().and_then(|context| commands::run(&context, cli.command)))
+            }
+            Err(error) => refuse(&error),
         }
-    };
-    match context::Context::new().and_then(|context| commands::run(&context, cli.command)) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            exit::print(&error);
-            ExitCode::from(exit::code_of(&error))
+    }))
+}
+
+/// Runs a command on the host that it is for.
+fn execute(cli: cli::Cli) -> u8 {
+    code_of(context::Context::new().and_then(|context| {
+        match cli.command.host().and_then(|on| Some((on, on.host.as_ref()?))) {
+            Some((on, host)) => remote::run(&context, &cli.command, on, host),
+            None => commands::run(&context, cli.command),
         }
+    }))
+}
+
+/// Shows why a command line is not executed, or the help that it asks for.
+fn refuse(error: &clap::Error) -> u8 {
+    output::command_line(error);
+    if error.use_stderr() {
+        exit::USAGE
+    } else {
+        exit::FINE
     }
+}
+
+/// The exit code of what a command has come to; a failure is shown.
+fn code_of(ended: failure::Result<u8>) -> u8 {
+    ended.unwrap_or_else(|error| {
+        exit::print(&error);
+        exit::code_of(&error)
+    })
 }

@@ -1,5 +1,6 @@
 //! `pgdyno apply`, `verify`, `status`, `confirm` and `restore` on the command line.
 
+use super::HostArgs;
 use clap::Args;
 use pgdyno_engine::duration;
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub(crate) struct ApplyArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 impl ApplyArgs {
@@ -66,6 +69,8 @@ pub(crate) struct VerifyArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 impl VerifyArgs {
@@ -81,6 +86,8 @@ pub(crate) struct StatusArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 #[derive(Debug, Args)]
@@ -88,6 +95,8 @@ pub(crate) struct ConfirmArgs {
     /// Numbers from `pgdyno status` [default: all that wait].
     #[arg(value_name = "NUMBER")]
     pub(crate) numbers: Vec<usize>,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 #[derive(Debug, Args)]
@@ -113,4 +122,6 @@ pub(crate) struct RestoreArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }

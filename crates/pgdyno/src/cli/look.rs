@@ -1,6 +1,6 @@
 //! The commands that look and change nothing.
 
-use super::StoreArg;
+use super::{HostArgs, StoreArg};
 use clap::{Args, ValueEnum};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Layer;
@@ -17,11 +17,13 @@ pub(crate) struct FactsArgs {
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
     /// Read host facts from another root directory: a container's root, or a copy of /proc, /sys and /etc.
-    #[arg(long, value_name = "DIR", conflicts_with = "target")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "host"])]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/reference/facts.md).
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 #[derive(Debug, Args)]
@@ -44,6 +46,8 @@ pub(crate) struct CheckArgs {
     /// Directory for the temporary files of wal_sync and read [default: beside the server's WAL and data].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 /// Formats of advice.
@@ -84,7 +88,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
     /// Read host facts from another root directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check", "host"])]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/how-to/advise.md).
     #[arg(long)]
@@ -118,10 +122,12 @@ pub(crate) struct AdviseArgs {
     pub(crate) only: Vec<String>,
     /// Write an experiment file that tests each advised setting separately on this target; those that can take turns within one load
     /// go to a second file, FILE-turns.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "host")]
     pub(crate) experiment: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreArg,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 #[derive(Debug, Args)]
@@ -140,6 +146,8 @@ pub(crate) struct WatchArgs {
     /// Print JSON.
     #[arg(long, requires = "once")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 /// An interval that the samplers can keep.

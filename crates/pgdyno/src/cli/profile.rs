@@ -1,5 +1,6 @@
 //! `pgdyno profile` on the command line.
 
+use super::HostArgs;
 use clap::{Args, Subcommand, ValueEnum};
 use pgdyno_advice::Carrier;
 use std::path::PathBuf;
@@ -53,6 +54,8 @@ pub(crate) struct DiffArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
 }
 
 /// Formats of an export.

@@ -1,10 +1,19 @@
 //! `pgdyno sandbox` on the command line.
 
-use super::assignment;
+use super::{HostArgs, assignment};
 use clap::{Args, Subcommand};
 use pgdyno_host::size_bytes;
 use pgdyno_sandbox::{DEFAULT_MAJOR, FileSystemPlan, NetworkPlan, STANDBYS_MAX};
 use std::path::PathBuf;
+
+/// What is done to private servers, and on which host.
+#[derive(Debug, Args)]
+pub(crate) struct SandboxArgs {
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
+    #[command(subcommand)]
+    pub(crate) command: SandboxCommand,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SandboxCommand {

@@ -1,6 +1,7 @@
 //! The commands. Each prints its data to standard output and everything else to standard error.
 
 pub(crate) mod advise;
+pub(crate) mod agent;
 pub(crate) mod apply;
 mod bench;
 pub(crate) mod capacity;
@@ -21,7 +22,7 @@ mod labels;
 mod list;
 mod mcp;
 mod pages;
-mod profile;
+pub(crate) mod profile;
 pub(crate) mod report;
 mod restore;
 mod revert;
@@ -72,8 +73,9 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::Completions(args) => pages::completions(&args),
         Command::Man(args) => pages::man(&args),
         Command::Restore(args) => restore::run(context, &args),
-        Command::Sandbox(command) => sandbox::run(context, command),
+        Command::Sandbox(args) => sandbox::run(context, args.command),
         Command::Init(args) => init::run(context, &args),
+        Command::Agent(args) => agent::run(&args),
         Command::Mcp(args) => mcp::run(context, &args),
         Command::Serve(args) => serve::run(context, &args),
     }

@@ -7,14 +7,18 @@ use crate::context::Context;
 use crate::exit;
 use crate::failure::{InContext as _, Refused, Result, Usage};
 use crate::target;
-use pgdyno_advice::{Exported, Files, Known, Now, Profile, ProfileSetting, Profiles, Resolved, export};
+use pgdyno_advice::{
+    Exported, Files, Known, Now, Profile, ProfileSetting, Profiles, Resolved, export, is_profile_path,
+};
 use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_bytes, given_text, make_directory, replace_given};
 use pgdyno_knobs::{Kind, Knob, Place, Reader, Setting, Target};
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_record::FactRecord;
+use pgdyno_remote::CarriedFile;
 use pgdyno_sandbox::Control;
 use pgdyno_server::{Guc, Server};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 /// Of the JSON that is printed; docs/how-to/profiles.md describes it.
@@ -48,7 +52,7 @@ fn head(profile: &Profile) -> Value {
 
 fn show(name: &str, json: bool) -> Result<u8> {
     let mut profiles = Profiles::shipped()?;
-    let profile = profiles.open(name, &OnDisk)?.clone();
+    let profile = profiles.open(name, &GivenFiles(None))?.clone();
     let settings = profiles.flattened(name)?;
     if json {
         let mut document = json!({ "format": FORMAT, "profile": head(&profile) });
@@ -235,16 +239,60 @@ pub(crate) fn look(context: &Context, target: Option<&str>) -> Result<Looked> {
     })
 }
 
-/// Profiles in files that the user names.
-struct OnDisk;
+/// Profiles in files that the user names: this host's, or those that came with the command from another host.
+struct GivenFiles<'a>(Option<&'a [CarriedFile]>);
 
-impl Files for OnDisk {
+impl Files for GivenFiles<'_> {
     fn full_name(&self, path: &Path) -> Option<PathBuf> {
-        path.canonicalize().ok()
+        match self.0 {
+            Some(carried) => carried_file(carried, path).map(|file| PathBuf::from(&file.full_name)),
+            None => path.canonicalize().ok(),
+        }
     }
 
     fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
-        given_bytes(path, bytes_max).map_err(|error| error.to_string())
+        match self.0 {
+            Some(carried) => match carried_file(carried, path) {
+                Some(file) => Ok(file.content.clone().into_bytes()),
+                None => Err("there is no such file".to_owned()),
+            },
+            None => given_bytes(path, bytes_max).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+fn carried_file<'a>(carried: &'a [CarriedFile], path: &Path) -> Option<&'a CarriedFile> {
+    carried.iter().find(|file| Path::new(&file.path) == path)
+}
+
+/// The files of a profile, if its name is that of a file: to be carried to another host.
+pub(crate) fn files_of(name: &str) -> Result<Vec<CarriedFile>> {
+    let files = Recording::default();
+    if is_profile_path(name) {
+        Profiles::shipped()?.open(name, &files)?;
+    }
+    Ok(files.0.into_inner())
+}
+
+/// Keeps what is read.
+#[derive(Default)]
+struct Recording(RefCell<Vec<CarriedFile>>);
+
+impl Files for Recording {
+    fn full_name(&self, path: &Path) -> Option<PathBuf> {
+        GivenFiles(None).full_name(path)
+    }
+
+    fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
+        let bytes = GivenFiles(None).bytes(path, bytes_max)?;
+        let content = String::from_utf8(bytes.clone()).map_err(|error| error.to_string())?;
+        let full_name = self.full_name(path).unwrap_or_else(|| path.to_owned());
+        self.0.borrow_mut().push(CarriedFile {
+            path: path.to_string_lossy().into_owned(),
+            full_name: full_name.to_string_lossy().into_owned(),
+            content,
+        });
+        Ok(bytes)
     }
 }
 
@@ -252,7 +300,7 @@ impl Files for OnDisk {
 pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> Result<Resolved> {
     let current = |knob: &str| looked.current(context, knob);
     let mut profiles = Profiles::shipped()?;
-    profiles.open(profile, &OnDisk)?;
+    profiles.open(profile, &GivenFiles(context.carried()))?;
     Ok(profiles.resolve(
         profile,
         &looked.known,
@@ -274,7 +322,7 @@ pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> Resul
 
 fn resolved(context: &Context, args: &ForArgs) -> Result<(Resolved, Looked)> {
     // A profile that cannot be read is reported before a server is asked.
-    Profiles::shipped()?.open(&args.profile, &OnDisk)?;
+    Profiles::shipped()?.open(&args.profile, &GivenFiles(context.carried()))?;
     let target = args.target.as_deref().filter(|_| !args.host_only);
     let mut looked = look(context, target)?;
     for (name, value) in &args.given {

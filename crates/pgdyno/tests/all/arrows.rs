@@ -16,6 +16,7 @@ fn floors() -> BTreeMap<&'static str, u32> {
         ("pgdyno-store", 4),
         ("pgdyno-knobs", 4),
         ("pgdyno-advice", 5),
+        ("pgdyno-remote", 5),
         ("pgdyno-report", 5),
         ("pgdyno-lab", 6),
         ("pgdyno-serve", 7),

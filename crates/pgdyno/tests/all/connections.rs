@@ -499,9 +499,10 @@ const MISTYPED: [&str; 30] = [
 ];
 
 /// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
-const COMMANDS: [&str; 67] = [
+const COMMANDS: [&str; 69] = [
     "completions|{}",
     "facts|{}",
+    "facts|--host|{}",
     "check|{}",
     "advise|{}",
     "advise|--host-only|--only|x|--store|{}",
@@ -551,6 +552,7 @@ const COMMANDS: [&str; 67] = [
     "gate|FILE.sql|FILE.sql|--target|{}",
     "init|{}|-",
     "init|sandbox:x|{}",
+    "agent|--remove|{}",
     "mcp|{}",
     "mcp|sandbox:x|--store|{}",
     "serve|--store|{}",

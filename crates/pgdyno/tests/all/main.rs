@@ -36,6 +36,7 @@ mod poolers;
 mod preflight;
 mod profile_matrix;
 mod profiles;
+mod remote;
 mod restart_log;
 mod sandbox;
 mod schema;

@@ -1,0 +1,37 @@
+//! Parsers of foreign bytes for the fuzz targets (fuzz/bodies) alone: each takes any input.
+
+use crate::boot;
+use crate::frame::{self, Frame};
+use crate::message::{FromAgent, ToAgent};
+
+/// What a host sends to a coordinator.
+pub fn from_host(mut bytes: &[u8]) {
+    if !matches!(boot::found(&mut bytes), Ok(Some(_))) || !matches!(boot::agent_follows(&mut bytes), Ok(true))
+    {
+        return;
+    }
+    frames::<FromAgent>(bytes);
+}
+
+/// Frames of both directions.
+pub fn from_either(bytes: &[u8]) {
+    frames::<FromAgent>(bytes);
+    frames::<ToAgent>(bytes);
+}
+
+/// Frames that are read are written as what reads as the same.
+fn frames<M: frame::Message + PartialEq + std::fmt::Debug>(mut bytes: &[u8]) {
+    loop {
+        match frame::read::<M>(&mut bytes) {
+            Ok(Some(Frame::Message(message))) => {
+                let mut written = Vec::new();
+                frame::write_message(&mut written, &message).expect("a message that was read can be written");
+                let again = frame::read::<M>(&mut &*written);
+                assert!(matches!(again, Ok(Some(Frame::Message(again))) if again == message));
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => return,
+            Err(error) => return drop(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Hosts over ssh: one protocol, and both ends of it.
+//!
+//! A *coordinator* starts `pgdyno agent --stdio` on a host over the user's own `ssh` program, which brings the configuration, keys and
+//! jump hosts that it has. The agent runs one command there, as a person who has logged in would, and ends with the connection.
+
+mod agent;
+mod binary;
+mod boot;
+mod coordinator;
+mod frame;
+pub mod fuzzed;
+mod message;
+mod ssh_host;
+
+pub use agent::{AgentError, Streams, serve};
+pub use binary::{AgentBinary, BinaryError, hash_of};
+pub use coordinator::{Connection, Output, RemoteError, SshWay, remove_agents};
+pub use message::{CarriedFile, Hello, PROTOCOL, Request};
+pub use ssh_host::SshHost;

@@ -1,0 +1,193 @@
+//! A host over ssh: a real sshd in a network namespace, reached from another one. It shares this machine's kernel and files, and has a home
+//! directory and a PGDYNO_HOME of its own.
+
+use super::{Home, directory, memory, shared, tool, until};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How the host is called in the configuration of ssh.
+pub const FAR: &str = "ssh:far";
+/// Networks for tests of networks (RFC 2544), one of four addresses for each host.
+const NETWORK: &str = "198.18";
+/// Either end of the cable.
+const LINK: &str = "cable";
+
+/// Two network namespaces: where ssh is started, and the host's.
+struct Namespaces([String; 2]);
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+/// A host over ssh, gone with its value.
+pub struct FarHost {
+    /// Its home directory, with `home` for PGDYNO_HOME below, and what is needed to go there.
+    pub files: tempfile::TempDir,
+    sshd: Child,
+    namespaces: Namespaces,
+}
+
+impl FarHost {
+    /// Starts it. Needs root.
+    pub fn start() -> FarHost {
+        FarHost::with(&[])
+    }
+
+    /// The same with more lines for sshd_config, which come first.
+    pub fn with(lines: &[&str]) -> FarHost {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}-{number}", std::process::id());
+        let namespaces = Namespaces([format!("pgdyno-near-{id}"), format!("pgdyno-far-{id}")]);
+        let files = directory(memory(), "pgdyno-test-far-");
+        let at = |name: &str| files.path().join(name).to_string_lossy().into_owned();
+        fs::create_dir(at("user")).expect("a directory");
+        fs::create_dir_all(at("home/state")).expect("a directory");
+        // As every home of a test.
+        for (part, link) in [("cache", "home/cache"), ("installed", "home/state/postgresql")] {
+            fs::create_dir_all(shared().join(part)).expect("a shared directory");
+            symlink(shared().join(part), at(link)).expect("a link");
+        }
+        for name in &namespaces.0 {
+            tool("ip", &["netns", "add", name]);
+        }
+        let [near, far] = &namespaces.0;
+        tool(
+            "ip",
+            &[
+                "-n", near, "link", "add", LINK, "type", "veth", "peer", "name", LINK, "netns", far,
+            ],
+        );
+        // Every pair of namespaces is a world of its own, so all can have the same addresses.
+        for (name, address) in [(near, "0.1"), (far, "0.2")] {
+            tool("ip", &["-n", name, "link", "set", "lo", "up"]);
+            tool(
+                "ip",
+                &[
+                    "-n",
+                    name,
+                    "address",
+                    "add",
+                    &format!("{NETWORK}.{address}/30"),
+                    "dev",
+                    LINK,
+                ],
+            );
+            tool("ip", &["-n", name, "link", "set", LINK, "up"]);
+        }
+        for key in ["host_key", "user_key"] {
+            tool("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &at(key)]);
+        }
+        // Where sshd parts with its privileges; its package's service makes it.
+        fs::create_dir_all("/run/sshd").expect("a directory");
+        let mut config = lines.join("\n");
+        config += &format!(
+            "\nListenAddress {NETWORK}.0.2\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+             PermitRootLogin prohibit-password\nSetEnv HOME={} PGDYNO_HOME={} PGDYNO_REGISTRY={}\n",
+            at("host_key"),
+            at("user_key.pub"),
+            at("user"),
+            at("home"),
+            at("home/registry"),
+        );
+        fs::write(at("sshd_config"), config).expect("written");
+        let host_key = fs::read_to_string(at("host_key.pub")).expect("a key");
+        fs::write(at("known_hosts"), format!("{NETWORK}.0.2 {host_key}")).expect("written");
+        let config = format!(
+            "Host far\nHostName {NETWORK}.0.2\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nConnectTimeout 20\n",
+            at("user_key"),
+            at("known_hosts"),
+        );
+        fs::write(at("ssh_config"), config).expect("written");
+        let sshd = Command::new("ip")
+            .args(["netns", "exec", far])
+            // It starts itself again for each connection, and has to be named by its whole path for that.
+            .arg("/usr/sbin/sshd")
+            .args(["-D", "-f", &at("sshd_config"), "-E", &at("sshd.log")])
+            .stdin(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("sshd runs");
+        let host = FarHost {
+            files,
+            sshd,
+            namespaces,
+        };
+        until("an answer of sshd", || {
+            let out = host.ssh("true").output().expect("ssh runs");
+            match out.status.success() {
+                true => Ok(()),
+                false => Err(String::from_utf8_lossy(&out.stderr).into_owned()),
+            }
+        });
+        host
+    }
+
+    /// A path below its files: `user` is the home directory there, `home` PGDYNO_HOME.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.files.path().join(name)
+    }
+
+    /// What PGDYNO_SSH is to be.
+    pub fn program(&self) -> String {
+        let config = self.file("ssh_config");
+        format!(
+            "ip netns exec {} ssh -F {}",
+            self.namespaces.0[0],
+            config.display()
+        )
+    }
+
+    /// A command there, by ssh itself.
+    pub fn ssh(&self, command: &str) -> Command {
+        let program = self.program();
+        let mut words = program.split(' ');
+        let mut ssh = Command::new(words.next().expect("a program"));
+        ssh.args(words).args(["far", command]).stdin(Stdio::null());
+        ssh
+    }
+
+    /// The program of a home here, with the way to this host.
+    pub fn command(&self, home: &Home, arguments: &[&str]) -> Command {
+        let mut command = home.command(arguments);
+        command.env("PGDYNO_SSH", self.program());
+        command
+    }
+
+    /// The agents that are kept there.
+    pub fn agents(&self) -> PathBuf {
+        self.file("user/.cache/pgdyno/agents")
+    }
+
+    /// Drops every packet on the way, without a word to either end, or lets them pass again.
+    pub fn cut(&self, is_cut: bool) {
+        let state = if is_cut { "down" } else { "up" };
+        tool("ip", &["-n", &self.namespaces.0[1], "link", "set", LINK, state]);
+    }
+
+    /// Processes of sshd's that serve connections, and what they have started.
+    pub fn processes(&self) -> Vec<u32> {
+        let pids = tool("ip", &["netns", "pids", &self.namespaces.0[1]]);
+        let own = self.sshd.id();
+        let pids = pids.split_whitespace().filter_map(|pid| pid.parse().ok());
+        pids.filter(|pid| *pid != own).collect()
+    }
+}
+
+impl Drop for FarHost {
+    fn drop(&mut self) {
+        let _ = self.sshd.kill();
+        let _ = self.sshd.wait();
+        for pid in self.processes() {
+            super::signal(pid, "-KILL");
+        }
+    }
+}

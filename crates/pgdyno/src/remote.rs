@@ -1,0 +1,117 @@
+//! Commands on other hosts: the way there, and what is handed over.
+
+use crate::cli::{Command, HostArgs};
+use crate::commands::profile;
+use crate::context::{Context, stop_flag, variable};
+use crate::failure::{Result, Usage};
+use crate::output;
+use pgdyno_remote::{
+    AgentBinary, BinaryError, CarriedFile, Connection, Output, PROTOCOL, Request, SshHost, SshWay,
+};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Where packages put the programs for hosts of other architectures.
+const PACKAGED: &str = "/usr/lib/pgdyno/agents";
+/// Variables of this host that a command finds on the other one: what identifies this user to a server. Everything else is the other
+/// host's.
+pub(crate) const CARRIED: [&str; 1] = ["PGPASSWORD"];
+
+/// The user's ssh with its first arguments, `PGDYNO_SSH` where that is set.
+pub(crate) fn ssh_program() -> Result<Vec<String>> {
+    let Some(named) = variable("PGDYNO_SSH") else {
+        return Ok(vec!["ssh".to_owned()]);
+    };
+    let words: Vec<String> = named.split_whitespace().map(str::to_owned).collect();
+    match words.is_empty() {
+        true => Err(Usage("PGDYNO_SSH names no program".into()).into()),
+        false => Ok(words),
+    }
+}
+
+/// Runs the command of this process's command line on the host that it names.
+pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &SshHost) -> Result<u8> {
+    let request = Request {
+        protocol: PROTOCOL,
+        arguments: arguments()?,
+        variables: CARRIED
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), variable(name)?)))
+            .collect(),
+        files: carried(command)?,
+    };
+    let stop = stop_flag()?;
+    let program = ssh_program()?;
+    let way = SshWay {
+        program: &program,
+        host,
+        sudo: on.sudo,
+        hidden: &CARRIED,
+    };
+    let binary = |machine: &str| binary(context, machine);
+    let connection = Connection::open(way, env!("CARGO_PKG_VERSION"), &binary, &stop)?;
+    let (mut data, mut remarks) = (output::json_data(), Vec::new());
+    let mut on_output = |output: Output<'_>| match output {
+        // Nobody may read it any more; the command there goes on, as one here does.
+        Output::Data(bytes) => drop(data.write_all(bytes)),
+        Output::Remark(bytes) => {
+            remarks.extend_from_slice(bytes);
+            show_lines(&mut remarks, false);
+        }
+    };
+    let ended = connection.run(&request, &mut on_output, &stop);
+    let _ = data.flush();
+    show_lines(&mut remarks, true);
+    Ok(ended?)
+}
+
+/// This process's own arguments, which the agent reads as this process has.
+fn arguments() -> Result<Vec<String>> {
+    let all = std::env::args_os().skip(1).map(std::ffi::OsString::into_string);
+    all.map(|argument| {
+        let wrong = |_| Usage("an argument is no text, and cannot be sent to another host".into());
+        argument.map_err(|other| wrong(other).into())
+    })
+    .collect()
+}
+
+/// Files of this host that the command names.
+fn carried(command: &Command) -> Result<Vec<CarriedFile>> {
+    let mut files = Vec::new();
+    for name in command.profiles() {
+        files.extend(profile::files_of(&name)?);
+    }
+    Ok(files)
+}
+
+/// Prints the whole lines of what has come; at the end, what is left too.
+fn show_lines(bytes: &mut Vec<u8>, is_end: bool) {
+    let whole = match (is_end, bytes.iter().rposition(|byte| *byte == b'\n')) {
+        (true, _) => bytes.len(),
+        (false, Some(last)) => last + 1,
+        (false, None) => return,
+    };
+    let taken: Vec<u8> = bytes.drain(..whole).collect();
+    for line in String::from_utf8_lossy(&taken).lines() {
+        err!("{line}");
+    }
+}
+
+/// The program for a host: this one for one of the same architecture, else one that was put beside.
+fn binary(context: &Context, machine: &str) -> std::result::Result<AgentBinary, BinaryError> {
+    if machine == std::env::consts::ARCH {
+        return AgentBinary::read(Path::new("/proc/self/exe"));
+    }
+    let own = context.directories.data.join("agents");
+    let of = |place: &Path| place.join(machine).join("pgdyno");
+    let found: Option<PathBuf> = [of(&own), of(Path::new(PACKAGED))]
+        .into_iter()
+        .find(|path| path.exists());
+    match found {
+        Some(path) => AgentBinary::read(&path),
+        None => Err(BinaryError::None {
+            machine: machine.to_owned(),
+            place: of(&own),
+        }),
+    }
+}

@@ -1,0 +1,375 @@
+//! Hosts over ssh, against a real sshd in a network namespace, and against hosts that misbehave.
+
+use pgdyno_testing::ssh::{FAR, FarHost};
+use pgdyno_testing::{Home, Said, Started, pass, said, signal, until, until_is};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+struct Pair {
+    home: Home,
+    far: FarHost,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        let home = Home::new();
+        Pair {
+            home,
+            far: FarHost::start(),
+        }
+    }
+
+    /// Runs the program here, for the host over ssh.
+    fn run(&self, arguments: &[&str]) -> Said {
+        let mut all = arguments.to_vec();
+        all.extend(["--host", FAR]);
+        said(self.far.command(&self.home, &all).output().expect("pgdyno runs"))
+    }
+
+    /// The same, to wait for what it prints.
+    fn start(&self, arguments: &[&str]) -> Started {
+        self.start_with(arguments, &[])
+    }
+
+    fn start_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Started {
+        let mut all = arguments.to_vec();
+        all.extend(["--host", FAR]);
+        let mut command = self.far.command(&self.home, &all);
+        command.envs(variables.iter().copied());
+        Started::of(
+            command
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .expect("pgdyno runs"),
+        )
+    }
+
+    /// The program on the host itself, without a coordinator.
+    fn there(&self, arguments: &str) -> Said {
+        let command = format!("{} {arguments}", self.agent().display());
+        said(self.far.ssh(&command).output().expect("ssh runs"))
+    }
+
+    fn agent(&self) -> PathBuf {
+        let version = fs::read_dir(self.far.agents()).expect("agents").next();
+        version
+            .expect("a version")
+            .expect("an entry")
+            .path()
+            .join("pgdyno")
+    }
+
+    /// Agents that run there.
+    fn agents(&self) -> Vec<u32> {
+        let mut all = self.far.processes();
+        all.retain(|pid| {
+            let program = fs::read_link(format!("/proc/{pid}/exe"));
+            program.is_ok_and(|program| program.ends_with("pgdyno"))
+        });
+        all
+    }
+
+    fn setting(&self, name: &str) -> String {
+        let text = fs::read_to_string(
+            self.far
+                .file("home/state/sandboxes/main/data/postgresql.auto.conf"),
+        );
+        let text = text.expect("a file");
+        let line = text.lines().find(|line| line.starts_with(name));
+        line.unwrap_or_default().to_owned()
+    }
+
+    /// Nothing is changed there, and no process of a connection runs on.
+    fn all_is_restored(&self) {
+        until_is("settings of the server", String::new(), || {
+            self.setting("work_mem")
+        });
+        until("the end of all agents", || match &*self.agents() {
+            [] => Ok(()),
+            others => Err(others.to_vec()),
+        });
+        let status = self.run(&["status", "--json"]).fine().json();
+        assert_eq!(status, Value::Array(Vec::new()));
+    }
+}
+
+const SECRET: &str = "correct-horse";
+
+fn names_of(facts: &Value) -> Vec<String> {
+    let facts = facts["facts"].as_array().expect("facts").iter();
+    facts
+        .map(|fact| fact["name"].as_str().expect("a name").to_owned())
+        .collect()
+}
+
+#[test]
+fn facts_over_ssh_are_the_hosts_and_its_agent_is_copied_once() {
+    let pair = Pair::new();
+    let there = pair.run(&["facts", "--host-only", "--json"]).fine();
+    assert!(there.err.is_empty(), "{}", there.err);
+    let here = pair.home.run(&["facts", "--host-only", "--json"]).fine();
+    assert_eq!(names_of(&there.json()), names_of(&here.json()));
+
+    let agent = pair.agent();
+    let copied = fs::metadata(&agent).expect("an agent");
+    assert_eq!(copied.permissions().mode() & 0o777, 0o700);
+    pair.run(&["facts", "--host-only"]).fine();
+    assert_eq!(fs::metadata(&agent).expect("an agent").ino(), copied.ino());
+    // What is there is not what was copied.
+    fs::write(&agent, "#!/bin/sh\nexit 0\n").expect("written");
+    pair.run(&["facts", "--host-only"]).fine();
+    assert_eq!(fs::metadata(&agent).expect("an agent").len(), copied.len());
+
+    let remove = || {
+        said(
+            pair.far
+                .command(&pair.home, &["agent", "--remove", FAR])
+                .output()
+                .expect("pgdyno runs"),
+        )
+    };
+    let removed = remove().fine();
+    assert!(removed.out.contains(".cache/pgdyno/agents"), "{}", removed.out);
+    assert!(!pair.far.agents().exists());
+    assert!(remove().fine().out.contains("there is no agent"));
+}
+
+#[test]
+fn settings_over_ssh_are_journaled_there_and_restored_there_by_hand() {
+    let pair = Pair::new();
+    pair.run(&["sandbox", "create", "main"]).fine();
+    let applied = pair.run(&["apply", "sandbox:main", "work_mem=7MB"]).fine();
+    assert!(applied.out.contains("work_mem"), "{}", applied.out);
+    assert!(pair.setting("work_mem").contains("7"));
+    assert!(
+        fs::read_dir(pair.far.file("home/state/journal"))
+            .expect("journals")
+            .next()
+            .is_some()
+    );
+    assert!(!pair.home.file("state/journal").exists(), "a journal here");
+    pair.run(&["verify"]).fine();
+    assert!(pair.run(&["status"]).fine().out.contains("work_mem"));
+    pair.there("restore").fine();
+    pair.all_is_restored();
+
+    // A profile of this host's, by its file.
+    let profile = pair.home.write(
+        "mine.toml",
+        "name = \"mine\"\ntitle = \"Mine\"\nsummary = \"Mine.\"\n[[setting]]\nknob = \"work_mem\"\nvalue = \"9MB\"\nreason = \"A test.\"\nsource = \"None.\"\n",
+    );
+    let profile = profile.to_string_lossy();
+    let difference = pair.run(&["profile", "diff", &profile, "sandbox:main"]).fine();
+    assert!(difference.out.contains("9MB"), "{}", difference.out);
+    pair.run(&["apply", "sandbox:main", &profile]).fine();
+    assert!(pair.setting("work_mem").contains("9"));
+    pair.run(&["restore"]).fine();
+    pair.run(&["sandbox", "destroy", "main"]).fine();
+}
+
+#[test]
+fn exit_codes_and_errors_of_the_other_host_are_passed_on() {
+    let pair = Pair::new();
+    pair.run(&["apply", "sandbox:none", "work_mem=7MB"])
+        .fails(1, &["none"]);
+    pair.run(&["apply", "--host-only", "no_such_knob=7MB"])
+        .fails(2, &["no_such_knob"]);
+    pair.run(&["facts", "--root", "/"])
+        .fails(2, &["--root", "--host"]);
+    let unknown = pair
+        .home
+        .command(&["facts", "--host", "ssh:nowhere"])
+        .env("PGDYNO_SSH", pair.far.program())
+        .output();
+    said(unknown.expect("pgdyno runs")).fails(1, &["ssh:nowhere could not be reached", "hint:"]);
+    let no_ssh = pair
+        .home
+        .command(&["facts", "--host", FAR])
+        .env("PGDYNO_SSH", "/no/such/ssh")
+        .output();
+    said(no_ssh.expect("pgdyno runs")).fails(1, &["/no/such/ssh"]);
+    pair.home
+        .run(&["facts", "--host", "far"])
+        .fails(2, &["expected ssh:HOST"]);
+    pair.home.run(&["facts", "--sudo"]).fails(2, &["--host"]);
+    // A home in which nothing can be kept.
+    let home = pair.far.file("user");
+    let _ = fs::remove_dir_all(home.join(".cache"));
+    fs::write(home.join(".cache"), "").expect("written");
+    pair.run(&["facts"])
+        .fails(1, &["no agent could be started on ssh:far", "mkdir"]);
+}
+
+/// A way to a "host" that is a script.
+fn misbehaving(home: &Home, script: &str) -> Said {
+    let path = home.write("ssh", &format!("#!/bin/bash\n{script}\n"));
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    let mut command = home.command(&["facts", "--host", FAR]);
+    said(command.env("PGDYNO_SSH", path).output().expect("pgdyno runs"))
+}
+
+#[test]
+fn host_that_misbehaves_is_named_and_nothing_of_it_is_obeyed() {
+    let home = Home::new();
+    let boot = "echo \"pgdyno-boot $(uname -m) none\"; read -r what bytes hash; head -c \"$bytes\" >/dev/null; echo pgdyno-agent";
+    let hello = |version: u32| {
+        let json = format!("{{\"hello\":{{\"protocol\":{version},\"version\":\"1\",\"is_root\":false}}}}");
+        format!(
+            "{boot}; printf '\\x00\\x00\\x00\\x{:02x}\\x01%s' '{json}'",
+            json.len()
+        )
+    };
+    let refused = |script: &str, texts: &[&str]| {
+        let said = misbehaving(&home, script);
+        assert!(
+            !said.err.contains('\u{1b}') && !said.out.contains('\u{1b}'),
+            "{}",
+            said.err
+        );
+        said.fails(1, texts);
+    };
+    refused("yes", &["does not answer as an agent", "more than 65536 bytes"]);
+    refused(
+        "printf '\\x1b]0;owned\\x07no such file' >&2; exit 127",
+        &["no agent could be started", "no such file"],
+    );
+    refused(
+        "echo 'pgdyno-boot ../../etc none'",
+        &["does not answer as an agent"],
+    );
+    refused(
+        &format!("{boot}; printf '\\xff\\xff\\xff\\xff\\x01'"),
+        &["a frame of 4294967295 bytes"],
+    );
+    refused(
+        &format!("{boot}; printf '\\x00\\x00\\x00\\x01\\x01x'"),
+        &["a message that is not one of this version"],
+    );
+    refused(&hello(99), &["no greeting of this version"]);
+    refused(
+        &format!("{}; sleep 1", hello(1)),
+        &["the connection to ssh:far was lost"],
+    );
+    let printed = format!(
+        "{}; printf '\\x00\\x00\\x00\\x08\\x02\\x1b[31mred\\x00\\x00\\x00\\x14\\x01{{\"ended\":{{\"code\":3}}}}'; cat >/dev/null",
+        hello(1)
+    );
+    let said = misbehaving(&home, &printed);
+    assert_eq!((said.code, &*said.out), (3, "\\u001b[31mred"), "{}", said.err);
+}
+
+#[test]
+fn password_is_on_no_command_line_and_in_no_output_of_either_host() {
+    let pair = Pair::new();
+    pair.run(&["sandbox", "create", "main"]).fine();
+    let socket = pair.far.file("home/state/sandboxes/main/socket");
+    let record =
+        fs::read_to_string(pair.far.file("home/state/sandboxes/main/sandbox.json")).expect("a record");
+    let record: Value = serde_json::from_str(&record).expect("JSON");
+    let target = format!(
+        "host={} port={} user=postgres dbname=postgres password={SECRET}",
+        socket.display(),
+        record["port"]
+    );
+    let arguments = ["apply", &target, "work_mem=7MB", "--until-exit"];
+    let applied = pair.start_with(&arguments, &[("PGPASSWORD", SECRET)]);
+    until("the setting", || match pair.setting("work_mem") {
+        none if none.is_empty() => Err(none),
+        _ => Ok(()),
+    });
+    for process in fs::read_dir("/proc").expect("processes").flatten() {
+        let name = process.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // The coordinator's own shows what it was started with.
+        if pid == applied.id() {
+            continue;
+        }
+        for file in ["cmdline", "environ"] {
+            let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let is_shown = String::from_utf8_lossy(&text).contains(SECRET);
+            let process = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            assert!(!is_shown, "{file} of {process}");
+        }
+    }
+    applied.interrupt();
+    let said = applied.end();
+    assert!(
+        !said.err.contains(SECRET) && !said.out.contains(SECRET),
+        "{}",
+        said.err
+    );
+    pair.all_is_restored();
+    let mut found = Vec::new();
+    find(&pair.far.file("home"), &mut found);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// Files below a directory that have the secret in them; links are not followed.
+fn find(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a directory").flatten() {
+        let kind = entry.file_type().expect("a kind");
+        if kind.is_dir() && entry.file_name() != "base" {
+            find(&entry.path(), found);
+        } else if kind.is_file()
+            && String::from_utf8_lossy(&fs::read(entry.path()).unwrap_or_default()).contains(SECRET)
+        {
+            found.push(entry.path());
+        }
+    }
+}
+
+#[test]
+fn settings_are_restored_however_the_connection_ends() {
+    let pair = Pair::new();
+    pair.run(&["sandbox", "create", "main"]).fine();
+    let begin = || {
+        let mut applied = pair.start(&["apply", "sandbox:main", "work_mem=7MB", "--until-exit"]);
+        applied.until_it_prints("Ctrl-C");
+        assert!(pair.setting("work_mem").contains('7'));
+        applied
+    };
+    // Ctrl-C here.
+    let applied = begin();
+    applied.interrupt();
+    applied.end().fine();
+    pair.all_is_restored();
+    // The coordinator is killed.
+    let applied = begin();
+    signal(applied.id(), "-KILL");
+    applied.end();
+    pair.all_is_restored();
+    // sshd's process of the connection is killed.
+    let applied = begin();
+    for pid in pair.far.processes() {
+        if fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("sshd")) {
+            signal(pid, "-KILL");
+        }
+    }
+    applied.end().fails(1, &["the connection to ssh:far was lost"]);
+    pair.all_is_restored();
+    // The network is gone, and nobody says so.
+    let applied = begin();
+    pair.far.cut(true);
+    applied.end().fails(1, &["nothing was heard for 30 s"]);
+    pass(Duration::from_millis(100));
+    until_is("settings of the server", String::new(), || {
+        pair.setting("work_mem")
+    });
+    pair.far.cut(false);
+    // The agent is killed: what it has changed is restored by a command there.
+    let applied = begin();
+    for pid in pair.agents() {
+        signal(pid, "-KILL");
+    }
+    applied.end().fails(1, &["the connection to ssh:far was lost"]);
+    assert!(pair.setting("work_mem").contains('7'));
+    pair.run(&["restore"]).fine();
+    pair.all_is_restored();
+}
