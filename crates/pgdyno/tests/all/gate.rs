@@ -12,6 +12,9 @@ const SHORT: [&str; 11] = [
     "--scale", "1", "-c", "1", "-d", "1s", "--warmup", "0.1s", "--blocks", "3", "-V",
 ];
 
+/// Where the number of blocks is in it.
+const BLOCKS_AT: usize = 9;
+
 /// A function that counts so far, as a schema script.
 fn schema(home: &Home, name: &str, count: &str) -> String {
     let sql = format!(
@@ -23,8 +26,15 @@ fn schema(home: &Home, name: &str, count: &str) -> String {
 
 /// A gate with short trials.
 fn gate(home: &Home, sides: [&str; 2], more: &[&str]) -> Said {
+    gate_of(home, sides, "3", more)
+}
+
+/// The same with so many blocks at most.
+fn gate_of(home: &Home, sides: [&str; 2], blocks: &str, more: &[&str]) -> Said {
     let version = newest();
-    home.run(&[&["gate", sides[0], sides[1]], &SHORT[..], &[&version], more].concat())
+    let mut short = SHORT;
+    short[BLOCKS_AT] = blocks;
+    home.run(&[&["gate", sides[0], sides[1]], &short[..], &[&version], more].concat())
 }
 
 fn sandboxes(home: &Home) -> usize {
@@ -39,7 +49,8 @@ fn a_schema_that_is_slower_fails_after_a_second_experiment() {
     let head = schema(&home, "head.sql", "n * 100");
     let script = home.write("load.sql", "SELECT work(1000);\n");
     let script = script.to_string_lossy();
-    let said = gate(&home, [&base, &head], &["-f", &script, "--json"]);
+    // It ends as soon as it is decided. Three blocks are two degrees of freedom: beside other tests a factor of thirty was not proven by them.
+    let said = gate_of(&home, [&base, &head], "10", &["-f", &script, "--json"]);
     let document = said.json();
     let experiments = document["experiments"].as_array().expect("experiments");
     assert_eq!(experiments[0]["head"]["effect"]["verdict"], "worse", "{document}");
@@ -96,11 +107,12 @@ fn builds_run_on_servers_of_their_own_that_are_new_in_each_block() {
     let said = home.run(&[&["gate", &bin, &bin], short, &more].concat());
     assert!([0, 3].contains(&said.code), "{}", said.err);
     let head = &said.json()["experiments"][0]["head"];
-    assert_eq!(
-        (&head["trials"], &head["failed"]),
-        (&3.into(), &0.into()),
-        "{head}"
-    );
+    // One gate in twenty finds a difference where there is none, and ends with that.
+    let blocks = head["trials"]
+        .as_u64()
+        .and_then(|blocks| usize::try_from(blocks).ok());
+    let blocks = blocks.expect("a number");
+    assert!((2..=3).contains(&blocks) && head["failed"] == 0, "{head}");
     let report = home.run(&["report", "1", "--format", "json"]).fine().json();
     let treatments = report["treatments"].as_array().expect("treatments");
     let of = |key: &str| -> Vec<Value> {
@@ -116,7 +128,7 @@ fn builds_run_on_servers_of_their_own_that_are_new_in_each_block() {
     assert_eq!(sandboxes(&home), 1, "those of the gate are gone");
     // Each trial's server has committed what its own clients saw, in its own turns.
     let trials = report["trials"].as_array().expect("trials");
-    assert_eq!(trials.len(), 9);
+    assert_eq!(trials.len(), 3 * blocks);
     for trial in trials {
         assert_eq!(trial["cross_check"]["agrees"], true, "{trial}");
         let measured_s = trial["measured_s"].as_f64().expect("a time");
