@@ -29,6 +29,8 @@ pub(crate) fn command(version: &str, sudo: bool) -> String {
         "sum() { sha256sum <\"$1\" | cut -c1-64; }",
         "clean() { rm -f \"$n\"; }",
         "if [ -x \"$f\" ]; then h=$(sum \"$f\"); fi",
+        // A script of the shell may have left a line without an end.
+        "echo",
         &format!("echo \"{BOOT}$(uname -m) $h\""),
         "read -r what bytes hash || exit 0",
         // In a shell of its own: its mode of new files is not the agent's.

@@ -3,7 +3,7 @@
 use crate::agent::{ALIVE_EVERY, SILENT_MAX};
 use crate::binary::{AgentBinary, BinaryError};
 use crate::boot::{self, Found};
-use crate::frame::{self, Frame};
+use crate::frame::{self, Frame, FrameError};
 use crate::message::{FromAgent, Hello, PROTOCOL, Request, ToAgent};
 use crate::ssh_host::SshHost;
 use pgdyno_record::ErrorClass;
@@ -68,9 +68,7 @@ pub enum RemoteError {
         source: BinaryError,
     },
     /// The connection ended before the command did.
-    #[error(
-        "the connection to {host} was lost: {why}; what the command had changed there is restored there, as after Ctrl-C"
-    )]
+    #[error("the connection to {host} was lost: {why}; the command there is ended as by Ctrl-C")]
     Lost {
         /// The host as it was named.
         host: SshHost,
@@ -85,8 +83,8 @@ pub enum RemoteError {
         /// What it does instead.
         why: String,
     },
-    /// The user asked to stop before the command began.
-    #[error("stopped before the command began on {host}")]
+    /// The user asked to stop, and the command there has no end in order, or had not begun.
+    #[error("stopped on {host}")]
     Stopped {
         /// The host as it was named.
         host: SshHost,
@@ -427,6 +425,8 @@ impl Connection {
                     on_output(Output::Remark(&bytes));
                 }
                 Event::End(Some(why)) => return Err(misbehaves(&why)),
+                // A command that has nothing to restore is simply ended.
+                Event::End(None) if has_asked => return Err(RemoteError::Stopped { host }),
                 Event::End(None) | Event::Found(_) => {
                     self.ssh.end();
                     return Err(lost(self.ssh.said()));
@@ -494,7 +494,8 @@ fn read_all(output: ChildStdout, send: &SyncSender<Event>) -> Option<String> {
     loop {
         match frame::read(&mut from) {
             Ok(Some(frame)) => send.send(Event::Frame(frame)).ok()?,
-            Ok(None) => return None,
+            // A connection that is lost may be lost within a frame.
+            Ok(None) | Err(FrameError::Cut | FrameError::Io(_)) => return None,
             Err(error) => return Some(error.to_string()),
         }
     }
