@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -19,6 +20,10 @@ use std::time::Duration;
 pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// Time without one after which the other end is gone: a link that drops everything closes nothing.
 pub(crate) const SILENT_MAX: Duration = Duration::from_secs(30);
+/// Exit code of a program that panics.
+const OF_PANIC: u8 = 101;
+/// Reads of what is left in the pipes of a command that has ended: a process of its own may print on.
+const LAST_READS_MAX: u32 = 256;
 /// Bytes that are read at once of what the command prints.
 const PRINTED_AT_ONCE: usize = 64 << 10;
 
@@ -47,7 +52,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Takes the standard streams of this process for the connection. What is printed from now on, whoever prints it, goes through it.
+    /// Uses the standard streams of this process for the connection. Everything that the process prints afterwards goes through it.
     ///
     /// # Errors
     ///
@@ -55,7 +60,7 @@ impl Streams {
     pub fn of_process() -> io::Result<Streams> {
         let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
         let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
-        // Nobody writes to it: whoever reads is at the end.
+        // A pipe that nobody writes to: a read of standard input is at its end.
         let (empty, _) = pipe_with(PipeFlags::CLOEXEC)?;
         rustix::stdio::dup2_stdin(&empty)?;
         let (data, data_in) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -125,7 +130,8 @@ pub fn serve(
             }
         }
     })?;
-    let code = run(&request);
+    // A panic has been shown, through the pipes, and the coordinator hears of an end.
+    let code = catch_unwind(AssertUnwindSafe(|| run(&request))).unwrap_or(OF_PANIC);
     done.ring();
     let _ = pump.join();
     drop(end);
@@ -297,7 +303,7 @@ fn pump(printed: &[File; 2], link: &Link, done: &Bell) {
             return;
         }
     }
-    let mut is_done = false;
+    let (mut is_done, mut last_reads) = (false, 0);
     let mut bytes = vec![0; PRINTED_AT_ONCE];
     loop {
         let mut is_empty = true;
@@ -312,7 +318,8 @@ fn pump(printed: &[File; 2], link: &Link, done: &Bell) {
                 Err(_) => {}
             }
         }
-        if !is_empty {
+        last_reads += u32::from(is_done);
+        if !is_empty && last_reads < LAST_READS_MAX {
             continue;
         }
         if is_done {

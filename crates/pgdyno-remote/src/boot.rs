@@ -44,9 +44,21 @@ pub(crate) fn command(version: &str, sudo: bool) -> String {
     format!("sh -c '{script}'")
 }
 
+/// Begins the line in which the host says what it has removed.
+const REMOVED: &str = "pgdyno-removed ";
+
 /// The command that removes all agents of the user, and prints where they were.
 pub(crate) fn removal() -> String {
-    format!("sh -c 'd=\"$HOME/{AGENTS}\"; if [ -d \"$d\" ]; then rm -rf \"$d\" && echo \"$d\"; fi'")
+    format!(
+        "sh -c 'd=\"$HOME/{AGENTS}\"; if [ -d \"$d\" ]; then rm -rf \"$d\" || exit 1; \
+         else d=; fi; echo; echo \"{REMOVED}$d\"'"
+    )
+}
+
+/// What a removal has removed; the outer `None` where the host does not say.
+pub(crate) fn removed(printed: &str) -> Option<Option<String>> {
+    let place = printed.lines().find_map(|line| line.strip_prefix(REMOVED))?;
+    Some(Some(place.to_owned()).filter(|place| !place.is_empty()))
 }
 
 /// What a host has.

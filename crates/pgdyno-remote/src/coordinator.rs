@@ -4,21 +4,21 @@ use crate::agent::{ALIVE_EVERY, SILENT_MAX};
 use crate::binary::{AgentBinary, BinaryError};
 use crate::boot::{self, Found};
 use crate::frame::{self, Frame, FrameError};
-use crate::message::{FromAgent, Hello, PROTOCOL, Request, ToAgent};
+use crate::message::{FromAgent, PROTOCOL, Request, ToAgent};
 use crate::ssh_host::SshHost;
 use pgdyno_record::ErrorClass;
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often a request to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Frames that wait for whoever takes them; the agent waits when there are more.
+/// Frames that are read ahead; the agent waits when there are more.
 const FRAMES_MAX: usize = 16;
 /// Bytes that a command may print in all.
 const PRINTED_MAX: u64 = 256 << 20;
@@ -27,6 +27,14 @@ const ENDING: Duration = Duration::from_secs(5);
 /// What is kept of the last lines of ssh and of the host's shell, for an error's text.
 const LINES_MAX: usize = 5;
 const LINE_BYTES_MAX: u64 = 500;
+/// What is read of each stream of a removal.
+const PRINTED_BY_REMOVAL_MAX: u64 = 16 << 10;
+/// Time that ssh has after a signal: it sets the terminal right, and ends what it has started on the way.
+const AFTER_SIGNAL: Duration = Duration::from_secs(1);
+/// Time after which what ssh says is shown: it may be waiting for the user.
+const SHOWN_AFTER: Duration = Duration::from_millis(500);
+/// The keyboard's Ctrl-C is for this process, which then ends the command there in order; ssh would end at once.
+const START_SSH: &str = "command -v \"$1\" >/dev/null || { echo \"there is no program $1\" >&2; exit 255; }; trap '' INT; exec \"$@\"";
 /// ssh's own exit code.
 const OF_SSH: i32 = 255;
 
@@ -83,6 +91,22 @@ pub enum RemoteError {
         /// What it does instead.
         why: String,
     },
+    /// The command line and its files are more than a frame holds.
+    #[error("the command cannot be sent to {host}: {why}")]
+    Request {
+        /// The host as it was named.
+        host: SshHost,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The agents that were to be removed are still there.
+    #[error("the agents on {host} could not be removed: {said}")]
+    NotRemoved {
+        /// The host as it was named.
+        host: SshHost,
+        /// Last lines of the host's shell.
+        said: String,
+    },
     /// The user asked to stop, and the command there has no end in order, or had not begun.
     #[error("stopped on {host}")]
     Stopped {
@@ -128,17 +152,24 @@ pub struct SshWay<'a> {
 }
 
 impl SshWay<'_> {
-    /// Starts ssh with a command for the host's shell. The keyboard's Ctrl-C is for this process, which then ends the command there in
-    /// order; ssh would end at once.
+    /// Starts ssh with a command for the host's shell.
     fn start(&self, command: &str) -> Result<Child, RemoteError> {
-        let mut command_here = Command::new("sh");
+        let mut shell = Command::new("sh");
         for name in self.hidden {
-            command_here.env_remove(name);
+            shell.env_remove(name);
         }
-        let spawned = command_here
-            .args(["-c", "trap '' INT; exec \"$@\"", "sh"])
+        let spawned = shell
+            .args(["-c", START_SSH, "sh"])
             .args(self.program)
-            .args(["-T", "--", self.host.destination(), command])
+            // A shared connection is used and never made: it would end with this one, and what others have in it too.
+            .args([
+                "-T",
+                "-o",
+                "ControlMaster=no",
+                "--",
+                self.host.destination(),
+                command,
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -163,186 +194,217 @@ pub enum Output<'a> {
 pub struct Connection {
     host: SshHost,
     ssh: Ssh,
-    events: Receiver<Event>,
-    hello: Hello,
-    has_copied: bool,
+    /// What ssh has said and when, until it is shown.
+    unseen: Vec<(Instant, String)>,
 }
 
 /// From the thread that reads.
 enum Event {
     Found(Found),
     Frame(Frame<FromAgent>),
-    /// No more will come; why, where that is an error.
+    /// A line of ssh or of the host's shell.
+    Said(String),
+    /// No more lines will come.
+    SaidAll,
+    /// No more frames will come; why, where that is an error.
     End(Option<String>),
 }
 
 /// A running ssh. It is ended with its value.
 struct Ssh {
     child: Child,
-    input: Arc<Mutex<Option<ChildStdin>>>,
-    said: Arc<Mutex<VecDeque<String>>>,
+    /// To the thread that writes, which closes the connection when this is dropped: no end of it waits for the other.
+    input: Option<Sender<Vec<u8>>>,
+    events: Receiver<Event>,
+    /// The last lines of ssh and of the host's shell.
+    said: VecDeque<String>,
+    has_said_all: bool,
 }
 
 impl Ssh {
-    fn send(&self, message: &ToAgent) {
-        // A way that is gone is found by whoever reads.
-        let _ = self.with_input(|input| frame::write_message(input, message).map_err(io::Error::other));
+    fn start(way: SshWay<'_>, command: &str) -> Result<Ssh, RemoteError> {
+        let mut child = way.start(command)?;
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (input, to_send) = channel::<Vec<u8>>();
+        let (send, events) = sync_channel(FRAMES_MAX);
+        let ssh = Ssh {
+            child,
+            input: Some(input),
+            events,
+            said: VecDeque::new(),
+            has_said_all: false,
+        };
+        let no_thread = |source: io::Error| RemoteError::NoSsh {
+            program: way.program.first().cloned().unwrap_or_default(),
+            source,
+        };
+        if let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
+            let lines = send.clone();
+            spawn("ssh-errors", move || send_lines(stderr, &lines)).map_err(no_thread)?;
+            spawn("ssh-output", move || {
+                let why = read_all(stdout, &send);
+                let _ = send.send(Event::End(why));
+            })
+            .map_err(no_thread)?;
+            spawn("ssh-input", move || {
+                // That the connection is gone is found by the thread that reads.
+                while let Ok(bytes) = to_send.recv()
+                    && stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_ok()
+                {}
+            })
+            .map_err(no_thread)?;
+        }
+        Ok(ssh)
     }
 
-    fn with_input(&self, act: impl FnOnce(&mut ChildStdin) -> io::Result<()>) -> io::Result<()> {
-        with_input(&self.input, act)
+    fn send(&self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            let _ = input.send(bytes);
+        }
+    }
+
+    /// Keeps a line that was said.
+    fn keep(&mut self, line: String) {
+        if self.said.len() == LINES_MAX {
+            self.said.pop_front();
+        }
+        self.said.push_back(line);
     }
 
     /// Closes the connection and waits for the end of ssh, not for long.
     fn end(&mut self) -> Option<ExitStatus> {
-        drop(self.input.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.input = None;
+        self.wait(ENDING).or_else(|| {
+            self.kill();
+            self.child.wait().ok()
+        })
+    }
+
+    fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         loop {
             match self.child.try_wait() {
-                Ok(Some(status)) => return Some(status),
-                Ok(None) if begun.elapsed() < ENDING => thread::park_timeout(Duration::from_millis(10)),
-                _ => break,
+                Ok(None) if begun.elapsed() < limit => thread::park_timeout(Duration::from_millis(10)),
+                ended => return ended.ok().flatten(),
             }
         }
-        let _ = self.child.kill();
-        self.child.wait().ok()
     }
 
-    /// The last lines of ssh and of the host's shell.
-    fn said(&self) -> String {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        match said.is_empty() {
+    fn kill(&mut self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+            && matches!(self.child.try_wait(), Ok(None))
+        {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        if self.wait(AFTER_SIGNAL).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+
+    /// The last lines of ssh and of the host's shell, with those that come yet.
+    fn last_said(&mut self) -> String {
+        let begun = Instant::now();
+        while !self.has_said_all && begun.elapsed() < AFTER_SIGNAL {
+            match self.events.recv_timeout(LOOK_EVERY) {
+                Ok(Event::Said(line)) => self.keep(line),
+                Ok(Event::SaidAll) => self.has_said_all = true,
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        match self.said.is_empty() {
             true => "it says nothing".to_owned(),
-            false => said.iter().map(String::as_str).collect::<Vec<&str>>().join("; "),
+            false => Vec::from(self.said.clone()).join("; "),
         }
     }
 }
 
 impl Drop for Ssh {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn with_input(
-    input: &Mutex<Option<ChildStdin>>,
-    act: impl FnOnce(&mut ChildStdin) -> io::Result<()>,
-) -> io::Result<()> {
-    match &mut *input.lock().unwrap_or_else(PoisonError::into_inner) {
-        Some(input) => act(input),
-        None => Err(io::ErrorKind::BrokenPipe.into()),
+        self.input = None;
+        self.kill();
     }
 }
 
 impl Connection {
     /// Connects, and starts the agent; where there is none of this version, `binary_for` gives the program for a machine, as `uname -m`
-    /// prints it, and it is copied.
+    /// prints it, and it is copied. What ssh says while the user waits goes to `on_said`, a line at a time.
     ///
     /// # Errors
     ///
-    /// [`RemoteError`], and of nothing before `stop` is set where the user waits no more.
+    /// [`RemoteError`]; [`RemoteError::Stopped`] when `stop` is set before the agent has answered.
     pub fn open(
         way: SshWay<'_>,
         version: &str,
         binary_for: &dyn Fn(&str) -> Result<AgentBinary, BinaryError>,
+        on_said: &mut dyn FnMut(&str),
         stop: &AtomicBool,
     ) -> Result<Connection, RemoteError> {
-        let host = way.host;
-        let mut child = way.start(&boot::command(version, way.sudo))?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let ssh = Ssh {
-            child,
-            input: Arc::new(Mutex::new(input)),
-            said: Arc::default(),
-        };
-        let (send, events) = sync_channel(FRAMES_MAX);
-        let misbehaves = |why: String| RemoteError::Misbehaves {
-            host: host.clone(),
-            why,
-        };
-        let no_thread = |error: io::Error| misbehaves(format!("no thread can be started here: {error}"));
-        if let (Some(output), Some(errors)) = (output, errors) {
-            let said = Arc::clone(&ssh.said);
-            let (heard, all_heard) = channel();
-            spawn("ssh-errors", move || keep_lines(errors, &said, heard)).map_err(no_thread)?;
-            spawn("ssh-output", move || {
-                let why = read_all(output, &send);
-                // Whoever hears of the end asks what was said before it.
-                let _ = all_heard.recv_timeout(ENDING);
-                let _ = send.send(Event::End(why));
-            })
-            .map_err(no_thread)?;
-        }
+        let host = way.host.clone();
+        let ssh = Ssh::start(way, &boot::command(version, way.sudo))?;
         let mut connection = Connection {
             host: host.clone(),
             ssh,
-            events,
-            hello: Hello {
-                protocol: PROTOCOL,
-                version: String::new(),
-                is_root: false,
-            },
-            has_copied: false,
+            unseen: Vec::new(),
         };
-        let Event::Found(found) = connection.first(stop, false)? else {
-            return Err(misbehaves("an answer before the question".to_owned()));
+        let misbehaves = |why: &str| RemoteError::Misbehaves {
+            host: host.clone(),
+            why: why.to_owned(),
+        };
+        let Event::Found(found) = connection.first(on_said, stop, false)? else {
+            return Err(misbehaves("an answer before the question"));
         };
         let binary = binary_for(&found.machine).map_err(|source| RemoteError::Binary {
             host: host.clone(),
             source,
         })?;
-        connection.has_copied = found.sha256.as_ref() != Some(&binary.sha256);
-        let line = match connection.has_copied {
-            false => "run\n".to_owned(),
-            true => format!("take {} {}\n", binary.bytes.len(), binary.sha256),
-        };
-        // Where it cannot be sent, the host has said why.
-        let _ = connection.ssh.with_input(|input| {
-            input.write_all(line.as_bytes())?;
-            if connection.has_copied {
-                input.write_all(&binary.bytes)?;
+        match found.sha256.as_ref() == Some(&binary.sha256) {
+            true => connection.ssh.send(b"run\n".to_vec()),
+            false => {
+                let line = format!("take {} {}\n", binary.bytes.len(), binary.sha256);
+                connection.ssh.send(line.into_bytes());
+                connection.ssh.send(binary.bytes);
             }
-            input.flush()
-        });
-        match connection.first(stop, true)? {
+        }
+        match connection.first(on_said, stop, true)? {
             Event::Frame(Frame::Message(FromAgent::Hello(hello))) if hello.protocol == PROTOCOL => {
-                connection.hello = hello;
                 Ok(connection)
             }
-            _ => Err(misbehaves("no greeting of this version".to_owned())),
+            _ => Err(misbehaves("no greeting of this version")),
         }
     }
 
-    /// What the agent says of itself.
-    pub fn hello(&self) -> &Hello {
-        &self.hello
-    }
-
-    /// Whether the program was copied to the host for this connection.
-    pub fn has_copied(&self) -> bool {
-        self.has_copied
-    }
-
     /// The next event before the command begins; no limit in time, for a user may be typing a password.
-    fn first(&mut self, stop: &AtomicBool, is_connected: bool) -> Result<Event, RemoteError> {
+    fn first(
+        &mut self,
+        on_said: &mut dyn FnMut(&str),
+        stop: &AtomicBool,
+        is_connected: bool,
+    ) -> Result<Event, RemoteError> {
+        let host = self.host.clone();
         loop {
-            match self.events.recv_timeout(LOOK_EVERY) {
-                Err(RecvTimeoutError::Timeout) if !stop.load(Ordering::Relaxed) => {}
-                Err(RecvTimeoutError::Timeout) => {
-                    return Err(RemoteError::Stopped {
-                        host: self.host.clone(),
-                    });
+            if stop.load(Ordering::Relaxed) {
+                return Err(RemoteError::Stopped { host });
+            }
+            self.unseen.retain(|(since, line)| {
+                let is_seen = since.elapsed() >= SHOWN_AFTER;
+                if is_seen {
+                    on_said(line);
                 }
-                Ok(Event::End(Some(why))) => {
-                    return Err(RemoteError::Misbehaves {
-                        host: self.host.clone(),
-                        why,
-                    });
+                !is_seen
+            });
+            match self.ssh.events.recv_timeout(LOOK_EVERY) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Event::Said(line)) => {
+                    self.unseen.push((Instant::now(), line.clone()));
+                    self.ssh.keep(line);
                 }
+                Ok(Event::SaidAll) => self.ssh.has_said_all = true,
+                Ok(Event::End(Some(why))) => return Err(RemoteError::Misbehaves { host, why }),
                 Ok(Event::End(None)) | Err(RecvTimeoutError::Disconnected) => {
                     let status = self.ssh.end();
-                    let (host, said) = (self.host.clone(), self.ssh.said());
+                    let said = self.ssh.last_said();
                     return Err(match status.and_then(|status| status.code()) {
                         Some(OF_SSH) if !is_connected => RemoteError::Unreachable { host, said },
                         _ => RemoteError::NoAgent { host, said },
@@ -353,7 +415,8 @@ impl Connection {
         }
     }
 
-    /// Runs the command and hands on what it prints; `stop` asks it to end in order. Returns its exit code.
+    /// Runs the command and hands on what it prints. Once `stop` is set it is asked to end in order, and `stop` is cleared; set again, it
+    /// ends the connection. Returns its exit code.
     ///
     /// # Errors
     ///
@@ -373,28 +436,25 @@ impl Connection {
             host: host.clone(),
             why: why.to_owned(),
         };
-        self.ssh.send(&ToAgent::Request(Box::new(request.clone())));
-        let input = Arc::clone(&self.ssh.input);
-        let (end, ended) = channel::<()>();
-        let alive = spawn("ssh-alive", move || {
-            while ended.recv_timeout(ALIVE_EVERY) == Err(RecvTimeoutError::Timeout) {
-                let alive = |input: &mut ChildStdin| {
-                    frame::write_message(input, &ToAgent::Alive).map_err(io::Error::other)
-                };
-                if with_input(&input, alive).is_err() {
-                    return;
-                }
-            }
-        });
-        alive.map_err(|error| lost(format!("no thread can be started here: {error}")))?;
+        let bytes = encoded(&ToAgent::Request(Box::new(request.clone())));
+        self.ssh.send(bytes.map_err(|why| RemoteError::Request {
+            host: host.clone(),
+            why,
+        })?);
         let (mut printed, mut heard) = (0, Instant::now());
         let mut has_asked = false;
+        let input = self.ssh.input.clone();
+        let alive = KeepAlive::start(input)
+            .map_err(|error| lost(format!("no thread can be started here: {error}")))?;
         loop {
-            if stop.load(Ordering::Relaxed) && !has_asked {
+            if stop.swap(false, Ordering::Relaxed) {
+                if has_asked {
+                    return Err(RemoteError::Stopped { host });
+                }
                 has_asked = true;
-                self.ssh.send(&ToAgent::Stop);
+                self.ssh.send(encoded(&ToAgent::Stop).unwrap_or_default());
             }
-            let event = match self.events.recv_timeout(LOOK_EVERY) {
+            let event = match self.ssh.events.recv_timeout(LOOK_EVERY) {
                 Ok(event) => event,
                 Err(RecvTimeoutError::Timeout) if heard.elapsed() < SILENT_MAX => continue,
                 Err(RecvTimeoutError::Timeout) => {
@@ -407,7 +467,7 @@ impl Connection {
                 Event::Frame(Frame::Message(message)) => match message {
                     FromAgent::Alive => {}
                     FromAgent::Ended { code } => {
-                        drop(end);
+                        drop(alive);
                         self.ssh.end();
                         return Ok(code);
                     }
@@ -424,12 +484,14 @@ impl Connection {
                     printed += bytes.len() as u64;
                     on_output(Output::Remark(&bytes));
                 }
+                Event::Said(line) => self.ssh.keep(line),
+                Event::SaidAll => self.ssh.has_said_all = true,
                 Event::End(Some(why)) => return Err(misbehaves(&why)),
                 // A command that has nothing to restore is simply ended.
                 Event::End(None) if has_asked => return Err(RemoteError::Stopped { host }),
                 Event::End(None) | Event::Found(_) => {
                     self.ssh.end();
-                    return Err(lost(self.ssh.said()));
+                    return Err(lost(self.ssh.last_said()));
                 }
             }
             if printed > PRINTED_MAX {
@@ -439,35 +501,79 @@ impl Connection {
     }
 }
 
+/// The bytes of a message's frame; why, where it has none.
+fn encoded(message: &ToAgent) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    frame::write_message(&mut bytes, message).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// Shows the agent that this process is there, also while it prints to somebody who does not read. It ends with its value.
+struct KeepAlive {
+    /// The thread ends when it is dropped.
+    _end: Sender<()>,
+}
+
+impl KeepAlive {
+    fn start(input: Option<Sender<Vec<u8>>>) -> io::Result<KeepAlive> {
+        let (end, ended) = channel::<()>();
+        let alive = encoded(&ToAgent::Alive).unwrap_or_default();
+        spawn("ssh-alive", move || {
+            while ended.recv_timeout(ALIVE_EVERY) == Err(RecvTimeoutError::Timeout) {
+                if input
+                    .as_ref()
+                    .is_none_or(|input| input.send(alive.clone()).is_err())
+                {
+                    return;
+                }
+            }
+        })?;
+        Ok(KeepAlive { _end: end })
+    }
+}
+
 /// Removes all agents of the user on a host. Returns the directory that was removed, as the host names it; `None` where there was none.
 ///
 /// # Errors
 ///
-/// [`RemoteError`].
-pub fn remove_agents(way: SshWay<'_>) -> Result<Option<String>, RemoteError> {
+/// [`RemoteError`]; [`RemoteError::Stopped`] when `stop` is set before the host has answered.
+pub fn remove_agents(way: SshWay<'_>, stop: &AtomicBool) -> Result<Option<String>, RemoteError> {
+    let host = way.host.clone();
     let mut child = way.start(&boot::removal())?;
+    // The host prints two short lines, which its pipes hold.
     drop(child.stdin.take());
-    let (output, errors) = (child.stdout.take(), child.stderr.take());
-    let mut ssh = Ssh {
-        child,
-        input: Arc::default(),
-        said: Arc::default(),
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break Some(status),
+            Ok(None) if stop.load(Ordering::Relaxed) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(RemoteError::Stopped { host });
+            }
+            Ok(None) => thread::park_timeout(Duration::from_millis(10)),
+            Err(_) => break None,
+        }
     };
-    let mut printed = String::new();
-    if let (Some(output), Some(errors)) = (output, errors) {
-        let said = Arc::clone(&ssh.said);
-        let (heard, all_heard) = channel();
-        // Without the thread its last lines are missing in the error, no more.
-        let _ = spawn("ssh-errors", move || keep_lines(errors, &said, heard));
-        let _ = output.take(LINE_BYTES_MAX).read_to_string(&mut printed);
-        let _ = all_heard.recv_timeout(ENDING);
-    }
-    let status = ssh.end();
-    let (host, said) = (way.host.clone(), ssh.said());
-    match status.and_then(|status| status.code()) {
-        Some(0) => Ok(printed.lines().last().map(str::to_owned)),
-        Some(OF_SSH) => Err(RemoteError::Unreachable { host, said }),
-        _ => Err(RemoteError::NoAgent { host, said }),
+    let text = |stream: &mut dyn Read| {
+        let mut bytes = Vec::new();
+        let _ = stream.take(PRINTED_BY_REMOVAL_MAX).read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let printed = child
+        .stdout
+        .take()
+        .map(|mut out| text(&mut out))
+        .unwrap_or_default();
+    let said = child
+        .stderr
+        .take()
+        .map(|mut err| text(&mut err))
+        .unwrap_or_default();
+    let said = said.trim().to_owned();
+    match (boot::removed(&printed), status.and_then(|status| status.code())) {
+        (Some(place), Some(0)) => Ok(place),
+        (_, Some(OF_SSH)) => Err(RemoteError::Unreachable { host, said }),
+        _ => Err(RemoteError::NotRemoved { host, said }),
     }
 }
 
@@ -501,23 +607,19 @@ fn read_all(output: ChildStdout, send: &SyncSender<Event>) -> Option<String> {
     }
 }
 
-/// Keeps the last lines, each of limited length.
-fn keep_lines(errors: ChildStderr, said: &Mutex<VecDeque<String>>, _heard: Sender<()>) {
+/// Sends the lines, each of limited length.
+fn send_lines(errors: ChildStderr, send: &SyncSender<Event>) {
     let mut from = BufReader::new(errors);
     loop {
         let mut line = Vec::new();
-        match (&mut from).take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-            Ok(0) | Err(_) => return,
-            Ok(_) => {}
+        let read = (&mut from).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        if !matches!(read, Ok(1..)) {
+            let _ = send.send(Event::SaidAll);
+            return;
         }
         let line = String::from_utf8_lossy(&line).trim().to_owned();
-        if line.is_empty() {
-            continue;
+        if !line.is_empty() && send.send(Event::Said(line)).is_err() {
+            return;
         }
-        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.len() == LINES_MAX {
-            said.pop_front();
-        }
-        said.push_back(line);
     }
 }

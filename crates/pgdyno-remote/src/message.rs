@@ -45,8 +45,6 @@ pub struct Hello {
     pub protocol: u32,
     /// Version of its program.
     pub version: String,
-    /// Whether it has root's rights.
-    pub is_root: bool,
 }
 
 /// A command for an agent.
@@ -71,6 +69,6 @@ pub struct CarriedFile {
     pub path: String,
     /// Its path from the root of the coordinator's host, without links.
     pub full_name: String,
-    /// Its content.
-    pub content: String,
+    /// Its content; `None` where another one of the same full name has it.
+    pub content: Option<String>,
 }

@@ -49,7 +49,13 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
         hidden: &CARRIED,
     };
     let binary = |machine: &str| binary(context, machine);
-    let connection = Connection::open(way, env!("CARGO_PKG_VERSION"), &binary, &stop)?;
+    let connection = Connection::open(
+        way,
+        env!("CARGO_PKG_VERSION"),
+        &binary,
+        &mut |line| err!("{line}"),
+        &stop,
+    )?;
     let (mut data, mut remarks) = (output::json_data(), Vec::new());
     let mut on_output = |output: Output<'_>| match output {
         // Nobody may read it any more; the command there goes on, as one here does.

@@ -1,27 +1,26 @@
 //! `pgdyno agent`: the end of a connection that is on the other host, and the removal of what such connections leave there.
 
 use crate::cli::AgentArgs;
-use crate::context::serve_request;
+use crate::context::{serve_request, stop_flag};
 use crate::exit;
 use crate::failure::{InContext as _, Result};
 use crate::output;
 use crate::remote::{CARRIED, ssh_program};
 use pgdyno_remote::{Hello, PROTOCOL, Request, SshWay, Streams, remove_agents, serve};
-use pgdyno_server::User;
 use rustix::process::{Signal, getpid, kill_process};
 
 pub(crate) fn run(args: &AgentArgs) -> Result<u8> {
     let Some(host) = &args.remove else {
         return Ok(exit::FINE);
     };
-    let program = ssh_program()?;
+    let (program, stop) = (ssh_program()?, stop_flag()?);
     let way = SshWay {
         program: &program,
         host,
         sudo: false,
         hidden: &CARRIED,
     };
-    match remove_agents(way)? {
+    match remove_agents(way, &stop)? {
         Some(place) => put!("{place} on {host} is removed"),
         None => put!("there is no agent on {host}"),
     }
@@ -34,7 +33,6 @@ pub(crate) fn stdio(run: impl FnOnce(Vec<String>) -> u8) -> Result<u8> {
     let hello = Hello {
         protocol: PROTOCOL,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        is_root: User::is_root(),
     };
     let stop = || {
         // A command that ends in order at Ctrl-C does so here, and one that is simply ended is simply ended.

@@ -252,10 +252,14 @@ impl Files for GivenFiles<'_> {
 
     fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
         match self.0 {
-            Some(carried) => match carried_file(carried, path) {
-                Some(file) => Ok(file.content.clone().into_bytes()),
-                None => Err("there is no such file".to_owned()),
-            },
+            Some(carried) => {
+                let named = carried_file(carried, path);
+                let same = |file: &&CarriedFile| named.is_some_and(|named| named.full_name == file.full_name);
+                let content = carried.iter().filter(same).find_map(|file| file.content.clone());
+                content
+                    .map(String::into_bytes)
+                    .ok_or_else(|| "there is no such file".to_owned())
+            }
             None => given_bytes(path, bytes_max).map_err(|error| error.to_string()),
         }
     }
@@ -274,24 +278,35 @@ pub(crate) fn files_of(name: &str) -> Result<Vec<CarriedFile>> {
     Ok(files.0.into_inner())
 }
 
-/// Keeps what is read.
+/// Keeps what is asked for, and what is read.
 #[derive(Default)]
 struct Recording(RefCell<Vec<CarriedFile>>);
 
+impl Recording {
+    fn keep(&self, path: &Path, content: Option<String>) -> Option<PathBuf> {
+        let full_name = GivenFiles(None).full_name(path);
+        self.0.borrow_mut().push(CarriedFile {
+            path: path.to_string_lossy().into_owned(),
+            full_name: full_name
+                .as_deref()
+                .unwrap_or(path)
+                .to_string_lossy()
+                .into_owned(),
+            content,
+        });
+        full_name
+    }
+}
+
 impl Files for Recording {
     fn full_name(&self, path: &Path) -> Option<PathBuf> {
-        GivenFiles(None).full_name(path)
+        self.keep(path, None)
     }
 
     fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, String> {
         let bytes = GivenFiles(None).bytes(path, bytes_max)?;
         let content = String::from_utf8(bytes.clone()).map_err(|error| error.to_string())?;
-        let full_name = self.full_name(path).unwrap_or_else(|| path.to_owned());
-        self.0.borrow_mut().push(CarriedFile {
-            path: path.to_string_lossy().into_owned(),
-            full_name: full_name.to_string_lossy().into_owned(),
-            content,
-        });
+        self.keep(path, Some(content));
         Ok(bytes)
     }
 }

@@ -197,6 +197,31 @@ fn exit_codes_and_errors_of_the_other_host_are_passed_on() {
         .run(&["facts", "--host", "far"])
         .fails(2, &["expected ssh:HOST"]);
     pair.home.run(&["facts", "--sudo"]).fails(2, &["--host"]);
+    // Two files that inherit from a third one, by different paths.
+    let profile = |name: &str, inherits: &str| {
+        let text = format!(
+            "name = \"{name}\"\ntitle = \"A\"\nsummary = \"A.\"\ninherits = [{inherits}]\n[[setting]]\nknob = \"work_mem\"\n\
+             value = \"9MB\"\nreason = \"A test.\"\nsource = \"None.\"\n"
+        );
+        let file = if name == "b" {
+            "below/b.toml"
+        } else {
+            &*format!("{name}.toml")
+        };
+        pair.home.write(file, &text).to_string_lossy().into_owned()
+    };
+    fs::create_dir(pair.home.file("below")).expect("a directory");
+    profile("c", "");
+    profile("b", "\"../c.toml\"");
+    let top = profile("a", "\"c.toml\", \"below/b.toml\"");
+    let here = pair
+        .home
+        .run(&["profile", "diff", &top, "--host-only", "--json"])
+        .fine();
+    let there = pair
+        .run(&["profile", "diff", &top, "--host-only", "--json"])
+        .fine();
+    assert_eq!(here.json()["settings"], there.json()["settings"]);
     // A home in which nothing can be kept.
     let home = pair.far.file("user");
     let _ = fs::remove_dir_all(home.join(".cache"));
@@ -218,7 +243,7 @@ fn host_that_misbehaves_is_named_and_nothing_of_it_is_obeyed() {
     let home = Home::new();
     let boot = "echo \"pgdyno-boot $(uname -m) none\"; read -r what bytes hash; head -c \"$bytes\" >/dev/null; echo pgdyno-agent";
     let hello = |version: u32| {
-        let json = format!("{{\"hello\":{{\"protocol\":{version},\"version\":\"1\",\"is_root\":false}}}}");
+        let json = format!("{{\"hello\":{{\"protocol\":{version},\"version\":\"1\"}}}}");
         format!(
             "{boot}; printf '\\x00\\x00\\x00\\x{:02x}\\x01%s' '{json}'",
             json.len()
@@ -261,6 +286,48 @@ fn host_that_misbehaves_is_named_and_nothing_of_it_is_obeyed() {
     );
     let said = misbehaving(&home, &printed);
     assert_eq!((said.code, &*said.out), (3, "\\u001b[31mred"), "{}", said.err);
+}
+
+#[test]
+fn ctrl_c_ends_a_copy_that_the_host_does_not_take() {
+    let home = Home::new();
+    let path = home.write("ssh", "#!/bin/sh\nprintf 'a title'\necho \"\npgdyno-boot $(uname -m) none\"\necho waits >&2\nexec sleep 1000\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    let mut command = home.command(&["facts", "--host", FAR]);
+    command
+        .env("PGDYNO_SSH", path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut started = Started::of(command.spawn().expect("pgdyno runs"));
+    // What ssh says is seen while it waits.
+    started.until_it_prints("waits");
+    started.interrupt();
+    started.end().fails(1, &["stopped on ssh:far"]);
+}
+
+#[test]
+fn password_of_here_is_a_servers_there() {
+    let pair = Pair::new();
+    pair.run(&["sandbox", "create", "main"]).fine();
+    let file = |name: &str| {
+        fs::read_to_string(pair.far.file(&format!("home/state/sandboxes/main/{name}"))).expect("a file")
+    };
+    let record: Value = serde_json::from_str(&file("sandbox.json")).expect("JSON");
+    let target = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres",
+        record["port"]
+    );
+    let arguments = ["facts", &target, "--json"];
+    pair.start_with(&arguments, &[]).end().fails(1, &["password"]);
+    let password = file("password");
+    let password = password.trim();
+    let found = pair.start_with(&["status"], &[]).end().fine();
+    assert!(!found.out.contains(password));
+    let mut all = arguments.to_vec();
+    all.extend(["--host", FAR]);
+    let mut command = pair.far.command(&pair.home, &all);
+    let found = said(command.env("PGPASSWORD", password).output().expect("pgdyno runs")).fine();
+    assert!(found.json()["target"].is_string(), "{}", found.out);
 }
 
 #[test]
