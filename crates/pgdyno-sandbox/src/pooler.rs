@@ -317,11 +317,10 @@ struct Start<'a> {
 
 impl Start<'_> {
     fn ports(&self) -> Result<config::Ports, PoolerError> {
-        let free = || process::free_port().map_err(PoolerError::io(self.directory, "given a port"));
-        Ok(config::Ports {
-            clients: free()?,
-            control: free()?,
-        })
+        let draw = || process::draw_port().map_err(PoolerError::io(self.directory, "given a port"));
+        // Both are held until both are drawn: they are two.
+        let ((clients, _held), (control, _held_too)) = (draw()?, draw()?);
+        Ok(config::Ports { clients, control })
     }
 
     fn run(&self, ports: &config::Ports) -> Result<Pooler, PoolerError> {

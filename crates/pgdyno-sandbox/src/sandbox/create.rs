@@ -186,11 +186,17 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
     }
     check_before(plan, &directory)?;
     let user = owner_of(&LocalHost::new())?;
-    let port = match plan.port {
-        Some(port) => port,
-        None => process::free_port().map_err(SandboxError::io(&directory, "given a port"))?,
+    // Held until its server takes it: others draw ports too, and a server takes a while to make.
+    let (port, held_port) = match plan.port {
+        Some(port) => {
+            process::check_port(port)?;
+            (port, None)
+        }
+        None => {
+            let drawn = process::draw_port().map_err(SandboxError::io(&directory, "given a port"))?;
+            (drawn.0, Some(drawn.1))
+        }
     };
-    process::check_port(port)?;
     let network = plan.network.map(Network::planned).transpose()?;
     make_directory(&directory, USUAL_MODE)
         .map_err(|e| e.to_string())
@@ -290,6 +296,7 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
         Some(group) => group.unlimited,
         None => Vec::new(),
     };
+    drop(held_port);
     sandbox.start()?;
     Ok(sandbox)
 }

@@ -212,8 +212,9 @@ pub(crate) fn check_port(port: u16) -> Result<(), SandboxError> {
     }
 }
 
-/// A port that nobody uses. Those that the kernel gives to connections come last: one of them may be taken by then.
-pub(crate) fn free_port() -> io::Result<u16> {
+/// A port that nobody uses, and what keeps it so. Those that the kernel gives to connections come last: one of them may be taken by the
+/// time that it is let go.
+pub(crate) fn draw_port() -> io::Result<(u16, TcpListener)> {
     const LOWEST: u16 = 10_000;
     const TRIES: u32 = 100;
     let first_given = LocalHost::new()
@@ -224,13 +225,13 @@ pub(crate) fn free_port() -> io::Result<u16> {
     for _ in 0..TRIES.min(u32::from(first_given.saturating_sub(LOWEST))) {
         let random = RandomState::new().build_hasher().finish() % u64::from(first_given - LOWEST);
         let port = LOWEST + u16::try_from(random).unwrap_or_default();
-        if is_free(port) {
-            return Ok(port);
+        if let Ok(held) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+            return Ok((port, held));
         }
     }
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
-        .local_addr()
-        .map(|address| address.port())
+    let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let port = held.local_addr()?.port();
+    Ok((port, held))
 }
 
 /// Whether nobody listens at a port of 127.0.0.1.
