@@ -2,13 +2,13 @@
 
 use crate::error::LabError;
 use crate::plan::Consent;
+use crate::ports::Results;
 use crate::real::{RealClock, RealServers, Resources, ServerProvider};
 use crate::runner::{Begin, Event, Runner, Summary};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{Catalogue, Journals};
 use pgdyno_sandbox::BinarySources;
 use pgdyno_server::Lookup;
-use pgdyno_store::Store;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,7 @@ pub struct Lab<'a> {
     /// Where programs of PostgreSQL come from.
     pub binaries: &'a BinarySources,
     /// Store that takes records and series.
-    pub store: &'a mut Store,
+    pub store: &'a mut dyn Results,
     /// Environment variables, for passwords of servers.
     pub environment: Lookup<'a>,
     /// What the user has agreed to.

@@ -44,6 +44,7 @@ pub use lab::Lab;
 pub use measure::{MeasureError, endpoint, measure};
 pub use measurement::{Measurement, Reported};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, ServerVariant, Treatment, load_plan};
+pub use ports::Results;
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
 pub use probe::{Depth, Probe};
 pub use real::ServerProvider;

@@ -33,14 +33,19 @@ pub(crate) trait Clock {
     fn pause(&self, length: Duration);
 }
 
-/// The store of results. A trial is durable when [`Results::add_trial`] returns.
-pub(crate) trait Results {
+/// The store of results, of this host or of another one. Every method fails as the store does.
+pub trait Results {
+    /// Begins an experiment and returns its number.
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError>;
     /// Shows others that the experiment is still run by this process.
     fn keep(&mut self) -> Result<(), StoreError>;
+    /// Keeps a trial with its series, and returns its number; it is durable then.
     fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError>;
+    /// An experiment with all its trials.
     fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError>;
+    /// Says how far an experiment is now.
     fn set_status(&mut self, id: i64, status: ExperimentStatus) -> Result<(), StoreError>;
+    /// Keeps what was restored at the end.
     fn set_restored(&mut self, id: i64, lines: &[RestoredRecord]) -> Result<(), StoreError>;
 }
 

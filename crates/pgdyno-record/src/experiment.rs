@@ -344,7 +344,7 @@ impl ExperimentRecord {
 }
 
 /// An experiment as it is stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredExperiment {
     /// Number in this store.
     pub id: i64,

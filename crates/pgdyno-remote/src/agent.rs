@@ -2,17 +2,21 @@
 
 use crate::boot::AGENT;
 use crate::frame::{self, Frame, FrameError};
-use crate::message::{FromAgent, Hello, PROTOCOL, Request, ToAgent};
+use crate::message::{FromAgent, Hello, PROTOCOL, Request, Takeover, Then, ToAgent};
+use crate::question::{Answer, Number, Numbered, Question};
+use crate::waiting::{Attached, Call, Place, bring, is_token, next_call, refuse_end, set_nonblocking};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Signal, getpid, kill_process};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +28,9 @@ pub(crate) const SILENT_MAX: Duration = Duration::from_secs(30);
 const OF_PANIC: u8 = 101;
 /// Reads of what is left in the pipes of a command that has ended: a process of its own may print on.
 const LAST_READS_MAX: u32 = 256;
+/// Bytes of output that are kept for the next connection.
+const UNSENT_MAX: usize = 1 << 20;
+const OUTPUT_OF_COORDINATOR: &str = "output, which only agents send";
 /// Bytes that are read at once of what the command prints.
 const PRINTED_AT_ONCE: usize = 64 << 10;
 
@@ -75,8 +82,35 @@ impl Streams {
     }
 }
 
+/// What an agent asks of its coordinator while a command runs.
+#[derive(Clone)]
+pub struct Coordinator {
+    link: Link,
+    answers: Arc<Mutex<Receiver<Numbered<Answer>>>>,
+}
+
+impl Coordinator {
+    /// Asks, and waits for the answer: as long as the coordinator takes, and over a lost connection for as long as the agent waits for
+    /// another one. The question is answered once, however often it is sent. `None` where no answer comes any more.
+    pub fn ask(&self, question: Question) -> Option<Answer> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = self.link.ask(question);
+        loop {
+            match answers.recv() {
+                Ok(answer) if answer.number == number => {
+                    self.link.is_answered();
+                    return Some(answer.content);
+                }
+                Ok(_) => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
 /// Serves one coordinator: runs its command by `run`, and ends. `stop` is called once when the coordinator asks for it or is gone; the
-/// command then ends in order, and nobody hears of it in the second case.
+/// command then ends in order, and nobody hears of it in the second case. `waits_in` is the directory in which agents are found that wait
+/// for another connection.
 ///
 /// # Errors
 ///
@@ -84,38 +118,91 @@ impl Streams {
 pub fn serve(
     streams: Streams,
     hello: Hello,
+    waits_in: Option<&Path>,
     stop: impl FnOnce() + Send + 'static,
-    run: impl FnOnce(&Request) -> u8,
+    run: impl FnOnce(&Request, Coordinator) -> u8,
 ) -> Result<u8, AgentError> {
     let Streams {
         input,
         output,
         printed,
     } = streams;
-    let lost = Arc::new(Bell::new()?);
-    let link = Link::new(output, Arc::clone(&lost))?;
     let version = hello.version.clone();
-    link.begin(hello)?;
-    let (send, requests) = channel();
-    thread::Builder::new().name("agent-input".into()).spawn({
-        let lost = Arc::clone(&lost);
-        move || {
-            let mut ears = Ears {
-                input,
-                send: Some(send),
-                stop: Some(stop),
-            };
-            let why = ears.hear();
-            lost.ring();
-            if let Some(why) = why
-                && let Some(send) = ears.send.take()
-            {
-                let _ = send.send(Err(why));
-            }
-            ears.stop();
+    let gone = Arc::new(Bell::new()?);
+    let link = Link::new(output, Arc::clone(&gone))?;
+    link.begin(hello);
+    let refuse = |why: String| {
+        link.send(&FromAgent::Refused { why: why.clone() });
+        Err(AgentError::Coordinator {
+            version: version.clone(),
+            why,
+        })
+    };
+    let request = match first(&input, &gone) {
+        Ok(ToAgent::Request(request)) if request.protocol == PROTOCOL => *request,
+        Ok(ToAgent::Request(request)) => {
+            return refuse(format!(
+                "the coordinator speaks version {} of the protocol, this agent version {PROTOCOL}",
+                request.protocol
+            ));
         }
+        Ok(ToAgent::Attach { token }) => {
+            let brought = match waits_in.filter(|_| is_token(&token)) {
+                Some(directory) => bring(directory, &token, &input, &link.file()?),
+                None => Err(ErrorKind::NotFound.into()),
+            };
+            return match brought {
+                Ok(()) => Ok(0),
+                Err(error) => refuse(format!(
+                    "no agent waits here for this coordinator any more ({error})"
+                )),
+            };
+        }
+        Ok(_) => return refuse("no request".to_owned()),
+        Err(why) => return refuse(why),
+    };
+    let place = match &request.takeover {
+        None => None,
+        Some(takeover) => match (waits_in, is_token(&takeover.token)) {
+            (Some(directory), true) => match Place::make(directory, &takeover.token) {
+                Ok(place) => Some(place),
+                Err(error) => {
+                    return refuse(format!(
+                        "a command cannot outlive its connection: {} cannot be used: {error}",
+                        directory.display()
+                    ));
+                }
+            },
+            _ => {
+                return refuse(
+                    "a command that is to outlive its connection, where nothing can be kept".into(),
+                );
+            }
+        },
+    };
+    let (next, nexts) = channel();
+    if let Some(place) = &place {
+        let (listener, link) = (place.listener()?, link.clone());
+        thread::Builder::new().name("agent-calls".into()).spawn(move || {
+            while let Ok(call) = next_call(&listener) {
+                link.called(call, &next);
+            }
+        })?;
+    }
+    let (send, answers) = channel();
+    thread::Builder::new().name("agent-input".into()).spawn({
+        let ears = Ears {
+            input,
+            gone,
+            bringer: None,
+            link: link.clone(),
+            nexts,
+            takeover: request.takeover.clone(),
+            answers: send,
+            stop: Some(stop),
+        };
+        move || ears.hear_all()
     })?;
-    let request = request(&requests, &link, version)?;
     let done = Arc::new(Bell::new()?);
     let pump = thread::Builder::new().name("agent-output".into()).spawn({
         let (link, done) = (link.clone(), Arc::clone(&done));
@@ -130,60 +217,100 @@ pub fn serve(
             }
         }
     })?;
+    let coordinator = Coordinator {
+        link: link.clone(),
+        answers: Arc::new(Mutex::new(answers)),
+    };
     // A panic has been shown, through the pipes, and the coordinator hears of an end.
-    let code = catch_unwind(AssertUnwindSafe(|| run(&request))).unwrap_or(OF_PANIC);
+    let code = catch_unwind(AssertUnwindSafe(|| run(&request, coordinator))).unwrap_or(OF_PANIC);
     done.ring();
     let _ = pump.join();
     drop(end);
-    link.send(&FromAgent::Ended { code });
+    link.end(code);
     Ok(code)
 }
 
-/// The request, if it is one of this version.
-fn request(
-    requests: &Receiver<Result<Request, String>>,
-    link: &Link,
-    version: String,
-) -> Result<Request, AgentError> {
-    let wrong = |why: String| {
-        link.send(&FromAgent::Refused { why: why.clone() });
-        Err(AgentError::Coordinator { version, why })
-    };
-    match requests.recv() {
-        Ok(Ok(request)) if request.protocol == PROTOCOL => Ok(request),
-        Ok(Ok(request)) => wrong(format!(
-            "the coordinator speaks version {} of the protocol, this agent version {PROTOCOL}",
-            request.protocol
-        )),
-        Ok(Err(why)) => wrong(why),
-        Err(_) => wrong("the coordinator is gone".to_owned()),
+/// The first message; why, where there is none.
+fn first(input: &File, gone: &Arc<Bell>) -> Result<ToAgent, String> {
+    match frame::read::<ToAgent>(&mut Patient { input, gone }) {
+        Ok(Some(Frame::Message(message))) => Ok(message),
+        Ok(Some(Frame::Data(_) | Frame::Remark(_))) => Err(OUTPUT_OF_COORDINATOR.to_owned()),
+        Ok(None) => Err("the coordinator is gone".to_owned()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-/// Hears what the coordinator sends.
+/// Another connection, or none.
+enum Next {
+    Over(Attached),
+    /// Nobody is to be waited for.
+    EndNow,
+}
+
+/// Hears what the coordinator sends, over one connection after the other.
 struct Ears<S> {
     input: File,
-    send: Option<Sender<Result<Request, String>>>,
+    /// Rings when this connection is used no more.
+    gone: Arc<Bell>,
+    /// Who has brought this connection.
+    bringer: Option<UnixStream>,
+    link: Link,
+    nexts: Receiver<Next>,
+    takeover: Option<Takeover>,
+    answers: Sender<Numbered<Answer>>,
     stop: Option<S>,
 }
 
 impl<S: FnOnce()> Ears<S> {
-    /// Hears until the connection ends; why, where it did not end in order.
-    fn hear(&mut self) -> Option<String> {
+    fn hear_all(mut self) {
         loop {
-            let mut input = Patient(&self.input);
+            self.hear();
+            self.gone.ring();
+            self.link.lose(self.takeover.is_some());
+            self.bringer = None;
+            let Some(takeover) = &self.takeover else { break };
+            let grace = Duration::from_secs(takeover.grace_s.into());
+            let attached = match self.nexts.recv_timeout(grace) {
+                Ok(Next::Over(attached)) => attached,
+                Ok(Next::EndNow) => break,
+                Err(_) if takeover.then == Then::Keep => {
+                    // As kill -9, after which everything is restored by command.
+                    let _ = kill_process(getpid(), Signal::KILL);
+                    break;
+                }
+                Err(_) => break,
+            };
+            let Ok(gone) = Bell::new().map(Arc::new) else {
+                break;
+            };
+            if self.link.renew(attached.output, Arc::clone(&gone)).is_err() {
+                break;
+            }
+            (self.input, self.gone, self.bringer) = (attached.input, gone, Some(attached.bringer));
+        }
+        self.link.lose(false);
+        self.stop();
+    }
+
+    /// Hears until the connection ends.
+    fn hear(&mut self) {
+        loop {
+            let mut input = Patient {
+                input: &self.input,
+                gone: &self.gone,
+            };
             match frame::read::<ToAgent>(&mut input) {
-                Ok(Some(Frame::Message(ToAgent::Request(request)))) => match self.send.take() {
-                    Some(send) => drop(send.send(Ok(*request))),
-                    None => return Some("a second request".to_owned()),
-                },
                 Ok(Some(Frame::Message(ToAgent::Alive))) => {}
                 Ok(Some(Frame::Message(ToAgent::Stop))) => self.stop(),
-                Ok(Some(Frame::Data(_) | Frame::Remark(_))) => {
-                    return Some("output, which only agents send".to_owned());
+                Ok(Some(Frame::Message(ToAgent::Answer(answer)))) => {
+                    let _ = self.answers.send(*answer);
                 }
-                Ok(None) => return Some("the connection ended".to_owned()),
-                Err(error) => return Some(error.to_string()),
+                // Who does not keep to the protocol is not waited for.
+                Ok(Some(_)) => {
+                    self.takeover = None;
+                    return;
+                }
+                Ok(None) | Err(_) => return,
             }
         }
     }
@@ -196,18 +323,26 @@ impl<S: FnOnce()> Ears<S> {
 }
 
 /// A stream of which something must come now and then.
-struct Patient<'a>(&'a File);
+struct Patient<'a> {
+    input: &'a File,
+    /// Ends what is waited for.
+    gone: &'a Bell,
+}
 
 impl Read for Patient<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut waits = [PollFd::new(self.0, PollFlags::IN)];
+        let mut waits = [
+            PollFd::new(self.input, PollFlags::IN),
+            PollFd::new(&self.gone.0, PollFlags::IN),
+        ];
         let limit = Timespec::try_from(SILENT_MAX).map_err(io::Error::other)?;
         match poll(&mut waits, Some(&limit)) {
             Ok(0) => Err(io::Error::new(
                 ErrorKind::TimedOut,
                 format!("nothing was heard for {} s", SILENT_MAX.as_secs()),
             )),
-            Ok(_) => self.0.read(bytes),
+            Ok(_) if !waits[1].revents().is_empty() => Err(ErrorKind::ConnectionAborted.into()),
+            Ok(_) => self.input.read(bytes),
             Err(Errno::INTR) => Err(ErrorKind::Interrupted.into()),
             Err(error) => Err(error.into()),
         }
@@ -230,40 +365,198 @@ impl Bell {
 
 /// The way to the coordinator. Nobody waits for one that is gone.
 #[derive(Clone)]
-struct Link(Arc<Mutex<Output>>);
+struct Link(Arc<Shared>);
+
+struct Shared {
+    way: Mutex<Way>,
+    changed: Condvar,
+    /// Of the connection in use. Not within the lock, which is held by who waits for that connection to take something.
+    gone: Mutex<Arc<Bell>>,
+}
+
+/// What there is of a connection, and what the coordinator has not got yet.
+struct Way {
+    to: To,
+    /// Output of the command that nobody has got.
+    unsent: Vec<(bool, Vec<u8>)>,
+    unsent_bytes: usize,
+    /// Questions that were asked.
+    asked: Number,
+    /// The one that has no answer yet.
+    question: Option<FromAgent>,
+    /// Who waits for the end of this process.
+    waits_for_end: Vec<UnixStream>,
+}
+
+enum To {
+    Connection(Output),
+    /// There is none, and there may be another.
+    Waiting,
+    Nobody,
+}
 
 struct Output {
     file: File,
-    lost: Arc<Bell>,
-    is_lost: bool,
+    gone: Arc<Bell>,
+}
+
+impl Output {
+    fn new(file: File, gone: Arc<Bell>) -> io::Result<Output> {
+        set_nonblocking(&file)?;
+        Ok(Output { file, gone })
+    }
 }
 
 impl Link {
-    fn new(file: File, lost: Arc<Bell>) -> io::Result<Link> {
-        fcntl_setfl(&file, fcntl_getfl(&file)? | OFlags::NONBLOCK)?;
-        Ok(Link(Arc::new(Mutex::new(Output {
-            file,
-            lost,
-            is_lost: false,
-        }))))
+    fn new(file: File, gone: Arc<Bell>) -> io::Result<Link> {
+        let way = Way {
+            to: To::Connection(Output::new(file, Arc::clone(&gone))?),
+            unsent: Vec::new(),
+            unsent_bytes: 0,
+            asked: 0,
+            question: None,
+            waits_for_end: Vec::new(),
+        };
+        Ok(Link(Arc::new(Shared {
+            way: Mutex::new(way),
+            changed: Condvar::new(),
+            gone: Mutex::new(gone),
+        })))
     }
 
-    fn begin(&self, hello: Hello) -> io::Result<()> {
-        self.with(|output| Ok(output.write_all(format!("\n{AGENT}\n").as_bytes())?));
-        self.send(&FromAgent::Hello(hello));
-        Ok(())
+    fn way(&self) -> MutexGuard<'_, Way> {
+        self.0.way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, hello: Hello) {
+        let mut way = self.way();
+        way.write(&mut |output| Ok(output.write_all(format!("\n{AGENT}\n").as_bytes())?));
+        way.send(&FromAgent::Hello(hello));
+    }
+
+    /// Another handle of the connection.
+    fn file(&self) -> io::Result<File> {
+        match &self.way().to {
+            To::Connection(output) => output.file.try_clone(),
+            To::Waiting | To::Nobody => Err(ErrorKind::NotConnected.into()),
+        }
     }
 
     fn send(&self, message: &FromAgent) {
-        self.with(|output| frame::write_message(output, message));
+        self.way().send(message);
     }
 
-    /// What cannot be sent is dropped, and everything after it: the connection has ended.
-    fn with(&self, act: impl FnOnce(&mut Output) -> Result<(), FrameError>) {
-        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !output.is_lost && act(&mut output).is_err() {
-            output.is_lost = true;
+    fn print(&self, is_data: bool, bytes: &[u8]) {
+        self.way().print(is_data, bytes);
+    }
+
+    fn ask(&self, question: Question) -> Number {
+        let mut way = self.way();
+        way.asked += 1;
+        let number = way.asked;
+        let question = FromAgent::Question(Box::new(Numbered {
+            number,
+            content: question,
+        }));
+        way.send(&question);
+        way.question = Some(question);
+        number
+    }
+
+    fn is_answered(&self) {
+        self.way().question = None;
+    }
+
+    /// The connection is gone. It is awaited again where `may_come` says so.
+    fn lose(&self, may_come: bool) {
+        self.way().to = if may_come { To::Waiting } else { To::Nobody };
+        self.0.changed.notify_all();
+    }
+
+    /// Goes on over another connection, with what was not sent over the last one.
+    fn renew(&self, file: File, gone: Arc<Bell>) -> io::Result<()> {
+        let output = Output::new(file, Arc::clone(&gone))?;
+        *self.0.gone.lock().unwrap_or_else(PoisonError::into_inner) = gone;
+        let mut way = self.way();
+        way.to = To::Connection(output);
+        way.unsent_bytes = 0;
+        for (is_data, bytes) in std::mem::take(&mut way.unsent) {
+            way.print(is_data, &bytes);
         }
+        if let Some(question) = way.question.clone() {
+            way.send(&question);
+        }
+        drop(way);
+        self.0.changed.notify_all();
+        Ok(())
+    }
+
+    /// Somebody calls the agent by its socket.
+    fn called(&self, call: Call, next: &Sender<Next>) {
+        match call {
+            Call::Attach(attached) => {
+                let _ = next.send(Next::Over(attached));
+                // The old one may be lost, and only the coordinator may know it.
+                self.0.gone.lock().unwrap_or_else(PoisonError::into_inner).ring();
+            }
+            Call::End(stream) => {
+                let mut way = self.way();
+                match way.to {
+                    To::Connection(_) => refuse_end(stream),
+                    To::Waiting | To::Nobody => {
+                        way.waits_for_end.push(stream);
+                        let _ = next.send(Next::EndNow);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says that the command has ended, when there is a connection to say it over.
+    fn end(&self, code: u8) {
+        let mut way = self.way();
+        loop {
+            match way.to {
+                To::Connection(_) => way.send(&FromAgent::Ended { code }),
+                To::Waiting => {}
+                To::Nobody => return,
+            }
+            if matches!(way.to, To::Connection(_)) {
+                return;
+            }
+            way = self.0.changed.wait(way).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Way {
+    /// Whether it was written. What is behind a failure would be written to nobody.
+    fn write(&mut self, act: &mut dyn FnMut(&mut Output) -> Result<(), FrameError>) -> bool {
+        let To::Connection(output) = &mut self.to else {
+            return false;
+        };
+        let is_written = act(output).is_ok();
+        if !is_written {
+            // The thread that hears decides what comes then.
+            output.gone.ring();
+            self.to = To::Waiting;
+        }
+        is_written
+    }
+
+    fn send(&mut self, message: &FromAgent) {
+        self.write(&mut |output| frame::write_message(output, message));
+    }
+
+    fn print(&mut self, is_data: bool, bytes: &[u8]) {
+        if self.write(&mut |output| frame::write_printed(output, is_data, bytes))
+            || matches!(self.to, To::Nobody)
+            || self.unsent_bytes + bytes.len() > UNSENT_MAX
+        {
+            return;
+        }
+        self.unsent_bytes += bytes.len();
+        self.unsent.push((is_data, bytes.to_vec()));
     }
 }
 
@@ -276,7 +569,7 @@ impl Write for Output {
                 Err(Errno::AGAIN) => {
                     let mut waits = [
                         PollFd::new(&self.file, PollFlags::OUT),
-                        PollFd::new(&self.lost.0, PollFlags::IN),
+                        PollFd::new(&self.gone.0, PollFlags::IN),
                     ];
                     match poll(&mut waits, None) {
                         Ok(_) if !waits[1].revents().is_empty() => return Err(ErrorKind::BrokenPipe.into()),
@@ -298,8 +591,7 @@ impl Write for Output {
 /// waited for.
 fn pump(printed: &[File; 2], link: &Link, done: &Bell) {
     for file in printed {
-        let flags = fcntl_getfl(file).map(|flags| flags | OFlags::NONBLOCK);
-        if flags.and_then(|flags| fcntl_setfl(file, flags)).is_err() {
+        if set_nonblocking(file).is_err() {
             return;
         }
     }
@@ -312,7 +604,7 @@ fn pump(printed: &[File; 2], link: &Link, done: &Bell) {
                 Ok(0) => {}
                 Ok(read) => {
                     is_empty = false;
-                    link.with(|output| frame::write_printed(output, is_data, &bytes[..read]));
+                    link.print(is_data, &bytes[..read]);
                 }
                 Err(Errno::INTR) => is_empty = false,
                 Err(_) => {}

@@ -4,7 +4,8 @@ use crate::agent::{ALIVE_EVERY, SILENT_MAX};
 use crate::binary::{AgentBinary, BinaryError};
 use crate::boot::{self, Found};
 use crate::frame::{self, Frame, FrameError};
-use crate::message::{FromAgent, PROTOCOL, Request, ToAgent};
+use crate::message::{FromAgent, PROTOCOL, Request, Takeover, Then, ToAgent};
+use crate::question::{Answer, Numbered, Question};
 use crate::ssh_host::SshHost;
 use pgdyno_record::ErrorClass;
 use rustix::process::{Pid, Signal, kill_process};
@@ -35,6 +36,8 @@ const AFTER_SIGNAL: Duration = Duration::from_secs(1);
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
 /// The keyboard's Ctrl-C is for this process, which then ends the command there in order; ssh would end at once.
 const START_SSH: &str = "command -v \"$1\" >/dev/null || { echo \"there is no program $1\" >&2; exit 255; }; trap '' INT; exec \"$@\"";
+/// Time between two attempts to have a connection again.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// ssh's own exit code.
 const OF_SSH: i32 = 255;
 
@@ -83,6 +86,27 @@ pub enum RemoteError {
         /// How that was found.
         why: String,
     },
+    /// The agent does not do what it was sent for.
+    #[error("the agent on {host} does not run the command: {why}")]
+    Refused {
+        /// The host as it was named.
+        host: SshHost,
+        /// Its own words.
+        why: String,
+    },
+    /// The connection was lost, and there was no other in time.
+    #[error("the connection to {host} was lost and could not be had again: {why}; {}", match then {
+        Then::Restore => "the agent there ends the command and restores everything",
+        Then::Keep => "the agent there ends, and what it has changed stays as it is",
+    })]
+    Abandoned {
+        /// The host as it was named.
+        host: SshHost,
+        /// Error of the last attempt.
+        why: String,
+        /// What the agent was asked to do.
+        then: Then,
+    },
     /// What the host sends is nothing that an agent sends.
     #[error("{host} does not answer as an agent of this version: {why}")]
     Misbehaves {
@@ -130,7 +154,7 @@ impl RemoteError {
             RemoteError::Binary { .. } => {
                 Some("copy a pgdyno that was built for that machine there (`make dist` builds them)")
             }
-            RemoteError::Lost { .. } => {
+            RemoteError::Lost { .. } | RemoteError::Abandoned { .. } => {
                 Some("`pgdyno status` with the same --host shows what is still changed there")
             }
             _ => None,
@@ -191,7 +215,7 @@ pub enum Output<'a> {
 }
 
 /// A connection to an agent that waits for its command.
-pub struct Connection {
+struct Connection {
     host: SshHost,
     ssh: Ssh,
     /// What ssh has said and when, until it is shown.
@@ -334,7 +358,7 @@ impl Connection {
     /// # Errors
     ///
     /// [`RemoteError`]; [`RemoteError::Stopped`] when `stop` is set before the agent has answered.
-    pub fn open(
+    fn open(
         way: SshWay<'_>,
         version: &str,
         binary_for: &dyn Fn(&str) -> Result<AgentBinary, BinaryError>,
@@ -415,18 +439,9 @@ impl Connection {
         }
     }
 
-    /// Runs the command and hands on what it prints. Once `stop` is set it is asked to end in order, and `stop` is cleared; set again, it
-    /// ends the connection. Returns its exit code.
-    ///
-    /// # Errors
-    ///
-    /// [`RemoteError::Lost`], [`RemoteError::Misbehaves`].
-    pub fn run(
-        mut self,
-        request: &Request,
-        on_output: &mut dyn FnMut(Output<'_>),
-        stop: &AtomicBool,
-    ) -> Result<u8, RemoteError> {
+    /// Sends the first message, and hands on what comes, to the end of the connection or of the command. Once `stop` is set it is asked to end
+    /// in order, and `stop` is cleared; set again, it ends the connection. Returns its exit code.
+    fn run(mut self, first: &ToAgent, from: &mut From<'_>, stop: &AtomicBool) -> Result<u8, RemoteError> {
         let host = self.host.clone();
         let lost = |why: String| RemoteError::Lost {
             host: host.clone(),
@@ -436,22 +451,23 @@ impl Connection {
             host: host.clone(),
             why: why.to_owned(),
         };
-        let bytes = encoded(&ToAgent::Request(Box::new(request.clone())));
-        self.ssh.send(bytes.map_err(|why| RemoteError::Request {
+        self.ssh.send(encoded(first).map_err(|why| RemoteError::Request {
             host: host.clone(),
             why,
         })?);
-        let (mut printed, mut heard) = (0, Instant::now());
-        let mut has_asked = false;
+        if from.has_asked_to_stop {
+            self.ssh.send(encoded(&ToAgent::Stop).unwrap_or_default());
+        }
+        let mut heard = Instant::now();
         let input = self.ssh.input.clone();
         let alive = KeepAlive::start(input)
             .map_err(|error| lost(format!("no thread can be started here: {error}")))?;
         loop {
             if stop.swap(false, Ordering::Relaxed) {
-                if has_asked {
+                if from.has_asked_to_stop {
                     return Err(RemoteError::Stopped { host });
                 }
-                has_asked = true;
+                from.has_asked_to_stop = true;
                 self.ssh.send(encoded(&ToAgent::Stop).unwrap_or_default());
             }
             let event = match self.ssh.events.recv_timeout(LOOK_EVERY) {
@@ -466,36 +482,167 @@ impl Connection {
             match event {
                 Event::Frame(Frame::Message(message)) => match message {
                     FromAgent::Alive => {}
+                    FromAgent::Question(question) => {
+                        let answer = from.answer(*question).map_err(misbehaves)?;
+                        let bytes = encoded(&ToAgent::Answer(Box::new(answer)));
+                        self.ssh.send(bytes.map_err(|why| misbehaves(&why))?);
+                        // The answer may have taken long, and what came meanwhile has not been read.
+                        heard = Instant::now();
+                    }
                     FromAgent::Ended { code } => {
                         drop(alive);
                         self.ssh.end();
                         return Ok(code);
                     }
-                    FromAgent::Refused { why } => return Err(misbehaves(&why)),
+                    FromAgent::Refused { why } => return Err(RemoteError::Refused { host, why }),
                     FromAgent::Hello(_) => {
                         return Err(misbehaves("a message that was not asked for"));
                     }
                 },
-                Event::Frame(Frame::Data(bytes)) => {
-                    printed += bytes.len() as u64;
-                    on_output(Output::Data(&bytes));
-                }
-                Event::Frame(Frame::Remark(bytes)) => {
-                    printed += bytes.len() as u64;
-                    on_output(Output::Remark(&bytes));
-                }
+                Event::Frame(Frame::Data(bytes)) => from.printed(Output::Data(&bytes)),
+                Event::Frame(Frame::Remark(bytes)) => from.printed(Output::Remark(&bytes)),
                 Event::Said(line) => self.ssh.keep(line),
                 Event::SaidAll => self.ssh.has_said_all = true,
                 Event::End(Some(why)) => return Err(misbehaves(&why)),
                 // A command that has nothing to restore is simply ended.
-                Event::End(None) if has_asked => return Err(RemoteError::Stopped { host }),
+                Event::End(None) if from.has_asked_to_stop && from.ends_at_stop => {
+                    return Err(RemoteError::Stopped { host });
+                }
                 Event::End(None) | Event::Found(_) => {
                     self.ssh.end();
                     return Err(lost(self.ssh.last_said()));
                 }
             }
-            if printed > PRINTED_MAX {
+            if from.bytes > PRINTED_MAX {
                 return Err(misbehaves(&format!("more than {PRINTED_MAX} bytes of output")));
+            }
+        }
+    }
+}
+
+/// What a command says and asks, over however many connections.
+struct From<'a> {
+    on_output: &'a mut dyn FnMut(Output<'_>),
+    on_question: &'a mut dyn FnMut(Question) -> Answer,
+    /// The last answer, which may have been lost on its way.
+    answered: Numbered<Answer>,
+    /// Bytes of output so far.
+    bytes: u64,
+    has_asked_to_stop: bool,
+    /// Whether the connection of a command that was asked to stop may simply end.
+    ends_at_stop: bool,
+}
+
+impl From<'_> {
+    fn printed(&mut self, output: Output<'_>) {
+        let (Output::Data(bytes) | Output::Remark(bytes)) = &output;
+        self.bytes += bytes.len() as u64;
+        (self.on_output)(output);
+    }
+
+    /// Answers each question once; what is wrong with a number that is no next one.
+    fn answer(&mut self, question: Numbered<Question>) -> Result<Numbered<Answer>, &'static str> {
+        if question.number == self.answered.number + 1 {
+            self.answered = Numbered {
+                number: question.number,
+                content: (self.on_question)(question.content),
+            };
+        }
+        match question.number == self.answered.number {
+            true => Ok(self.answered.clone()),
+            false => Err("a question that is not the next one"),
+        }
+    }
+}
+
+/// Where a command runs, and how it gets there.
+pub struct Host<'a> {
+    /// The way there.
+    pub way: SshWay<'a>,
+    /// Version of this program, which the agent has too.
+    pub version: &'a str,
+    /// Gives the program for a machine, as `uname -m` prints it.
+    pub binary_for: &'a dyn Fn(&str) -> Result<AgentBinary, BinaryError>,
+}
+
+impl Host<'_> {
+    /// Runs a command there, hands on what it prints, and answers what it asks. Where its request says so, a connection that is lost is made
+    /// again, for as long as the agent waits for it. What is said meanwhile goes to `on_said`, a line at a time. Returns the command's exit
+    /// code.
+    ///
+    /// # Errors
+    ///
+    /// [`RemoteError`].
+    pub fn run(
+        &self,
+        request: &Request,
+        on_said: &mut dyn FnMut(&str),
+        on_output: &mut dyn FnMut(Output<'_>),
+        on_question: &mut dyn FnMut(Question) -> Answer,
+        stop: &AtomicBool,
+    ) -> Result<u8, RemoteError> {
+        let mut from = From {
+            on_output,
+            on_question,
+            answered: Numbered {
+                number: 0,
+                content: Answer::Done,
+            },
+            bytes: 0,
+            has_asked_to_stop: false,
+            ends_at_stop: request.takeover.is_none(),
+        };
+        let connection = self.open(on_said, stop)?;
+        let mut ended = connection.run(&ToAgent::Request(Box::new(request.clone())), &mut from, stop);
+        while let (Err(RemoteError::Lost { why, .. }), Some(takeover)) = (&ended, &request.takeover) {
+            let host = self.way.host;
+            on_said(&format!(
+                "the connection to {host} was lost ({why}); trying to have another one, for {} s",
+                takeover.grace_s
+            ));
+            let again = self.open_again(takeover, on_said, stop)?;
+            on_said(&format!("connected to {host} again"));
+            let attach = ToAgent::Attach {
+                token: takeover.token.clone(),
+            };
+            ended = again.run(&attach, &mut from, stop);
+        }
+        ended
+    }
+
+    fn open(&self, on_said: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Connection, RemoteError> {
+        Connection::open(self.way, self.version, self.binary_for, on_said, stop)
+    }
+
+    /// Tries until the agent there waits no longer.
+    fn open_again(
+        &self,
+        takeover: &Takeover,
+        on_said: &mut dyn FnMut(&str),
+        stop: &AtomicBool,
+    ) -> Result<Connection, RemoteError> {
+        let lost_at = Instant::now();
+        loop {
+            let error = match self.open(on_said, stop) {
+                Err(error @ (RemoteError::Unreachable { .. } | RemoteError::NoAgent { .. })) => error,
+                opened => return opened,
+            };
+            // It may have noticed the loss later than this process.
+            if lost_at.elapsed() > Duration::from_secs(takeover.grace_s.into()) + SILENT_MAX {
+                return Err(RemoteError::Abandoned {
+                    host: self.way.host.clone(),
+                    why: error.to_string(),
+                    then: takeover.then,
+                });
+            }
+            let tried = Instant::now();
+            while tried.elapsed() < AGAIN_AFTER {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(RemoteError::Stopped {
+                        host: self.way.host.clone(),
+                    });
+                }
+                thread::park_timeout(LOOK_EVERY);
             }
         }
     }

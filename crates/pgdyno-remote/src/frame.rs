@@ -14,6 +14,11 @@ const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 /// Bytes of its standard error.
 const REMARK: u8 = 3;
+/// The beginning of a message that is longer than a frame; it ends with a frame of the kind [`MESSAGE`].
+const PART: u8 = 4;
+
+/// Most bytes of a message. The trials of the longest experiment are within it.
+const MESSAGE_MAX: usize = 256 << 20;
 
 /// What one frame holds.
 #[derive(Debug, PartialEq)]
@@ -32,6 +37,10 @@ pub(crate) enum FrameError {
     Cut,
     #[error("a frame of {0} bytes, which is more than {CONTENT_MAX}")]
     TooLong(u64),
+    #[error("a message of more than {MESSAGE_MAX} bytes")]
+    MessageTooLong,
+    #[error("a message with something else in the middle of it")]
+    Mixed,
     #[error("a frame of the unknown kind {0}")]
     Kind(u8),
     #[error("a message that is not one of this version: {0}")]
@@ -46,7 +55,17 @@ impl Message for FromAgent {}
 
 /// Writes a message and hands it over to the other end.
 pub(crate) fn write_message(out: &mut impl Write, message: &impl Message) -> Result<(), FrameError> {
-    write(out, MESSAGE, &serde_json::to_vec(message)?)
+    let content = serde_json::to_vec(message)?;
+    if content.len() > MESSAGE_MAX {
+        return Err(FrameError::MessageTooLong);
+    }
+    let mut rest = &content[..];
+    while rest.len() > CONTENT_MAX {
+        let (part, after) = rest.split_at(CONTENT_MAX);
+        write(out, PART, part)?;
+        rest = after;
+    }
+    write(out, MESSAGE, rest)
 }
 
 /// Writes bytes that the command has printed: `is_data` to its standard output.
@@ -68,9 +87,42 @@ fn write(out: &mut impl Write, kind: u8, content: &[u8]) -> Result<(), FrameErro
     Ok(out.flush()?)
 }
 
-/// Reads the next frame; `None` where the other end has closed the connection between two. Memory is taken for bytes that have come,
-/// never for those that a length announces.
+/// Reads the next frame, or message of several; `None` where the other end has closed the connection between two.
 pub(crate) fn read<M: Message>(from: &mut impl Read) -> Result<Option<Frame<M>>, FrameError> {
+    let mut message = Vec::new();
+    loop {
+        let Some((kind, mut content)) = read_content(from)? else {
+            return match message.is_empty() {
+                true => Ok(None),
+                false => Err(FrameError::Cut),
+            };
+        };
+        if kind == PART || kind == MESSAGE {
+            if message.len() + content.len() > MESSAGE_MAX {
+                return Err(FrameError::MessageTooLong);
+            }
+            match message.is_empty() {
+                true => message = content,
+                false => message.append(&mut content),
+            }
+            match kind {
+                MESSAGE => return Ok(Some(Frame::Message(serde_json::from_slice(&message)?))),
+                // A part without content would let an endless message take no memory, and no end.
+                _ if message.is_empty() => return Err(FrameError::Mixed),
+                _ => continue,
+            }
+        }
+        return match kind {
+            _ if !message.is_empty() => Err(FrameError::Mixed),
+            DATA => Ok(Some(Frame::Data(content))),
+            REMARK => Ok(Some(Frame::Remark(content))),
+            other => Err(FrameError::Kind(other)),
+        };
+    }
+}
+
+/// Reads the kind and the content of a frame. Memory is taken for bytes that have come, never for those that a length announces.
+fn read_content(from: &mut impl Read) -> Result<Option<(u8, Vec<u8>)>, FrameError> {
     let mut head = [0; 5];
     let first = loop {
         match from.read(&mut head) {
@@ -90,15 +142,10 @@ pub(crate) fn read<M: Message>(from: &mut impl Read) -> Result<Option<Frame<M>>,
     }
     let mut content = Vec::new();
     from.take(length).read_to_end(&mut content)?;
-    if (content.len() as u64) < length {
-        return Err(FrameError::Cut);
+    match (content.len() as u64) < length {
+        true => Err(FrameError::Cut),
+        false => Ok(Some((kind, content))),
     }
-    Ok(Some(match kind {
-        MESSAGE => Frame::Message(serde_json::from_slice(&content)?),
-        DATA => Frame::Data(content),
-        REMARK => Frame::Remark(content),
-        other => return Err(FrameError::Kind(other)),
-    }))
 }
 
 fn cut(error: io::Error) -> FrameError {
@@ -141,6 +188,21 @@ mod tests {
                 Err(error) => assert!(matches!(error, FrameError::Cut), "{error}"),
             }
         }
+    }
+
+    #[test]
+    fn message_longer_than_a_frame_is_whole_again() {
+        let why = "x".repeat(CONTENT_MAX + 5);
+        let mut bytes = Vec::new();
+        write_message(&mut bytes, &FromAgent::Refused { why: why.clone() }).unwrap();
+        assert_eq!(bytes[4], PART);
+        assert_eq!(all(&bytes).unwrap(), [Frame::Message(FromAgent::Refused { why })]);
+        let cut = all(&bytes[..CONTENT_MAX + 5]).unwrap_err();
+        assert!(matches!(cut, FrameError::Cut), "{cut}");
+        let mut mixed = bytes[..CONTENT_MAX + 5].to_vec();
+        write_printed(&mut mixed, true, b"x").unwrap();
+        assert!(matches!(all(&mixed), Err(FrameError::Mixed)));
+        assert!(matches!(all(&[0, 0, 0, 0, PART]), Err(FrameError::Mixed)));
     }
 
     #[test]

@@ -19,15 +19,15 @@ pub fn from_either(bytes: &[u8]) {
     frames::<ToAgent>(bytes);
 }
 
-/// Frames that are read are written as what reads as the same.
-fn frames<M: frame::Message + PartialEq + std::fmt::Debug>(mut bytes: &[u8]) {
+/// Messages that are read are written as what can be read again.
+fn frames<M: frame::Message>(mut bytes: &[u8]) {
     loop {
         match frame::read::<M>(&mut bytes) {
             Ok(Some(Frame::Message(message))) => {
                 let mut written = Vec::new();
                 frame::write_message(&mut written, &message).expect("a message that was read can be written");
                 let again = frame::read::<M>(&mut &*written);
-                assert!(matches!(again, Ok(Some(Frame::Message(again))) if again == message));
+                assert!(matches!(again, Ok(Some(Frame::Message(_)))));
             }
             Ok(Some(_)) => {}
             Ok(None) => return,

@@ -10,10 +10,14 @@ mod coordinator;
 mod frame;
 pub mod fuzzed;
 mod message;
+mod question;
 mod ssh_host;
+mod waiting;
 
-pub use agent::{AgentError, Streams, serve};
+pub use agent::{AgentError, Coordinator, Streams, serve};
 pub use binary::{AgentBinary, BinaryError, hash_of};
-pub use coordinator::{Connection, Output, RemoteError, SshWay, remove_agents};
-pub use message::{CarriedFile, Hello, PROTOCOL, Request};
+pub use coordinator::{Host, Output, RemoteError, SshWay, remove_agents};
+pub use message::{CarriedFile, Hello, PROTOCOL, Request, Takeover, Then};
+pub use question::{Answer, Question, RunEnd, SentSeries};
 pub use ssh_host::SshHost;
+pub use waiting::{EndedWaiting, end_waiting};

@@ -1,30 +1,42 @@
 //! Messages between a coordinator and an agent.
 
+use crate::question::{Answer, Numbered, Question};
+use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
+use std::io;
 
 /// Version of the messages. Both ends have the same one, or say so and end.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// From the coordinator.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ToAgent {
     /// The first and only command.
     Request(Box<Request>),
+    /// Instead of a command: hand this connection over to the agent that waits for it.
+    Attach {
+        /// [`Takeover::token`] of its request.
+        token: String,
+    },
     /// The coordinator is still there.
     Alive,
     /// What Ctrl-C is to a command on a terminal.
     Stop,
+    /// The answer to the agent's last question.
+    Answer(Box<Numbered<Answer>>),
 }
 
 /// From the agent.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum FromAgent {
     /// The first message.
     Hello(Hello),
     /// The agent is still there.
     Alive,
+    /// What the command asks of the coordinator's store; it waits for the answer.
+    Question(Box<Numbered<Question>>),
     /// The command is at its end.
     Ended {
         /// Its exit code.
@@ -59,6 +71,44 @@ pub struct Request {
     pub variables: Vec<(String, String)>,
     /// Files that the command line names and the coordinator's host has.
     pub files: Vec<CarriedFile>,
+    /// What happens when the connection ends before the command; `None` where it is ended at once.
+    pub takeover: Option<Takeover>,
+}
+
+/// How a command outlives its connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Takeover {
+    /// Name of the waiting agent: hexadecimal digits that no other coordinator has drawn.
+    pub token: String,
+    /// So long it waits for another connection.
+    pub grace_s: u32,
+    /// What it does then.
+    pub then: Then,
+}
+
+impl Takeover {
+    /// With a new token, by the kernel's randomness.
+    ///
+    /// # Errors
+    ///
+    /// Of the system call.
+    pub fn draw(grace_s: u32, then: Then) -> io::Result<Takeover> {
+        let mut bytes = [0_u8; 8];
+        getrandom(&mut bytes[..], GetRandomFlags::empty())?;
+        let token = format!("{:016x}", u64::from_ne_bytes(bytes));
+        Ok(Takeover { token, grace_s, then })
+    }
+}
+
+/// What an agent does that has waited in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Then {
+    /// End the command in order, which restores everything.
+    Restore,
+    /// End at once, as if it were killed: changed settings stay, with the journal, until `pgdyno restore`.
+    Keep,
 }
 
 /// A file that is carried to the agent.

@@ -19,7 +19,7 @@ pub(crate) use gate::GateArgs;
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};
 pub(crate) use mcp::McpArgs;
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
-pub(crate) use remote::{AgentArgs, HostArgs};
+pub(crate) use remote::{AgentArgs, HostArgs, OnDisconnect, RunHostArgs};
 pub(crate) use sandbox::{CreateArgs, SandboxArgs, SandboxCommand};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
@@ -295,6 +295,8 @@ impl Command {
             Command::Restore(args) => &args.on,
             Command::Profile(ProfileCommand::Diff(args)) => &args.on,
             Command::Sandbox(args) => &args.on,
+            Command::Run(args) => &args.at.on,
+            Command::Resume(args) => &args.at.on,
             _ => return None,
         })
     }
@@ -405,6 +407,8 @@ pub(crate) struct RunArgs {
     pub(crate) consent: ConsentArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    pub(crate) at: RunHostArgs,
 }
 
 #[derive(Debug, Args)]
@@ -444,6 +448,8 @@ pub(crate) struct ResumeArgs {
     pub(crate) consent: ConsentArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    pub(crate) at: RunHostArgs,
 }
 
 /// Format of a report.

@@ -4,7 +4,7 @@ use crate::failure::Exposed;
 use crate::failure::{Failure, InContext as _, Result};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_knobs::{Catalogue, Journals, OtherUser};
-use pgdyno_remote::{CarriedFile, Request};
+use pgdyno_remote::{CarriedFile, Coordinator, Request};
 use pgdyno_sandbox::BinarySources;
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -36,8 +36,14 @@ pub(crate) struct Context {
     pub(crate) catalogue: Catalogue,
     pub(crate) directories: Directories,
     journals: Journals,
-    /// Files of the coordinator's host that a command is run with; `None` where it is not run for another host.
-    carried: Option<Arc<Vec<CarriedFile>>>,
+    /// What has come with the command from another host; `None` where it is not run for one.
+    served: Option<Arc<Served>>,
+}
+
+/// A command of another host.
+struct Served {
+    request: Request,
+    coordinator: Coordinator,
 }
 
 impl Context {
@@ -55,7 +61,7 @@ impl Context {
             catalogue: Catalogue::shipped()?,
             directories,
             journals,
-            carried: REQUEST.get().map(|request| Arc::new(request.files.clone())),
+            served: SERVED.get().cloned(),
         })
     }
 
@@ -78,7 +84,12 @@ impl Context {
 
     /// Files of another host that the command is run with.
     pub(crate) fn carried(&self) -> Option<&[CarriedFile]> {
-        self.carried.as_ref().map(|files| files.as_slice())
+        self.served.as_ref().map(|served| served.request.files.as_slice())
+    }
+
+    /// Who keeps the results of an experiment that is run for another host.
+    pub(crate) fn coordinator(&self) -> Option<&Coordinator> {
+        self.served.as_ref().map(|served| &served.coordinator)
     }
 
     /// What an experiment keeps while it runs.
@@ -236,7 +247,7 @@ fn other_users(host: &LocalHost, variable: &dyn Fn(&str) -> Option<String>) -> R
     reason = "the program reads the environment, here and nowhere else"
 )]
 pub(crate) fn variable(name: &str) -> Option<String> {
-    let carried = REQUEST.get().map_or(&[][..], |request| &request.variables);
+    let carried = SERVED.get().map_or(&[][..], |served| &served.request.variables);
     let carried = carried.iter().find(|(known, _)| known == name);
     let value = carried.map(|(_, value)| value.clone());
     value
@@ -245,11 +256,20 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 /// What another host has asked this process to do.
-static REQUEST: OnceLock<Request> = OnceLock::new();
+static SERVED: OnceLock<Arc<Served>> = OnceLock::new();
 
 /// Takes a coordinator's variables and files for those of this process, which serves it alone.
-pub(crate) fn serve_request(request: &Request) {
-    let _ = REQUEST.set(request.clone());
+pub(crate) fn serve_request(request: &Request, coordinator: Coordinator) {
+    let _ = SERVED.set(Arc::new(Served {
+        request: request.clone(),
+        coordinator,
+    }));
+}
+
+/// Where agents of this user are found that wait for another connection; `None` where nothing can be kept.
+pub(crate) fn waiting_agents() -> Option<PathBuf> {
+    let directories = Directories::find(&variable).and_then(Directories::kept_from_others);
+    Some(directories.ok()?.state.join("agents"))
 }
 
 /// A flag that Ctrl-C, SIGTERM and the loss of the terminal set, so that a command ends in order.

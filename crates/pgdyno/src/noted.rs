@@ -3,23 +3,56 @@
 use crate::context::now_unix_ms;
 use pgdyno_lab::Event;
 use pgdyno_record::ProgressRecord;
-use pgdyno_store::ProgressPlace;
+use pgdyno_remote::{Coordinator, Question};
+use pgdyno_store::{ProgressPlace, Store};
+use std::io;
 
 /// The phase of a load in which treatments take turns.
 const TURNS: &str = "taking turns";
 
+/// Where progress is written down.
+pub(crate) enum NotedIn {
+    /// Beside the file of a store.
+    File(ProgressPlace),
+    /// On the host that keeps the results.
+    Coordinator(Coordinator),
+    /// The store is no file: nobody looks for it then.
+    Nowhere,
+}
+
+impl NotedIn {
+    /// Beside the store that keeps the results.
+    pub(crate) fn of(store: &Store) -> NotedIn {
+        store.progress_place().map_or(NotedIn::Nowhere, NotedIn::File)
+    }
+
+    fn write(&self, id: i64, progress: &ProgressRecord) -> io::Result<()> {
+        match self {
+            NotedIn::File(place) => place.write(id, progress),
+            NotedIn::Coordinator(coordinator) => {
+                // Where no answer comes the next trial finds out.
+                coordinator.ask(Question::Progress {
+                    id,
+                    progress: Box::new(progress.clone()),
+                });
+                Ok(())
+            }
+            NotedIn::Nowhere => Ok(()),
+        }
+    }
+}
+
 /// The progress of an experiment, written where it changes: a handful of times a trial, and not second by second, for a file
 /// that is written is a disturbance.
 pub(crate) struct Noted {
-    /// None where the store is no file: nobody looks for it then.
-    place: Option<ProgressPlace>,
+    place: NotedIn,
     of: Option<(i64, ProgressRecord)>,
     /// A directory that cannot be written to is reported once.
     is_reported: bool,
 }
 
 impl Noted {
-    pub(crate) fn new(place: Option<ProgressPlace>) -> Noted {
+    pub(crate) fn new(place: NotedIn) -> Noted {
         Noted {
             place,
             of: None,
@@ -86,10 +119,10 @@ impl Noted {
     }
 
     fn write(&mut self) {
-        let (Some(place), Some((id, progress))) = (&self.place, &self.of) else {
+        let Some((id, progress)) = &self.of else {
             return;
         };
-        if let Err(error) = place.write(*id, progress)
+        if let Err(error) = self.place.write(*id, progress)
             && !self.is_reported
         {
             self.is_reported = true;
@@ -111,7 +144,6 @@ fn phase(progress: &mut ProgressRecord, phase: &str) -> bool {
 mod tests {
     use super::*;
     use pgdyno_record::ExperimentRecord;
-    use pgdyno_store::Store;
     use serde_json::json;
 
     #[test]
@@ -125,7 +157,7 @@ mod tests {
         }))
         .unwrap();
         let id = store.begin(&record).unwrap();
-        let mut noted = Noted::new(store.progress_place());
+        let mut noted = Noted::new(NotedIn::of(&store));
         let mut check = |event: Event<'_>, trials: u32, phase: &str, is_left: bool| {
             noted.event(&event);
             let stored = store.pulse(id).unwrap().progress.unwrap();

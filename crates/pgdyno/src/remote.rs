@@ -1,12 +1,13 @@
 //! Commands on other hosts: the way there, and what is handed over.
 
 use crate::cli::{Command, HostArgs};
+use crate::commands::experiment::{self, Book};
 use crate::commands::profile;
 use crate::context::{Context, stop_flag, variable};
-use crate::failure::{Result, Usage};
+use crate::failure::{Failure, Result, Usage};
 use crate::output;
 use pgdyno_remote::{
-    AgentBinary, BinaryError, CarriedFile, Connection, Output, PROTOCOL, Request, SshHost, SshWay,
+    AgentBinary, Answer, BinaryError, CarriedFile, Host, Output, PROTOCOL, Question, Request, SshHost, SshWay,
 };
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,31 +32,31 @@ pub(crate) fn ssh_program() -> Result<Vec<String>> {
 
 /// Runs the command of this process's command line on the host that it names.
 pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &SshHost) -> Result<u8> {
+    let mut arguments = arguments()?;
+    let files = carried(context, command)?;
+    let (mut book, takeover) = Book::of(context, command, &mut arguments)?.unzip();
     let request = Request {
         protocol: PROTOCOL,
-        arguments: arguments()?,
+        arguments,
         variables: CARRIED
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), variable(name)?)))
             .collect(),
-        files: carried(command)?,
+        files,
+        takeover,
     };
     let stop = stop_flag()?;
     let program = ssh_program()?;
-    let way = SshWay {
-        program: &program,
-        host,
-        sudo: on.sudo,
-        hidden: &CARRIED,
+    let host = Host {
+        way: SshWay {
+            program: &program,
+            host,
+            sudo: on.sudo,
+            hidden: &CARRIED,
+        },
+        version: env!("CARGO_PKG_VERSION"),
+        binary_for: &|machine: &str| binary(context, machine),
     };
-    let binary = |machine: &str| binary(context, machine);
-    let connection = Connection::open(
-        way,
-        env!("CARGO_PKG_VERSION"),
-        &binary,
-        &mut |line| err!("{line}"),
-        &stop,
-    )?;
     let (mut data, mut remarks) = (output::json_data(), Vec::new());
     let mut on_output = |output: Output<'_>| match output {
         // Nobody may read it any more; the command there goes on, as one here does.
@@ -65,10 +66,19 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
             show_lines(&mut remarks, false);
         }
     };
-    let ended = connection.run(&request, &mut on_output, &stop);
+    let mut on_question = |question: Question| match &mut book {
+        Some(book) => book.answer(question),
+        None => Answer::Failed("this command keeps no results".to_owned()),
+    };
+    let mut on_said = |line: &str| err!("{line}");
+    let ended = host.run(&request, &mut on_said, &mut on_output, &mut on_question, &stop);
     let _ = data.flush();
     show_lines(&mut remarks, true);
-    Ok(ended?)
+    let ended = ended.map_err(Failure::from);
+    match book {
+        Some(book) => book.finish(context, ended),
+        None => ended,
+    }
 }
 
 /// This process's own arguments, which the agent reads as this process has.
@@ -82,7 +92,10 @@ fn arguments() -> Result<Vec<String>> {
 }
 
 /// Files of this host that the command names.
-fn carried(command: &Command) -> Result<Vec<CarriedFile>> {
+fn carried(context: &Context, command: &Command) -> Result<Vec<CarriedFile>> {
+    if let Command::Run(args) = command {
+        return experiment::files_of(context, args);
+    }
     let mut files = Vec::new();
     for name in command.profiles() {
         files.extend(profile::files_of(&name)?);

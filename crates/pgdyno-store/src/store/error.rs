@@ -257,6 +257,9 @@ pub enum StoreError {
         /// Message of the server.
         reason: String,
     },
+    /// A store that another host has, and reports of in its own words.
+    #[error("the store on the coordinator's host: {0}")]
+    Elsewhere(String),
     /// A database that cannot hold every text.
     #[error("the database of the store {place} has the encoding {encoding}; a store needs one with UTF8")]
     Encoding {

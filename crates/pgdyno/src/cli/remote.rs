@@ -1,6 +1,7 @@
 //! Other hosts on the command line.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use pgdyno_engine::duration;
 use pgdyno_remote::SshHost;
 
 /// The host that a command works on.
@@ -13,6 +14,40 @@ pub(crate) struct HostArgs {
     /// With --host: use root's privileges there, by sudo without a password.
     #[arg(long, global = true, requires = "host")]
     pub(crate) sudo: bool,
+}
+
+/// What an agent does that has waited in vain for another connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnDisconnect {
+    /// End the run in order, and restore every setting.
+    #[default]
+    Restore,
+    /// End at once: settings stay as they are until `pgdyno restore`.
+    Keep,
+}
+
+/// The host that an experiment runs on.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Other hosts")]
+pub(crate) struct RunHostArgs {
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
+    /// With --host: how long the run there goes on without a connection, while this command tries to have another.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = grace, requires = "host")]
+    pub(crate) grace: u32,
+    /// With --host: what happens there after that time.
+    #[arg(long, value_enum, default_value_t, requires = "host")]
+    pub(crate) on_disconnect: OnDisconnect,
+}
+
+/// Seconds of a time.
+fn grace(text: &str) -> Result<u32, String> {
+    /// A day: an experiment may be one of a night.
+    const SECONDS_MAX: u64 = 24 * 3600;
+    match duration(text)?.as_secs() {
+        seconds @ 1..=SECONDS_MAX => Ok(u32::try_from(seconds).unwrap_or(u32::MAX)),
+        _ => Err("expected a time of 1 s to 24 h, as 60s or 10m".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

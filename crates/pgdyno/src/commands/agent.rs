@@ -1,12 +1,12 @@
 //! `pgdyno agent`: the end of a connection that is on the other host, and the removal of what such connections leave there.
 
 use crate::cli::AgentArgs;
-use crate::context::{serve_request, stop_flag};
+use crate::context::{serve_request, stop_flag, waiting_agents};
 use crate::exit;
 use crate::failure::{InContext as _, Result};
 use crate::output;
 use crate::remote::{CARRIED, ssh_program};
-use pgdyno_remote::{Hello, PROTOCOL, Request, SshWay, Streams, remove_agents, serve};
+use pgdyno_remote::{Coordinator, Hello, PROTOCOL, Request, SshWay, Streams, remove_agents, serve};
 use rustix::process::{Signal, getpid, kill_process};
 
 pub(crate) fn run(args: &AgentArgs) -> Result<u8> {
@@ -38,11 +38,12 @@ pub(crate) fn stdio(run: impl FnOnce(Vec<String>) -> u8) -> Result<u8> {
         // A command that ends in order at Ctrl-C does so here, and one that is simply ended is simply ended.
         let _ = kill_process(getpid(), Signal::TERM);
     };
-    Ok(serve(streams, hello, stop, |request: &Request| {
-        serve_request(request);
+    let run = |request: &Request, coordinator: Coordinator| {
+        serve_request(request, coordinator);
         for argument in &request.arguments {
             output::hide(argument);
         }
         run(request.arguments.clone())
-    })?)
+    };
+    Ok(serve(streams, hello, waiting_agents().as_deref(), stop, run)?)
 }

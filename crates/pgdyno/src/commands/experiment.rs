@@ -1,6 +1,6 @@
 //! `pgdyno run` and `pgdyno resume`: experiments.
 
-use crate::cli::{ConsentArgs, ResumeArgs, RunArgs};
+use crate::cli::{ConsentArgs, HostArgs, ResumeArgs, RunArgs};
 use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit;
@@ -15,19 +15,24 @@ use pgdyno_host::HostAccess;
 use pgdyno_knobs::nearest_name;
 use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, Summary, sized};
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentStatus};
+use pgdyno_remote::SshHost;
 use pgdyno_report::Report;
 use pgdyno_store::Store;
 use std::path::Path;
 use std::sync::Arc;
 
+mod afar;
 mod dry;
 mod given;
+mod kept;
 
+pub(crate) use afar::{Book, files_of};
 use dry::dry_run;
 use given::with_target;
+use kept::{Keeper, Kept, options_of};
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
-    let text = text_of(&args.file)?;
+    let text = text_of(context, &args.file)?;
     let text = sized(&text, &args.file, args.size.as_deref(), &args.set)?;
     let text = with_target(context, &text, args.target.as_deref())?;
     let file = ExperimentFile::parse(&text, &args.file, &context.catalogue)?;
@@ -35,16 +40,15 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     if args.dry_run {
         return dry_run(context, file, &consent, args);
     }
-    check_report(context, args.report.as_deref())?;
-    dry::kept::check_rights(context, args.store.store.place())?;
-    let mut store = context.store(args.store.store.place())?;
+    let mut kept = Kept::open(context, &args.store, args.report.as_deref(), &args.at.on)?;
     let command = format!("run {}", args.file.display());
     restore::before(context, None)?;
-    let held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
+    let mut held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
+    held.name = named_at(held.name, &args.at.on);
     let repeat = vec![repeat_command(args, &consent)];
     let summary = start(
         context,
-        &mut store,
+        kept.keeper(),
         &consent,
         Begin {
             file,
@@ -54,11 +58,32 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
             command: &command,
         },
     )?;
-    finish(context, &store, &summary, args.report.as_deref(), args.store.json)
+    kept.finish(context, &summary, args.report.as_deref(), args.store.json)
+}
+
+/// A target's name, with its host where that is another one than the coordinator's: a server of the same name may be on either.
+fn named_at(target: String, on: &HostArgs) -> String {
+    match &on.host {
+        Some(host) => format!("{target}{ON}{host}"),
+        None => target,
+    }
+}
+
+/// Between a target's name and that of its host.
+const ON: &str = " on ";
+
+/// The host in the name of a target, if it is one over ssh.
+fn host_in(target: &str) -> Option<&str> {
+    let (_, host) = target.rsplit_once(ON)?;
+    host.parse::<SshHost>().is_ok().then_some(host)
 }
 
 /// The text of a file, or of a shipped experiment where there is no such file.
-fn text_of(path: &Path) -> Result<String> {
+fn text_of(context: &Context, path: &Path) -> Result<String> {
+    let carried = context.carried().unwrap_or_default();
+    if let Some(file) = carried.iter().find(|file| Path::new(&file.path) == path) {
+        return Ok(file.content.clone().unwrap_or_default());
+    }
     if !path.exists()
         && let Some(text) = path.to_str().and_then(shipped::experiment)
     {
@@ -88,25 +113,23 @@ pub(crate) fn check_report(context: &Context, path: Option<&Path>) -> Result<()>
 }
 
 pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
-    check_report(context, args.report.as_deref())?;
-    dry::kept::check_rights(context, args.store.store.place())?;
-    let mut store = context.store(args.store.store.place())?;
-    let id = match args.id {
-        Some(id) => id,
-        None => store
-            .numbers()?
-            .into_iter()
-            .find(|(_, status)| *status != ExperimentStatus::Finished)
-            .map(|(id, _)| id)
-            .ok_or_else(|| Usage("every experiment in the store is finished; name one to resume".into()))?,
-    };
-    let stored = store.experiment(id)?;
+    let mut kept = Kept::open(context, &args.store, args.report.as_deref(), &args.at.on)?;
+    let id = kept.to_resume(args.id)?;
+    let stored = kept.keeper().experiment(id)?;
     if stored.record.design == DESIGN_OF_LOADS {
         let repeat = stored.record.repeat.join("; ");
         let message = format!(
             "experiment {id} is a load without treatments, which is not resumed; repeat it by: {repeat}"
         );
         return Err(Usage(message).into());
+    }
+    let (ran_on, named) = (host_in(&stored.record.target), args.at.on.host.as_ref());
+    if ran_on != named.map(ToString::to_string).as_deref() {
+        let with = ran_on.map_or_else(
+            || "without --host".to_owned(),
+            |host| format!("with --host {host}"),
+        );
+        return Err(Usage(format!("experiment {id} is resumed where it ran: {with}")).into());
     }
     let file = ExperimentFile::parse(
         &stored.record.file,
@@ -119,17 +142,21 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
         .clone()
         .or_else(|| stored.record.sandbox.as_deref().map(target::of_sandbox_named));
     let command = format!("resume {id}");
+    restore::end_waiting_agents()?;
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore::before(context, held.sandbox())?;
-    let (name, conninfo) = (held.name.clone(), held.target.conninfo.clone());
+    let (name, conninfo) = (
+        named_at(held.name.clone(), &args.at.on),
+        held.target.conninfo.clone(),
+    );
     let mut provider = OwnServers::new(context, held, &command);
     let summary = own_load::counted(context, &conninfo, || {
-        with_lab(context, &mut store, &consent, &mut provider, |lab| {
+        with_lab(context, kept.keeper(), &consent, &mut provider, |lab| {
             lab.resume(id, &name)
         })
     })?;
-    finish(context, &store, &summary, args.report.as_deref(), args.store.json)
+    kept.finish(context, &summary, args.report.as_deref(), args.store.json)
 }
 
 /// What an experiment is begun with.
@@ -144,7 +171,7 @@ pub(crate) struct Begin<'a> {
 /// Runs an experiment from its beginning.
 pub(crate) fn start(
     context: &Context,
-    store: &mut Store,
+    store: &mut dyn Keeper,
     consent: &Consent,
     begin: Begin<'_>,
 ) -> Result<Summary> {
@@ -181,14 +208,15 @@ fn profiles_of(context: &Context, file: &ExperimentFile, target: &str) -> Result
 
 fn with_lab(
     context: &Context,
-    store: &mut Store,
+    store: &mut dyn Keeper,
     consent: &Consent,
     provider: &mut OwnServers<'_>,
     act: impl FnOnce(&mut Lab<'_>) -> Result<Summary, LabError>,
 ) -> Result<Summary> {
     let stop = stop_flag()?;
     let mut shown = progress::Experiment::new();
-    let mut noted = Noted::new(store.progress_place());
+    let mut noted = Noted::new(store.noted_in());
+    let resumed_with = store.options();
     let journals = context.journals();
     let (scratch, binaries) = (context.scratch(), context.binaries());
     let mut on_event = |event: pgdyno_lab::Event<'_>| {
@@ -212,10 +240,9 @@ fn with_lab(
     };
     let outcome = act(&mut lab);
     match (outcome, shown.id) {
-        (Err(error), Some(id)) => {
-            Err(Failure::from(error)
-                .context(format!("experiment {id} (`pgdyno resume {id}` goes on with it)")))
-        }
+        (Err(error), Some(id)) => Err(Failure::from(error).context(format!(
+            "experiment {id} (`pgdyno resume {id}{resumed_with}` goes on with it)"
+        ))),
         (outcome, _) => Ok(outcome?),
     }
 }
@@ -233,7 +260,20 @@ pub(crate) fn finish(
     report_file: Option<&Path>,
     as_json: bool,
 ) -> Result<u8> {
-    let report = commands::report::build(context, store, summary.id)?;
+    let report = show_report(context, store, summary.id, report_file, as_json)?;
+    show_end(summary)?;
+    end_of(context, store, &report, summary.status, "")
+}
+
+/// Prints the result of a run, and writes its report.
+fn show_report(
+    context: &Context,
+    store: &Store,
+    id: i64,
+    report_file: Option<&Path>,
+    as_json: bool,
+) -> Result<Report> {
+    let report = commands::report::build(context, store, id)?;
     if as_json {
         put_page!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -243,6 +283,11 @@ pub(crate) fn finish(
         commands::report::write_html(store, &report, path)?;
         err!("report: {}", absolute(path).display());
     }
+    Ok(report)
+}
+
+/// Shows what the run took, and what was restored on this host.
+fn show_end(summary: &Summary) -> Result<()> {
     if summary.all_s > 0.0 {
         let share = summary.own_s / summary.all_s * 100.0;
         err!(
@@ -255,20 +300,30 @@ pub(crate) fn finish(
         err_page!("\nrestored:\n{}", show::restored(&summary.restored));
     }
     restore::check(&summary.restored)?;
-    restore::check_objects(&summary.restored)?;
+    restore::check_objects(&summary.restored)
+}
+
+/// The exit code of a run; says how it is gone on with where it was stopped. `options` are those that it is resumed with.
+fn end_of(
+    context: &Context,
+    store: &Store,
+    report: &Report,
+    status: ExperimentStatus,
+    options: &str,
+) -> Result<u8> {
     let none_finished = report.treatments.iter().all(|t| t.trials_finished == 0);
-    if none_finished && summary.status == ExperimentStatus::Finished {
+    if none_finished && status == ExperimentStatus::Finished {
         fail!("no trial finished; the report shows why");
     }
-    if summary.status != ExperimentStatus::Finished {
-        let id = summary.id;
+    if status != ExperimentStatus::Finished {
+        let id = report.experiment.id;
         let usual = context.store_place(None)?.to_string();
         let named = if store.place().to_string() == usual {
             String::new()
         } else {
             " --store ...".to_owned()
         };
-        err!("stopped; what is finished is kept. `pgdyno resume {id}{named}` goes on");
+        err!("stopped; what is finished is kept. `pgdyno resume {id}{options}{named}` goes on");
         return Ok(exit::FAILED);
     }
     Ok(exit::FINE)
@@ -323,6 +378,7 @@ fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
     for knob in &consent.durability {
         command += &format!(" --accept-durability-risk {knob}");
     }
+    command += &options_of(&args.at.on);
     if consent.restart {
         command += " --allow-restart";
     }

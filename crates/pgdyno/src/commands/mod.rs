@@ -10,7 +10,7 @@ pub(crate) mod compare;
 mod data;
 mod demo;
 mod drafts;
-mod experiment;
+pub(crate) mod experiment;
 mod experiments;
 mod export;
 mod facts;

@@ -1,7 +1,7 @@
 //! `pgdyno restore`: restores what `apply` has set, and what a killed command has left.
 
 use crate::cli::RestoreArgs;
-use crate::context::{Context, now_unix_ms, variable};
+use crate::context::{Context, now_unix_ms, variable, waiting_agents};
 use crate::failure::{Failure, Result, Usage};
 use crate::sandboxes::lock_sandbox_in;
 use crate::{exit, show};
@@ -9,6 +9,7 @@ use pgdyno_knobs::{
     Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, Restored,
     Restorer, ServerRef,
 };
+use pgdyno_remote::end_waiting;
 use pgdyno_sandbox::{Sandbox, State};
 use pgdyno_server::one_line;
 use std::path::Path;
@@ -17,7 +18,32 @@ use std::time::Duration;
 /// How long another command that turns knobs is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long an agent that waits for another connection has to restore what its run has changed.
+const AGENT_MAX: Duration = Duration::from_secs(120);
+
+/// Ends runs of other hosts that wait for another connection; they restore what they have changed. Those that have one go on.
+pub(crate) fn end_waiting_agents() -> Result<()> {
+    let Some(directory) = waiting_agents() else {
+        return Ok(());
+    };
+    let found = end_waiting(&directory, AGENT_MAX);
+    if found.ended > 0 {
+        err!(
+            "runs that had lost their coordinator and are ended now: {}",
+            found.ended
+        );
+    }
+    match found.lasting {
+        0 => Ok(()),
+        lasting => fail!(
+            "{lasting} of the runs that have lost their coordinator do not end within {} s; try again",
+            AGENT_MAX.as_secs()
+        ),
+    }
+}
+
 pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
+    end_waiting_agents()?;
     let listed = context.journals().listed()?;
     if let Some(number) = args
         .numbers

@@ -1,5 +1,6 @@
 //! Hosts over ssh, against a real sshd in a network namespace, and against hosts that misbehave.
 
+use pgdyno_remote::PROTOCOL;
 use pgdyno_testing::ssh::{FAR, FarHost};
 use pgdyno_testing::{Home, Said, Started, pass, said, signal, until, until_is};
 use serde_json::Value;
@@ -9,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-struct Pair {
-    home: Home,
-    far: FarHost,
+pub(crate) struct Pair {
+    pub(crate) home: Home,
+    pub(crate) far: FarHost,
 }
 
 impl Pair {
-    fn new() -> Pair {
+    pub(crate) fn new() -> Pair {
         let home = Home::new();
         Pair {
             home,
@@ -24,18 +25,18 @@ impl Pair {
     }
 
     /// Runs the program here, for the host over ssh.
-    fn run(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn run(&self, arguments: &[&str]) -> Said {
         let mut all = arguments.to_vec();
         all.extend(["--host", FAR]);
         said(self.far.command(&self.home, &all).output().expect("pgdyno runs"))
     }
 
     /// The same, to wait for what it prints.
-    fn start(&self, arguments: &[&str]) -> Started {
+    pub(crate) fn start(&self, arguments: &[&str]) -> Started {
         self.start_with(arguments, &[])
     }
 
-    fn start_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Started {
+    pub(crate) fn start_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Started {
         let mut all = arguments.to_vec();
         all.extend(["--host", FAR]);
         let mut command = self.far.command(&self.home, &all);
@@ -50,12 +51,12 @@ impl Pair {
     }
 
     /// The program on the host itself, without a coordinator.
-    fn there(&self, arguments: &str) -> Said {
+    pub(crate) fn there(&self, arguments: &str) -> Said {
         let command = format!("{} {arguments}", self.agent().display());
         said(self.far.ssh(&command).output().expect("ssh runs"))
     }
 
-    fn agent(&self) -> PathBuf {
+    pub(crate) fn agent(&self) -> PathBuf {
         let version = fs::read_dir(self.far.agents()).expect("agents").next();
         version
             .expect("a version")
@@ -65,7 +66,7 @@ impl Pair {
     }
 
     /// Agents that run there.
-    fn agents(&self) -> Vec<u32> {
+    pub(crate) fn agents(&self) -> Vec<u32> {
         let mut all = self.far.processes();
         all.retain(|pid| {
             let program = fs::read_link(format!("/proc/{pid}/exe"));
@@ -74,7 +75,7 @@ impl Pair {
         all
     }
 
-    fn setting(&self, name: &str) -> String {
+    pub(crate) fn setting(&self, name: &str) -> String {
         let text = fs::read_to_string(
             self.far
                 .file("home/state/sandboxes/main/data/postgresql.auto.conf"),
@@ -85,7 +86,7 @@ impl Pair {
     }
 
     /// Nothing is changed there, and no process of a connection runs on.
-    fn all_is_restored(&self) {
+    pub(crate) fn all_is_restored(&self) {
         until_is("settings of the server", String::new(), || {
             self.setting("work_mem")
         });
@@ -277,12 +278,12 @@ fn host_that_misbehaves_is_named_and_nothing_of_it_is_obeyed() {
     );
     refused(&hello(99), &["no greeting of this version"]);
     refused(
-        &format!("{}; sleep 1", hello(1)),
+        &format!("{}; sleep 1", hello(PROTOCOL)),
         &["the connection to ssh:far was lost"],
     );
     let printed = format!(
         "{}; printf '\\x00\\x00\\x00\\x08\\x02\\x1b[31mred\\x00\\x00\\x00\\x14\\x01{{\"ended\":{{\"code\":3}}}}'; cat >/dev/null",
-        hello(1)
+        hello(PROTOCOL)
     );
     let said = misbehaving(&home, &printed);
     assert_eq!((said.code, &*said.out), (3, "\\u001b[31mred"), "{}", said.err);

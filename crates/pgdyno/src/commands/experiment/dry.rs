@@ -214,7 +214,9 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
             .findings
             .extend(consents(&plan, &context.catalogue, consent)),
     }
-    kept::look(context, args, &mut found)?;
+    if context.coordinator().is_none() {
+        kept::look(context, args, &mut found)?;
+    }
     Ok(Looked { plan, found, target })
 }
 

@@ -1,0 +1,187 @@
+//! Questions of an agent that runs an experiment: its results are kept by the coordinator.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pgdyno_record::{
+    ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, ProgressRecord, RestoredRecord,
+    SeriesRecord, StoredExperiment, TimeLists, TrialRecord, pack_series,
+};
+use serde::{Deserialize, Serialize};
+
+/// Number of a question of an agent, from 1.
+pub(crate) type Number = u64;
+
+/// What is asked of the store of a coordinator. It asks for one experiment alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Question {
+    /// Begin an experiment; its number is the answer.
+    Begin(Box<ExperimentRecord>),
+    /// Show others that the experiment is still run.
+    Keep,
+    /// Keep a trial; it is durable with the answer, which is its number.
+    AddTrial {
+        /// Number of the experiment.
+        id: i64,
+        /// The trial.
+        trial: Box<TrialRecord>,
+        /// Its series.
+        series: SentSeries,
+    },
+    /// An experiment with all its trials.
+    Experiment(i64),
+    /// Keep how far it is.
+    SetStatus {
+        /// Number of the experiment.
+        id: i64,
+        /// What it is from now on.
+        status: ExperimentStatus,
+    },
+    /// Keep what was restored at its end.
+    SetRestored {
+        /// Number of the experiment.
+        id: i64,
+        /// A line for each knob.
+        lines: Vec<RestoredRecord>,
+    },
+    /// Show others how far it is; not kept.
+    Progress {
+        /// Number of the experiment.
+        id: i64,
+        /// How far it is.
+        progress: Box<ProgressRecord>,
+    },
+    /// The run is at its end, and everything on this host is restored.
+    Ended(RunEnd),
+}
+
+/// How a run has ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunEnd {
+    /// Number of the experiment.
+    pub id: i64,
+    /// Whether it can be resumed.
+    pub status: ExperimentStatus,
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// It is done; number of the experiment or trial.
+    Numbered(i64),
+    /// What was asked for.
+    Experiment(Box<StoredExperiment>),
+    /// It is not done; one line that says why.
+    Failed(String),
+}
+
+/// A question or an answer with its number, by which an answer is known to be one to the last question.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Numbered<T> {
+    pub(crate) number: Number,
+    pub(crate) content: T,
+}
+
+/// The series of a trial, packed as a store keeps them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SentSeries {
+    /// Lists of times by their numbers from 0, in base64.
+    times: Vec<String>,
+    /// Metric, label and blob in base64, of each column.
+    columns: Vec<(String, String, String)>,
+    gaps: Vec<GapRecord>,
+}
+
+impl SentSeries {
+    /// Packs the series of a trial.
+    pub fn of(series: &SeriesRecord) -> SentSeries {
+        let packed = pack_series(&series.columns);
+        let columns = series.columns.iter().zip(packed.columns);
+        SentSeries {
+            times: packed.times.iter().map(|blob| STANDARD.encode(blob)).collect(),
+            columns: columns
+                .map(|(column, blob)| (column.metric.clone(), column.label.clone(), STANDARD.encode(blob)))
+                .collect(),
+            gaps: series.gaps.clone(),
+        }
+    }
+
+    /// The series again.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it: a host may send anything.
+    pub fn unpacked(self) -> Result<SeriesRecord, String> {
+        let bytes = |text: &str| STANDARD.decode(text).map_err(|error| error.to_string());
+        let mut lists = TimeLists::default();
+        for (number, list) in (0..).zip(&self.times) {
+            lists.add(number, bytes(list)?);
+        }
+        let mut columns = Vec::with_capacity(self.columns.len());
+        for (metric, label, blob) in self.columns {
+            let (at_ms, values) = lists
+                .unpack(&bytes(&blob)?)
+                .map_err(|why| format!("the series {metric} is damaged: {why}"))?;
+            columns.push(ColumnRecord {
+                metric,
+                label,
+                at_ms,
+                values,
+            });
+        }
+        Ok(SeriesRecord {
+            columns,
+            gaps: self.gaps,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(metric: &str, values: &[f64]) -> ColumnRecord {
+        ColumnRecord {
+            metric: metric.to_owned(),
+            label: "sda".to_owned(),
+            at_ms: (1..=u32::try_from(values.len()).unwrap())
+                .map(|second| second * 1000)
+                .collect(),
+            values: values.to_vec(),
+        }
+    }
+
+    #[test]
+    fn series_arrive_as_they_were_sent() {
+        let series = SeriesRecord {
+            columns: vec![
+                column("disk.read_bytes", &[0.0, 4096.0, 8192.0]),
+                column("disk.write_bytes", &[1.0, 2.0, 0.5]),
+            ],
+            gaps: vec![GapRecord {
+                at_ms: 5,
+                source: "pg_stat_wal".to_owned(),
+                reason: "permission denied".to_owned(),
+            }],
+        };
+        assert_eq!(SentSeries::of(&series).unpacked(), Ok(series));
+    }
+
+    #[test]
+    fn damaged_series_are_refused() {
+        let sent = |blob: &str| SentSeries {
+            times: Vec::new(),
+            columns: vec![("x".to_owned(), String::new(), blob.to_owned())],
+            gaps: Vec::new(),
+        };
+        assert!(sent("no base64!").unpacked().is_err());
+        let error = sent("AAAA").unpacked().unwrap_err();
+        assert!(error.contains("the series x is damaged"), "{error}");
+    }
+}

@@ -1,0 +1,181 @@
+//! The coordinator's end of a run on another host: its files go there, and its results are kept and shown here.
+
+use super::kept::{last_unfinished, options_of, store_of};
+use super::{end_of, show_report, text_of};
+use crate::cli::{Command, OnDisconnect, RunArgs, RunHostArgs, StoreArgs};
+use crate::commands::profile;
+use crate::context::Context;
+use crate::exit;
+use crate::failure::{InContext as _, Result};
+use crate::shipped;
+use pgdyno_lab::{ExperimentFile, asks_for_target, given, sized};
+use pgdyno_remote::{Answer, CarriedFile, Question, RunEnd, Takeover, Then};
+use pgdyno_store::{Store, StoreError};
+use std::path::{Path, PathBuf};
+
+/// A host of any size, where only the names in a file are asked for.
+const ANY_MEMORY: u64 = 8 << 30;
+const ANY_CPUS: f64 = 4.0;
+
+/// Files that a run on another host needs: the experiment's own, and those of its profiles. What is wrong with them is found before anything
+/// is done there.
+pub(crate) fn files_of(context: &Context, args: &RunArgs) -> Result<Vec<CarriedFile>> {
+    let text = text_of(context, &args.file)?;
+    let whole = sized(&text, &args.file, args.size.as_deref(), &args.set)?;
+    let whole = match asks_for_target(&whole) {
+        Some(_) => given(&whole, Some(ANY_MEMORY), Some(ANY_CPUS)),
+        None => whole,
+    };
+    let file = ExperimentFile::parse(&whole, &args.file, &context.catalogue)?;
+    let mut files = Vec::new();
+    let name = args.file.to_string_lossy().into_owned();
+    if args.file.exists() || shipped::experiment(&name).is_none() {
+        files.push(CarriedFile {
+            full_name: name.clone(),
+            path: name,
+            content: Some(text),
+        });
+    }
+    for profile in file.profiles() {
+        files.extend(profile::files_of(&profile)?);
+    }
+    Ok(files)
+}
+
+/// Keeps the results of one run on another host.
+pub(crate) struct Book {
+    store: Store,
+    /// The experiment; a host that is not to be trusted has no other.
+    id: Option<i64>,
+    ended: Option<RunEnd>,
+    report: Option<PathBuf>,
+    as_json: bool,
+    options: String,
+}
+
+impl Book {
+    /// Of a command line, if it is one of a run that is not rehearsed; adds to the arguments what the other host cannot know.
+    pub(crate) fn of(
+        context: &Context,
+        command: &Command,
+        arguments: &mut Vec<String>,
+    ) -> Result<Option<(Book, Takeover)>> {
+        let begin =
+            |store: &StoreArgs, report: Option<&Path>, at: &RunHostArgs| -> Result<(Book, Takeover)> {
+                let book = Book {
+                    store: store_of(context, store, report)?,
+                    id: None,
+                    ended: None,
+                    report: report.map(Path::to_owned),
+                    as_json: store.json,
+                    options: options_of(&at.on),
+                };
+                Ok((book, takeover(at)?))
+            };
+        Ok(match command {
+            Command::Run(args) if !args.dry_run => {
+                Some(begin(&args.store, args.report.as_deref(), &args.at)?)
+            }
+            Command::Resume(args) => {
+                let (mut book, takeover) = begin(&args.store, args.report.as_deref(), &args.at)?;
+                let id = match args.id {
+                    Some(id) => id,
+                    None => {
+                        let id = last_unfinished(&book.store)?;
+                        arguments.push(id.to_string());
+                        id
+                    }
+                };
+                book.id = Some(id);
+                Some((book, takeover))
+            }
+            _ => None,
+        })
+    }
+
+    /// Does what the run there asks for.
+    pub(crate) fn answer(&mut self, question: Question) -> Answer {
+        match self.answered(question) {
+            Ok(answer) => answer,
+            Err(error) => Answer::Failed(error.to_string()),
+        }
+    }
+
+    fn answered(&mut self, question: Question) -> Result<Answer, StoreError> {
+        let of = match &question {
+            Question::Begin(_) | Question::Keep => None,
+            Question::AddTrial { id, .. }
+            | Question::Experiment(id)
+            | Question::SetStatus { id, .. }
+            | Question::SetRestored { id, .. }
+            | Question::Progress { id, .. }
+            | Question::Ended(RunEnd { id, .. }) => Some(*id),
+        };
+        if of.is_some_and(|id| self.id != Some(id)) {
+            let why = "it was asked for another experiment than this run's".to_owned();
+            return Err(StoreError::Elsewhere(why));
+        }
+        match question {
+            Question::Begin(_) if self.id.is_some() => {
+                Err(StoreError::Elsewhere("the run has begun already".to_owned()))
+            }
+            Question::Begin(record) => {
+                let id = self.store.begin(&record)?;
+                self.id = Some(id);
+                Ok(Answer::Numbered(id))
+            }
+            Question::Keep => self.store.keep().map(|()| Answer::Done),
+            Question::AddTrial { id, trial, series } => {
+                let series = series.unpacked().map_err(StoreError::Elsewhere)?;
+                self.store.add_trial(id, &trial, &series).map(Answer::Numbered)
+            }
+            Question::Experiment(id) => {
+                let stored = self.store.experiment(id)?;
+                Ok(Answer::Experiment(Box::new(stored)))
+            }
+            Question::SetStatus { id, status } => self.store.set_status(id, status).map(|()| Answer::Done),
+            Question::SetRestored { id, lines } => self.store.set_restored(id, &lines).map(|()| Answer::Done),
+            Question::Progress { id, progress } => {
+                if let Some(place) = self.store.progress_place() {
+                    // It is shown to others, and not kept.
+                    let _ = place.write(id, &progress);
+                }
+                Ok(Answer::Done)
+            }
+            Question::Ended(end) => {
+                self.ended = Some(end);
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    /// Shows the result of a run that has come to its end, and returns the exit code: of the other host, where that is none of success.
+    pub(crate) fn finish(self, context: &Context, code: Result<u8>) -> Result<u8> {
+        let Some(RunEnd { id, status }) = self.ended else {
+            let run = |id| {
+                format!(
+                    "experiment {id} (`pgdyno resume {id}{}` goes on with it)",
+                    self.options
+                )
+            };
+            return match (code, self.id) {
+                (Err(error), Some(id)) => Err(error.context(run(id))),
+                (code, _) => code,
+            };
+        };
+        let report = show_report(context, &self.store, id, self.report.as_deref(), self.as_json)?;
+        let ended = end_of(context, &self.store, &report, status, &self.options)?;
+        match code? {
+            exit::FINE => Ok(ended),
+            code => Ok(code),
+        }
+    }
+}
+
+fn takeover(at: &RunHostArgs) -> Result<Takeover> {
+    let then = match at.on_disconnect {
+        OnDisconnect::Restore => Then::Restore,
+        OnDisconnect::Keep => Then::Keep,
+    };
+    Takeover::draw(at.grace, then).context("drawing a name for the connection")
+}

@@ -1,0 +1,199 @@
+//! Who keeps the results of a run: a store of this host, or the coordinator of another one.
+
+use super::{check_report, dry, finish, show_end};
+use crate::cli::{HostArgs, StoreArgs};
+use crate::context::Context;
+use crate::exit;
+use crate::failure::{Result, Usage};
+use crate::noted::NotedIn;
+use pgdyno_lab::{Results, Summary};
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
+};
+use pgdyno_remote::{Answer, Coordinator, Question, RunEnd, SentSeries};
+use pgdyno_store::{Store, StoreError};
+use std::path::Path;
+
+/// Keeps the results of a run, and shows others how far it is.
+pub(crate) trait Keeper: Results {
+    /// Where the progress is written down.
+    fn noted_in(&self) -> NotedIn;
+
+    /// Options that the run is resumed with, from a space on; empty where none is needed.
+    fn options(&self) -> String;
+}
+
+impl Keeper for Store {
+    fn noted_in(&self) -> NotedIn {
+        NotedIn::of(self)
+    }
+
+    fn options(&self) -> String {
+        String::new()
+    }
+}
+
+/// Who keeps the results of a run.
+pub(super) enum Kept {
+    Here(Box<Store>),
+    Afar(Afar),
+}
+
+impl Kept {
+    /// The store, if results and report can be written, before hours of trials; or the coordinator, which has seen to that.
+    pub(super) fn open(
+        context: &Context,
+        store: &StoreArgs,
+        report: Option<&Path>,
+        on: &HostArgs,
+    ) -> Result<Kept> {
+        if let Some(coordinator) = context.coordinator() {
+            return Ok(Kept::Afar(Afar {
+                coordinator: coordinator.clone(),
+                options: options_of(on),
+            }));
+        }
+        Ok(Kept::Here(Box::new(store_of(context, store, report)?)))
+    }
+
+    pub(super) fn keeper(&mut self) -> &mut dyn Keeper {
+        match self {
+            Kept::Here(store) => &mut **store,
+            Kept::Afar(afar) => afar,
+        }
+    }
+
+    /// The experiment to resume: the one that is named, or the last that is unfinished.
+    pub(super) fn to_resume(&self, named: Option<i64>) -> Result<i64> {
+        match (named, self) {
+            (Some(id), _) => Ok(id),
+            (None, Kept::Here(store)) => last_unfinished(store),
+            (None, Kept::Afar(_)) => {
+                Err(Usage("the coordinator names no experiment to resume".into()).into())
+            }
+        }
+    }
+
+    /// Shows the result where the results are, and what was restored here.
+    pub(super) fn finish(
+        &self,
+        context: &Context,
+        summary: &Summary,
+        report: Option<&Path>,
+        as_json: bool,
+    ) -> Result<u8> {
+        match self {
+            Kept::Here(store) => finish(context, store, summary, report, as_json),
+            Kept::Afar(afar) => {
+                afar.done(Question::Ended(RunEnd {
+                    id: summary.id,
+                    status: summary.status,
+                }))?;
+                show_end(summary)?;
+                Ok(exit::FINE)
+            }
+        }
+    }
+}
+
+/// The options of a run on another host, from a space on.
+pub(super) fn options_of(on: &HostArgs) -> String {
+    let host = on.host.as_ref().map(|host| format!(" --host {host}"));
+    let sudo = if on.sudo { " --sudo" } else { "" };
+    host.unwrap_or_default() + sudo
+}
+
+/// The store of a run, if results and report can be written.
+pub(super) fn store_of(context: &Context, store: &StoreArgs, report: Option<&Path>) -> Result<Store> {
+    check_report(context, report)?;
+    dry::kept::check_rights(context, store.store.place())?;
+    context.store(store.store.place())
+}
+
+/// The experiment to resume where none is named.
+pub(super) fn last_unfinished(store: &Store) -> Result<i64> {
+    let numbers = store.numbers()?.into_iter();
+    let mut unfinished = numbers.filter(|(_, status)| *status != ExperimentStatus::Finished);
+    let last = unfinished.next().map(|(id, _)| id);
+    last.ok_or_else(|| Usage("every experiment in the store is finished; name one to resume".into()).into())
+}
+
+/// The store of the coordinator.
+pub(super) struct Afar {
+    coordinator: Coordinator,
+    options: String,
+}
+
+impl Afar {
+    fn ask(&self, question: Question) -> Result<Answer, StoreError> {
+        match self.coordinator.ask(question) {
+            Some(Answer::Failed(why)) => Err(StoreError::Elsewhere(why)),
+            Some(answer) => Ok(answer),
+            None => Err(StoreError::Elsewhere("the connection is lost".to_owned())),
+        }
+    }
+
+    fn done(&self, question: Question) -> Result<(), StoreError> {
+        match self.ask(question)? {
+            Answer::Done => Ok(()),
+            _ => Err(other()),
+        }
+    }
+
+    fn numbered(&self, question: Question) -> Result<i64, StoreError> {
+        match self.ask(question)? {
+            Answer::Numbered(number) => Ok(number),
+            _ => Err(other()),
+        }
+    }
+}
+
+fn other() -> StoreError {
+    StoreError::Elsewhere("it answers another question".to_owned())
+}
+
+impl Results for Afar {
+    fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
+        self.numbered(Question::Begin(Box::new(record.clone())))
+    }
+
+    fn keep(&mut self) -> Result<(), StoreError> {
+        self.done(Question::Keep)
+    }
+
+    fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError> {
+        self.numbered(Question::AddTrial {
+            id,
+            trial: Box::new(trial.clone()),
+            series: SentSeries::of(series),
+        })
+    }
+
+    fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {
+        match self.ask(Question::Experiment(id))? {
+            Answer::Experiment(stored) => Ok(*stored),
+            _ => Err(other()),
+        }
+    }
+
+    fn set_status(&mut self, id: i64, status: ExperimentStatus) -> Result<(), StoreError> {
+        self.done(Question::SetStatus { id, status })
+    }
+
+    fn set_restored(&mut self, id: i64, lines: &[RestoredRecord]) -> Result<(), StoreError> {
+        self.done(Question::SetRestored {
+            id,
+            lines: lines.to_vec(),
+        })
+    }
+}
+
+impl Keeper for Afar {
+    fn noted_in(&self) -> NotedIn {
+        NotedIn::Coordinator(self.coordinator.clone())
+    }
+
+    fn options(&self) -> String {
+        self.options.clone()
+    }
+}

@@ -1,0 +1,187 @@
+//! Experiments on a host over ssh: they run there, and their results are kept here.
+
+use crate::remote::Pair;
+use pgdyno_testing::ssh::FAR;
+use pgdyno_testing::{Said, Started, signal, until};
+use std::fs;
+
+/// Two treatments, and a setting that is seen while a trial runs.
+const EXPERIMENT: &str = "name = \"far\"\nquestion = \"Does it matter?\"\ndesign = \"a-b\"\nblocks = 3\nseed = 7\n\
+    smallest_effect = 0.05\n[target]\nsandbox = \"main\"\ncreate = { version = 17 }\n[data]\nscale = 1\n[load]\n\
+    workload = \"tpcb\"\nclients = 2\nrate = \"200\"\nwarmup_s = 0.2\nmeasure_s = 1.0\n\
+    [[step]]\nname = \"more\"\ntitle = \"More memory\"\nsettings.work_mem = \"7MB\"\n";
+
+impl Pair {
+    fn experiment(&self) -> String {
+        let path = self.home.write("far.toml", EXPERIMENT);
+        path.to_string_lossy().into_owned()
+    }
+
+    fn here(&self, arguments: &[&str]) -> Said {
+        self.home.run(arguments)
+    }
+
+    /// What is asked here, without a host.
+    fn begin(&self, more: &[&str]) -> Started {
+        let file = self.experiment();
+        let mut all = vec!["run", &*file];
+        all.extend(more);
+        let mut started = self.start(&all);
+        started.until_it_prints("trial 1/6");
+        started
+    }
+
+    fn until_trials(&self, count: usize) {
+        until("trials", || match self.home.stored_trials(1).len() {
+            fewer if fewer < count => Err(fewer),
+            _ => Ok(()),
+        });
+    }
+
+    /// All six trials are here, once, and everything is restored there.
+    fn is_whole(&self) {
+        assert_eq!(self.home.stored_trials(1).len(), 6);
+        self.all_is_restored();
+        assert!(!self.far.file("home/data").exists(), "results there");
+        let sockets = fs::read_dir(self.far.file("home/state/agents")).expect("a directory");
+        assert_eq!(sockets.count(), 0);
+    }
+}
+
+#[test]
+fn experiment_runs_there_and_its_results_are_here() {
+    let pair = Pair::new();
+    let file = pair.experiment();
+    let dry = pair.run(&["run", &file, "--dry-run"]).fine();
+    assert!(dry.out.contains("6 trials"), "{}", dry.out);
+    assert!(!pair.home.file("data").exists(), "a rehearsal has made a store");
+
+    let report = pair.home.file("report.html").to_string_lossy().into_owned();
+    let ran = pair.run(&["run", &file, "--json", "--report", &report]).fine();
+    let found = ran.json();
+    let listed = pair.here(&["list", "--json"]).fine();
+    let name = format!("sandbox main on {FAR}");
+    assert!(listed.out.contains(&name), "{}", listed.out);
+    assert_eq!(pgdyno_testing::ended(&found, "finished"), 6);
+    let repeat = found["experiment"]["repeat"].to_string();
+    assert!(repeat.contains(&format!("--host {FAR}")), "{repeat}");
+    assert!(ran.err.contains("work_mem"), "what was restored: {}", ran.err);
+    assert!(
+        fs::read_to_string(&report)
+            .expect("a report")
+            .contains("More memory")
+    );
+    let series = pair.here(&["export", "1", "--format", "csv"]).fine();
+    assert!(!series.out.is_empty());
+    pair.is_whole();
+
+    // The same sandbox here would be another server.
+    pair.here(&["resume", "1"]).fails(2, &["with --host ssh:far"]);
+    assert!(!pair.home.file("state/sandboxes/main").exists());
+    pair.run(&["resume", "1"]).fails(1, &["finished"]);
+    pair.run(&["run", "no-such-experiment"])
+        .fails(2, &["no-such-experiment"]);
+    pair.run(&["run", &file, "--set", "load.measure_s=x"])
+        .fails(2, &["expected f64"]);
+    pair.here(&["run", &file, "--grace", "5s"]).fails(2, &["--host"]);
+}
+
+#[test]
+fn run_that_is_stopped_or_loses_its_coordinator_is_resumed() {
+    let pair = Pair::new();
+    let stopped = pair.begin(&[]);
+    stopped.interrupt();
+    let ended = stopped.end();
+    ended.fails(
+        1,
+        &[
+            "restoring everything",
+            &format!("`pgdyno resume 1 --host {FAR}` goes on"),
+        ],
+    );
+    pair.all_is_restored();
+    assert!((1..6).contains(&pair.home.stored_trials(1).len()));
+    // The coordinator is killed, and the host waits for another: the one that resumes.
+    let mut killed = pair.start(&["resume"]);
+    killed.until_it_prints("trial ");
+    signal(killed.id(), "-KILL");
+    killed.end();
+    let resumed = pair.run(&["resume"]).fine();
+    assert!(
+        resumed.err.contains("had lost their coordinator") || resumed.err.contains("6 trials, "),
+        "{}",
+        resumed.err
+    );
+    pair.is_whole();
+}
+
+#[test]
+fn run_goes_on_over_another_connection() {
+    let pair = Pair::new();
+    let started = pair.begin(&[]);
+    // The ssh of this end, then sshd's process.
+    let of_start = |pid: u32| {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        let pids = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse::<u32>().ok());
+        pids.collect::<Vec<u32>>()
+    };
+    until("an ssh to kill", || match &*of_start(started.id()) {
+        [] => Err("none"),
+        pids => {
+            pids.iter().for_each(|pid| signal(pid, "-KILL"));
+            Ok(())
+        }
+    });
+    pair.until_trials(3);
+    for pid in pair.far.processes() {
+        if fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("sshd")) {
+            signal(pid, "-KILL");
+        }
+    }
+    let ended = started.end().fine();
+    assert!(ended.err.contains("connected to ssh:far again"), "{}", ended.err);
+    pair.is_whole();
+}
+
+#[test]
+fn host_that_waits_in_vain_restores_or_keeps_what_is_changed() {
+    let pair = Pair::new();
+    for (then, is_kept) in [("restore", false), ("keep", true)] {
+        // Trials are longer than it waits.
+        let trial = ["--set", "load.measure_s=4.0"];
+        let started = pair.begin(&[&trial[..], &["--grace", "1s", "--on-disconnect", then]].concat());
+        until("a setting", || match pair.setting("work_mem") {
+            none if none.is_empty() => Err(none),
+            _ => Ok(()),
+        });
+        signal(started.id(), "-KILL");
+        started.end();
+        until("the end of the agent", || match &*pair.agents() {
+            [] => Ok(()),
+            others => Err(others.to_vec()),
+        });
+        if is_kept {
+            assert!(pair.setting("work_mem").contains('7'));
+            pair.there("restore").fine();
+        }
+        pair.all_is_restored();
+    }
+}
+
+#[test]
+fn restore_by_hand_ends_a_run_without_a_coordinator() {
+    let pair = Pair::new();
+    let started = pair.begin(&["--grace", "1h"]);
+    signal(started.id(), "-KILL");
+    started.end();
+    until("a waiting agent", || {
+        let restored = pair.there("restore");
+        match restored.err.contains("had lost their coordinator") {
+            true => Ok(()),
+            false => Err(restored.err),
+        }
+    });
+    pair.all_is_restored();
+}
