@@ -139,7 +139,7 @@ const COMMITTING: [&str; 6] = ["VACUUM", "ANALYZE", "CLUSTER", "REINDEX", "CALL"
 const CONCURRENTLY: &str = "CONCURRENTLY";
 
 /// The word of a statement, or of several that go as a whole, by which it may commit more often than its client sees.
-fn commits_within(sql: &str) -> Option<&'static str> {
+pub(crate) fn commits_within(sql: &str) -> Option<&'static str> {
     let first = |statement: &str| {
         let word = statement
             .split(|c: char| !c.is_ascii_alphabetic())

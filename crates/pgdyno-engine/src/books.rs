@@ -145,6 +145,16 @@ fn histogram(digits: u8) -> Histogram<u64> {
     Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits).expect("constant bounds are legal")
 }
 
+/// An empty histogram of response times with so many significant digits, 2 or 3.
+pub(crate) fn empty_histogram(digits: u8) -> Histogram<u64> {
+    histogram(digits)
+}
+
+/// Empty books with response times to so many significant digits, 2 or 3.
+pub(crate) fn empty_books(digits: u8) -> Books {
+    Books::with_digits(digits)
+}
+
 impl Books {
     /// Empty books for a whole run; `open`: of an open loop.
     pub fn new(open: bool) -> Books {
@@ -162,6 +172,11 @@ impl Books {
     /// Empty books for a second: smaller, with response times to 1 %.
     pub fn for_a_second() -> Books {
         Books::with_digits(DIGITS_PER_SECOND)
+    }
+
+    /// Adds failed transactions to the errors, which are counted already.
+    pub(crate) fn add_errors(&mut self, code: SqlState, count: u64) {
+        self.tally(code, count);
     }
 
     fn with_digits(digits: u8) -> Books {

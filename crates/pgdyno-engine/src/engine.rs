@@ -20,6 +20,7 @@ use crate::uring::Uring;
 use rustix::net::{SendFlags, send};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -160,7 +161,7 @@ pub struct TurnShare {
 }
 
 /// The part that one server had in a load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerShare {
     /// Transactions that it committed in the measured time.
     pub committed: u64,
@@ -208,6 +209,45 @@ impl LoadResult {
             first_errors: Vec::new(),
             stopped_early: false,
             engine: String::new(),
+        }
+    }
+
+    /// Takes in what another segment of the same load has done.
+    pub(crate) fn join(&mut self, other: LoadResult) {
+        self.measured.add(&other.measured);
+        self.in_no_second.add(&other.in_no_second);
+        self.whole.add(other.whole);
+        self.measured_s = self.measured_s.max(other.measured_s);
+        self.warmup_s = self.warmup_s.max(other.warmup_s);
+        self.in_flight_at_end += other.in_flight_at_end;
+        self.sessions = self.sessions.saturating_add(other.sessions);
+        self.client_cpu_us += other.client_cpu_us;
+        self.stopped_early |= other.stopped_early;
+        for ((_, books), (_, others)) in self.kinds.iter_mut().zip(&other.kinds) {
+            books.add(others);
+        }
+        for ((_, times), (_, others)) in self.statements.iter_mut().zip(&other.statements) {
+            times.add(others);
+        }
+        if let (Some(times), Some(others)) = (&mut self.connections, &other.connections) {
+            times.add(others);
+        }
+        for (share, others) in self.servers.iter_mut().zip(&other.servers) {
+            share.committed += others.committed;
+            share.server_commits += others.server_commits;
+            share.in_flight_at_end += others.in_flight_at_end;
+            share.sessions = share.sessions.saturating_add(others.sessions);
+        }
+        let room = NOTES_MAX.saturating_sub(self.notes.len());
+        self.notes_skipped += other.notes_skipped + other.notes.len().saturating_sub(room) as u64;
+        self.notes.extend(other.notes.into_iter().take(room));
+        take_first_errors(&mut self.first_errors, &other.first_errors);
+        if let Some((reason, count)) = other.lost {
+            let lost = self.lost.get_or_insert((reason, 0));
+            lost.1 += count;
+        }
+        if !self.engine.split(", ").any(|known| known == other.engine) {
+            self.engine = format!("{}, {}", self.engine, other.engine);
         }
     }
 
@@ -309,11 +349,69 @@ pub fn run(
     stop: &AtomicBool,
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<LoadResult, EngineError> {
+    let whole = Segment {
+        first: 0,
+        threads: plan.threads,
+    };
+    let begin = &mut || Some(Instant::now());
+    run_segment(endpoints, (plan, whole), transactions, stop, begin, on_second)
+}
+
+/// Some of the threads of a load, with the clients and arrivals that are theirs: the rest is driven elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Segment {
+    /// The first of them, of those of one server, from 0.
+    pub first: u32,
+    /// How many they are.
+    pub threads: u32,
+}
+
+impl Segment {
+    /// Divides the threads of a plan among so many, as evenly as it goes; who would have none gets none.
+    pub fn divide(plan: &Plan, among: u32) -> Vec<Segment> {
+        let (each, more) = (plan.threads / among, plan.threads % among);
+        let mut first = 0;
+        let segments = (0..among).map(|number| {
+            let threads = each + u32::from(number < more);
+            let segment = Segment { first, threads };
+            first += threads;
+            segment
+        });
+        segments.filter(|segment| segment.threads > 0).collect()
+    }
+
+    /// Clients of the plan that are its own: one in so many as the plan has threads, for each of its threads.
+    pub fn clients(self, plan: &Plan) -> u32 {
+        let of = |thread: u32| (thread..plan.clients).step_by(plan.threads as usize).count();
+        let all: usize = (self.first..self.first + self.threads).map(of).sum();
+        u32::try_from(all).unwrap_or(u32::MAX)
+    }
+}
+
+/// Drives a segment of a load as [`run`] drives all of it: its clients have the numbers, keys and arrivals that they have in the whole.
+/// `begin` is called when its clients are connected, and gives the instant at which the load begins, or none where it does not.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_segment(
+    endpoints: &[Endpoint],
+    (plan, segment): (&Plan, Segment),
+    transactions: &dyn Transactions,
+    stop: &AtomicBool,
+    begin: &mut dyn FnMut() -> Option<Instant>,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<LoadResult, EngineError> {
     plan.check().map_err(EngineError::Plan)?;
+    if segment.threads == 0 || segment.first + segment.threads > plan.threads {
+        return Err(EngineError::Plan(
+            "a segment of a load that has no such threads".into(),
+        ));
+    }
     let outline = transactions.outline();
     let servers = u32::try_from(endpoints.len()).unwrap_or(u32::MAX);
-    let threads = plan.threads * servers;
-    raise_file_limit(plan.clients * servers, threads)?;
+    let threads = segment.threads * servers;
+    raise_file_limit(segment.clients(plan) * servers, threads)?;
     let halt = AtomicBool::new(false);
     let settled_s = AtomicU32::new(0);
     let (sender, receiver) = channel();
@@ -328,7 +426,7 @@ pub fn run(
                 transactions,
                 server,
                 servers,
-                number: number / servers,
+                number: segment.first + number / servers,
                 of_all: number,
                 stop,
                 halt: &halt,
@@ -342,7 +440,7 @@ pub fn run(
             match handle {
                 Ok(handle) => handles.push((server as usize, handle)),
                 Err(source) => {
-                    gate.decide(false);
+                    gate.decide(None);
                     return Err(EngineError::System {
                         what: "a thread",
                         source,
@@ -351,7 +449,7 @@ pub fn run(
             }
         }
         drop(sender);
-        gate.open_when_ready(threads);
+        gate.open_when_ready(threads, begin);
         let settling = match plan.warmup {
             Warmup::For(_) => None,
             Warmup::Settled(most) => Some(Settling {
@@ -501,6 +599,12 @@ impl<'a> Worker<'a> {
         let Some(start) = begin else {
             return Err(None);
         };
+        while let Some(early) = start
+            .checked_duration_since(Instant::now())
+            .filter(|early| !early.is_zero())
+        {
+            thread::park_timeout(early);
+        }
         let mut drive = Drive::new(Setup {
             outline: self.transactions.outline(),
             limits: self.limits(),

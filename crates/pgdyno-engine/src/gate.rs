@@ -25,7 +25,7 @@ impl Gate {
     /// Says that a thread has connected, or cannot; waits for the decision: when the load began, if it did.
     pub(crate) fn arrive(&self, connected: bool) -> Option<Instant> {
         if !connected {
-            self.decide(false);
+            self.decide(None);
         }
         let mut state = self.lock();
         state.ready += 1;
@@ -39,20 +39,22 @@ impl Gate {
     }
 
     /// Sets the decision; later ones have no effect.
-    pub(crate) fn decide(&self, begin: bool) {
-        self.lock()
-            .decided
-            .get_or_insert_with(|| begin.then(Instant::now));
+    pub(crate) fn decide(&self, begin: Option<Instant>) {
+        self.lock().decided.get_or_insert(begin);
         self.changed.notify_all();
     }
 
-    pub(crate) fn open_when_ready(&self, threads: u32) {
+    /// Waits until all threads have connected, and lets them begin at the instant that `begin` gives then, if it gives one.
+    pub(crate) fn open_when_ready(&self, threads: u32, begin: &mut dyn FnMut() -> Option<Instant>) {
         let mut state = self.lock();
         while state.ready < threads && state.decided.is_none() {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+        let is_decided = state.decided.is_some();
         drop(state);
-        self.decide(true);
+        if !is_decided {
+            self.decide(begin());
+        }
     }
 }
 
@@ -72,7 +74,7 @@ mod tests {
                         move || gate.arrive(ok)
                     })
                 });
-                gate.open_when_ready(3);
+                gate.open_when_ready(3, &mut || Some(Instant::now()));
                 handles.into_iter().map(|h| h.join().unwrap()).collect()
             });
             assert_eq!(begun, [begun[0]; 3]);
@@ -85,7 +87,7 @@ mod tests {
         let gate = Gate::default();
         thread::scope(|scope| {
             let waiting = scope.spawn(|| gate.arrive(true));
-            gate.decide(false);
+            gate.decide(None);
             assert!(waiting.join().unwrap().is_none());
         });
     }

@@ -1,6 +1,7 @@
 //! What one thread of a load hands over at its end.
 
 use crate::books::{Books, FirstError, Times};
+use serde::{Deserialize, Serialize};
 
 /// One thread's share of the result.
 pub(crate) struct Part {
@@ -33,7 +34,7 @@ pub(crate) struct Part {
 }
 
 /// Counts of transactions by how they ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// All that were begun, or due.
     pub all: u64,

@@ -13,7 +13,7 @@ pub const CLIENTS_MAX: u32 = 10_000;
 pub const BATCH_MAX: Duration = Duration::from_millis(100);
 
 /// The instants at which transactions begin.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Arrivals {
     /// Closed loop: each client's next transaction follows its last one, after a pause.
     Closed {
@@ -63,7 +63,7 @@ impl Engine {
 names!(Engine, "engine");
 
 /// Full load before anything is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Warmup {
     /// For that time.
     For(Duration),
@@ -72,7 +72,7 @@ pub enum Warmup {
 }
 
 /// How a load is driven, and for how long.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// When transactions begin: closed or open loop.
     pub arrivals: Arrivals,

@@ -1,6 +1,7 @@
 //! The laboratory: experiments on real servers.
 
 use crate::error::LabError;
+use crate::measure::Generators;
 use crate::plan::Consent;
 use crate::ports::Results;
 use crate::real::{RealClock, RealServers, Resources, ServerProvider};
@@ -30,6 +31,8 @@ pub struct Lab<'a> {
     pub store: &'a mut dyn Results,
     /// Environment variables, for passwords of servers.
     pub environment: Lookup<'a>,
+    /// Hosts that drive loads, where a file names some.
+    pub generators: Option<&'a dyn Generators>,
     /// What the user has agreed to.
     pub consent: &'a Consent,
     /// The servers that treatments run on, which it starts and stops.
@@ -69,6 +72,7 @@ impl Lab<'_> {
             scratch: self.scratch,
             binaries: self.binaries,
             environment: self.environment,
+            generators: self.generators,
             consent: self.consent,
             stop: self.stop,
         };

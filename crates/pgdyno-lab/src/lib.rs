@@ -41,7 +41,7 @@ pub use file::{
     SwitchPart, TablePart, Take, TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
 };
 pub use lab::Lab;
-pub use measure::{MeasureError, endpoint, measure};
+pub use measure::{Generated, Generators, LoadFrom, MeasureError, endpoint, measure};
 pub use measurement::{Measurement, Reported};
 pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, ServerVariant, Treatment, load_plan};
 pub use ports::Results;

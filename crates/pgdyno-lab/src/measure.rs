@@ -49,7 +49,7 @@ pub fn measure(
     conninfo: &Conninfo,
     plan: &LoadPlan,
     probe: &Probe,
-    stop: &Arc<AtomicBool>,
+    (stop, from): (&Arc<AtomicBool>, Option<&LoadFrom<'_>>),
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<Measurement, MeasureError> {
     let ways = std::iter::once(conninfo).chain(probe.beside.iter().map(|beside| &beside.conninfo));
@@ -65,13 +65,59 @@ pub fn measure(
         },
         has_seconds: true,
     };
-    let measurement = watch(conninfo, shape, probe, on_second, &mut |on_second| {
-        Ok(pgdyno_workload::run(&endpoints, plan, stop, on_second)?)
+    let mut warnings = Vec::new();
+    let mut measurement = watch(conninfo, shape, probe, on_second, &mut |on_second| {
+        let Some(from) = from else {
+            return Ok(pgdyno_workload::run(&endpoints, plan, stop, on_second)?);
+        };
+        let beside = probe.beside.iter().map(|beside| &beside.conninfo);
+        let ways: Vec<&Conninfo> = std::iter::once(conninfo).chain(beside).collect();
+        let generated = from.generators.drive(from, &ways, plan, stop, on_second);
+        let generated = generated.map_err(MeasureError::Generators)?;
+        warnings = generated.warnings;
+        Ok(generated.load)
     })?;
+    measurement.warnings.extend(warnings);
     Ok(Measurement {
         latency_limit: plan.drive.latency_limit,
         ..measurement
     })
+}
+
+/// Where a load comes from that this process does not drive.
+#[derive(Clone, Copy)]
+pub struct LoadFrom<'a> {
+    /// What leads to the hosts.
+    pub generators: &'a dyn Generators,
+    /// The hosts, as the user names them.
+    pub hosts: &'a [String],
+    /// How they reach the server, where that differs.
+    pub connection: Option<&'a str>,
+}
+
+/// Hosts that drive a load together.
+pub trait Generators {
+    /// Drives the load on the servers that `ways` lead to, all at the same time, and returns what all hosts together have done.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no result, with the host: it cannot be reached, its clients cannot connect, or it was lost.
+    fn drive(
+        &self,
+        from: &LoadFrom<'_>,
+        ways: &[&Conninfo],
+        plan: &LoadPlan,
+        stop: &AtomicBool,
+        on_second: &mut dyn FnMut(&Second),
+    ) -> Result<Generated, String>;
+}
+
+/// A load that several hosts have driven.
+pub struct Generated {
+    /// All segments together.
+    pub load: LoadResult,
+    /// Hosts that could not keep up, and how that shows.
+    pub warnings: Vec<String>,
 }
 
 /// What drives a load, whatever it is.
@@ -280,6 +326,9 @@ pub enum MeasureError {
     /// The pooler between clients and server could not be reached.
     #[error(transparent)]
     Pooler(#[from] ConnectError),
+    /// The hosts that drive the load could not do so.
+    #[error("the load could not be driven: {0}")]
+    Generators(String),
     /// The program that is the load could not be run.
     #[error(transparent)]
     Foreign(#[from] ForeignError),

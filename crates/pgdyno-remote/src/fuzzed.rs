@@ -3,6 +3,7 @@
 use crate::boot;
 use crate::frame::{self, Frame};
 use crate::message::{FromAgent, ToAgent};
+use crate::question::{FromGenerator, Question};
 
 /// What a host sends to a coordinator.
 pub fn from_host(mut bytes: &[u8]) {
@@ -10,20 +11,34 @@ pub fn from_host(mut bytes: &[u8]) {
     {
         return;
     }
-    frames::<FromAgent>(bytes);
+    frames(bytes, &used);
 }
 
 /// Frames of both directions.
 pub fn from_either(bytes: &[u8]) {
-    frames::<FromAgent>(bytes);
-    frames::<ToAgent>(bytes);
+    frames(bytes, &used);
+    frames(bytes, &|_: &ToAgent| ());
+}
+
+/// What a coordinator does with what it is sent.
+fn used(message: &FromAgent) {
+    let FromAgent::Question(question) = message else {
+        return;
+    };
+    match question.content.clone() {
+        Question::AddTrial { series, .. } => drop(series.unpacked()),
+        Question::Generator(FromGenerator::Second(second)) => drop(second.received()),
+        Question::Generator(FromGenerator::Ended { result, .. }) => drop(result.received()),
+        _ => {}
+    }
 }
 
 /// Messages that are read are written as what can be read again.
-fn frames<M: frame::Message>(mut bytes: &[u8]) {
+fn frames<M: frame::Message>(mut bytes: &[u8], used: &dyn Fn(&M)) {
     loop {
         match frame::read::<M>(&mut bytes) {
             Ok(Some(Frame::Message(message))) => {
+                used(&message);
                 let mut written = Vec::new();
                 frame::write_message(&mut written, &message).expect("a message that was read can be written");
                 let again = frame::read::<M>(&mut &*written);

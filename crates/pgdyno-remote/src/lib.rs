@@ -18,6 +18,6 @@ pub use agent::{AgentError, Coordinator, Streams, serve};
 pub use binary::{AgentBinary, BinaryError, hash_of};
 pub use coordinator::{Host, Output, RemoteError, SshWay, remove_agents};
 pub use message::{CarriedFile, Hello, PROTOCOL, Request, Takeover, Then};
-pub use question::{Answer, Question, RunEnd, SentSeries};
+pub use question::{Answer, FromGenerator, GeneratorHost, Question, RunEnd, SentSeries, SharedLoad};
 pub use ssh_host::SshHost;
 pub use waiting::{EndedWaiting, end_waiting};

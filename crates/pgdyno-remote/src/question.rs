@@ -2,11 +2,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use pgdyno_engine::{SentResult, SentSecond};
 use pgdyno_record::{
     ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, ProgressRecord, RestoredRecord,
     SeriesRecord, StoredExperiment, TimeLists, TrialRecord, pack_series,
 };
+use pgdyno_workload::LoadPlan;
 use serde::{Deserialize, Serialize};
+
+/// Most points of all series of a trial: hundreds of columns of a day.
+const POINTS_MAX: usize = 50_000_000;
 
 /// Number of a question of an agent, from 1.
 pub(crate) type Number = u64;
@@ -53,6 +58,63 @@ pub enum Question {
     },
     /// The run is at its end, and everything on this host is restored.
     Ended(RunEnd),
+    /// Of a host that drives its part of a load.
+    Generator(FromGenerator),
+    /// Have a load driven by hosts that the coordinator reaches; it has begun with the answer.
+    Drive(Box<SharedLoad>),
+    /// The next second of that load, or its end.
+    NextSecond {
+        /// Whether it is to end before its time.
+        stop: bool,
+    },
+}
+
+/// A load that several hosts drive together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedLoad {
+    /// Names of the hosts, each with its connection strings of the servers, which hold passwords.
+    pub hosts: Vec<(String, Vec<String>)>,
+    /// Whether there is a pooler before the servers.
+    pub is_pooled: bool,
+    /// What they drive.
+    pub plan: LoadPlan,
+}
+
+/// From a host that drives its part of a load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum FromGenerator {
+    /// What time it is on the coordinator's clock.
+    Clock,
+    /// Its clients are connected; the instant at which all begin is the answer.
+    Ready {
+        /// Largest error of its idea of the coordinator's clock, in nanoseconds.
+        clock_error_ns: u64,
+    },
+    /// A second of its load.
+    Second(Box<SentSecond>),
+    /// Its load is at its end.
+    Ended {
+        /// What it has done.
+        result: Box<SentResult>,
+        /// What it was like on its host.
+        host: GeneratorHost,
+    },
+    /// It has no load; one line that says why.
+    Failed(String),
+}
+
+/// A host while it drove its part of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratorHost {
+    /// Share of its CPUs' time in which they were idle, 0 to 1; `None` where it is not known.
+    pub idle: Option<f64>,
+    /// Share of its CPUs' time that others on its machine had, 0 to 1.
+    pub steal: Option<f64>,
+    /// How long after the common instant it began, in nanoseconds.
+    pub began_late_ns: u64,
 }
 
 /// How a run has ended.
@@ -75,6 +137,19 @@ pub enum Answer {
     Numbered(i64),
     /// What was asked for.
     Experiment(Box<StoredExperiment>),
+    /// A second of a load.
+    Second(Box<SentSecond>),
+    /// A load is at its end.
+    Driven {
+        /// What all hosts have done; its seconds have been sent.
+        result: Box<SentResult>,
+        /// Hosts that could not keep up, and how that shows.
+        warnings: Vec<String>,
+    },
+    /// Nanoseconds of the coordinator's clock.
+    Clock(u64),
+    /// When the load begins, in nanoseconds of the coordinator's clock; `None` where it does not.
+    Begin(Option<u64>),
     /// It is not done; one line that says why.
     Failed(String),
 }
@@ -123,11 +198,15 @@ impl SentSeries {
         for (number, list) in (0..).zip(&self.times) {
             lists.add(number, bytes(list)?);
         }
-        let mut columns = Vec::with_capacity(self.columns.len());
+        let (mut columns, mut points) = (Vec::new(), 0);
         for (metric, label, blob) in self.columns {
             let (at_ms, values) = lists
                 .unpack(&bytes(&blob)?)
                 .map_err(|why| format!("the series {metric} is damaged: {why}"))?;
+            points += values.len();
+            if points > POINTS_MAX {
+                return Err(format!("series of more than {POINTS_MAX} points"));
+            }
             columns.push(ColumnRecord {
                 metric,
                 label,

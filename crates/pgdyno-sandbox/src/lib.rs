@@ -18,7 +18,7 @@ pub use programs::find as find_program;
 pub use rehearsal::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};
 pub use sandbox::{
     Binaries, BinarySources, Copied, CopyProgress, DEFAULT_MAJOR, FileSystem, FileSystemKind, FileSystemPlan,
-    Guard, Holds, MAJORS, NETWORK_PROGRAM, Network, NetworkPlan, OnProgress, Plan, Record, STANDBYS_MAX,
-    Sandbox, SandboxError, Standbys, State, create, is_whole_copy, list_names, lock, remove_copy,
-    remove_remains,
+    Guard, Holds, Listen, MAJORS, NETWORK_PROGRAM, Network, NetworkPlan, OnProgress, Plan, Record,
+    STANDBYS_MAX, Sandbox, SandboxError, Standbys, State, create, is_whole_copy, list_names, lock,
+    remove_copy, remove_remains,
 };

@@ -264,7 +264,7 @@ pub(crate) fn before_colon(name: &str) -> Cow<'_, str> {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 

@@ -5,7 +5,7 @@ mod session;
 
 pub use session::{Session, SessionError};
 
-use crate::conninfo::{Conninfo, Hosts, Lookup, before_colon, keywords};
+use crate::conninfo::{Conninfo, Hosts, Lookup, before_colon, keywords, quoted};
 use crate::error::ServerError;
 use crate::libpq::is_known;
 use postgres::config::Host;
@@ -38,6 +38,30 @@ pub fn without_word(text: &str, word: &str) -> Result<(String, Option<String>), 
     Ok((words.written(), found))
 }
 
+/// A connection string with the password, for a host that reaches a server by `connection`: what it does not name (port, user, database,
+/// password) is as this host has it. Without one, that host goes the same way as this one.
+///
+/// # Errors
+///
+/// `connection` is no connection string.
+pub fn for_other_host(conninfo: &Conninfo, connection: Option<&str>) -> Result<String, ServerError> {
+    let own = conninfo.without_password();
+    let words = keywords::split(connection.unwrap_or(&own)).ok_or(ServerError::ConnectionString)?;
+    let password = conninfo.config().get_password().map(String::from_utf8_lossy);
+    let known = [
+        ("port", conninfo.port().to_string()),
+        ("user", conninfo.user().to_owned()),
+        ("dbname", conninfo.database().to_owned()),
+        ("password", password.unwrap_or_default().into_owned()),
+    ];
+    let known = known.iter().filter(|(_, value)| !value.is_empty());
+    let known: String = known
+        .map(|(word, value)| format!("{word}={} ", quoted(value)))
+        .collect();
+    // Of a word that is there twice the last one counts.
+    Ok(known + &words.written())
+}
+
 /// Whether a text begins as key=value pairs of libpq's do, with a word that libpq knows: what is no such text is the name of
 /// something else. Whoever takes it for a name may show it, and a password with it.
 pub fn begins_with_word(text: &str) -> bool {
@@ -48,6 +72,31 @@ pub fn begins_with_word(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_host_gets_what_it_needs() {
+        let found = Conninfo::named(
+            "host=127.0.0.1 user=ann dbname='my lab' password='se cret'",
+            &|_| None,
+        );
+        let conninfo = found.unwrap();
+        let check = |connection: &str, expected: &str| {
+            let text = for_other_host(&conninfo, Some(connection)).unwrap();
+            let read = Conninfo::named(&text, &|_| None).unwrap();
+            assert_eq!(read.without_password(), expected);
+            assert_eq!(read.config().get_password(), Some(&b"se cret"[..]));
+        };
+        check(
+            "host=10.0.0.5 user=bob",
+            "host='10.0.0.5' port=5432 user='bob' dbname='my lab'",
+        );
+        check(
+            "postgres://10.0.0.5:6432/lab",
+            "host='10.0.0.5' port=6432 user='ann' dbname='lab'",
+        );
+        let same = for_other_host(&conninfo, None).unwrap();
+        assert!(same.contains("127.0.0.1") && same.contains("se cret"), "{same}");
+    }
 
     #[test]
     fn what_is_shown_holds_no_password() {

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub const FAR: &str = "ssh:far";
 /// Networks for tests of networks (RFC 2544), one of four addresses for each host.
 const NETWORK: &str = "198.18";
+/// The host's address.
+pub const FAR_ADDRESS: &str = "198.18.0.2";
 /// Either end of the cable.
 const LINK: &str = "cable";
 
@@ -90,7 +92,7 @@ impl FarHost {
         fs::create_dir_all("/run/sshd").expect("a directory");
         let mut config = lines.join("\n");
         config += &format!(
-            "\nListenAddress {NETWORK}.0.2\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+            "\nListenAddress {FAR_ADDRESS}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
              PermitRootLogin prohibit-password\nSetEnv HOME={} PGDYNO_HOME={} PGDYNO_REGISTRY={}\n",
             at("host_key"),
             at("user_key.pub"),
@@ -100,9 +102,9 @@ impl FarHost {
         );
         fs::write(at("sshd_config"), config).expect("written");
         let host_key = fs::read_to_string(at("host_key.pub")).expect("a key");
-        fs::write(at("known_hosts"), format!("{NETWORK}.0.2 {host_key}")).expect("written");
+        fs::write(at("known_hosts"), format!("{FAR_ADDRESS} {host_key}")).expect("written");
         let config = format!(
-            "Host far\nHostName {NETWORK}.0.2\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nConnectTimeout 20\n",
+            "Host far\nHostName {FAR_ADDRESS}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nConnectTimeout 20\n",
             at("user_key"),
             at("known_hosts"),
         );

@@ -32,7 +32,7 @@ pub use proof::{
     Described, MakingStatement, StatementRefusal, makes_objects, making_statements, refused_questions,
     refused_statements,
 };
-pub use run::{LoadError, nopm, run};
+pub use run::{LoadError, nopm, run, run_segment};
 pub use script::{SCRIPT_BYTES_MAX, Script, ScriptError, Scripts};
 pub use session::SessionError;
 pub use workload::{Control, Workload};

@@ -4,10 +4,11 @@ use crate::script::Scripts;
 use crate::workload::{Control, Workload};
 use pgdyno_engine::Protocol;
 use pgdyno_engine::{Arrivals, Engine, Plan};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The source of a load's transactions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// A built-in workload.
     Workload(Workload),
@@ -34,7 +35,7 @@ impl fmt::Display for Work {
 }
 
 /// A load: its transactions, and how they are driven.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadPlan {
     /// Workload or scripts that transactions are made by.
     pub work: Work,

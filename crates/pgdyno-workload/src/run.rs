@@ -9,9 +9,10 @@ use crate::workload::{Extent, Workload};
 use pgdyno_engine::Endpoint;
 use pgdyno_engine::Second;
 use pgdyno_engine::actor::Transactions;
-use pgdyno_engine::{self as engine, EngineError, LoadResult};
+use pgdyno_engine::{self as engine, EngineError, LoadResult, Segment};
 use pgdyno_record::ErrorClass;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 /// Why no load could be driven.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +78,30 @@ pub fn run(
         &plan.drive,
         transactions.as_ref(),
         stop,
+        on_second,
+    )?)
+}
+
+/// Drives a segment of a load as [`run`] drives all of it; `begin` gives the instant at which it begins, when its clients are connected.
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_segment(
+    endpoints: &[Endpoint],
+    (plan, segment): (&LoadPlan, Segment),
+    stop: &AtomicBool,
+    begin: &mut dyn FnMut() -> Option<Instant>,
+    on_second: &mut dyn FnMut(&Second),
+) -> Result<LoadResult, LoadError> {
+    plan.check().map_err(LoadError::Plan)?;
+    let transactions = transactions(endpoints, plan)?;
+    Ok(engine::run_segment(
+        endpoints,
+        (&plan.drive, segment),
+        transactions.as_ref(),
+        stop,
+        begin,
         on_second,
     )?)
 }

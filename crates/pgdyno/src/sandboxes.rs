@@ -63,6 +63,7 @@ pub(crate) fn create(context: &Context, args: &CreateArgs) -> Result<Sandbox> {
         settings: args.settings.clone(),
         configuration: args.configuration.clone(),
         standbys,
+        listen: args.listen,
     };
     let sandbox = pgdyno_sandbox::create(&context.sandboxes(), &plan)?;
     for gap in &sandbox.record().unlimited {

@@ -230,6 +230,12 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
             memory: size(&create.memory)?,
             iops: create.iops,
             bandwidth: size(&create.bandwidth)?,
+            listen: create
+                .listen
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .map_err(Usage)?,
             standbys: create.standbys,
             sync: create.sync,
             ..CreateArgs::plain(name, create.version.unwrap_or(DEFAULT_MAJOR))

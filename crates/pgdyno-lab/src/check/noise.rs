@@ -56,7 +56,7 @@ impl Bench<'_> {
         let (mut tps, mut disturbances) = (Vec::new(), Vec::new());
         for run in 1..=RUNS {
             on(Event::Now(&format!("{NAME}, run {run} of {RUNS}")));
-            let done = match measure(conninfo, &plan, &probe, self.stop, &mut |_| {}) {
+            let done = match measure(conninfo, &plan, &probe, (self.stop, None), &mut |_| {}) {
                 Ok(done) => done,
                 Err(error) => return Measured::unknown(NAME, error),
             };

@@ -2,6 +2,7 @@
 
 mod event;
 mod figures;
+mod hosts;
 mod sql;
 mod study;
 mod switchback;
@@ -81,6 +82,7 @@ impl Check<'_> {
         self.design()?;
         self.switchback()?;
         self.events()?;
+        self.hosts()?;
         self.instances()?;
         self.exclude()?;
         self.loads_whole()?;

@@ -56,6 +56,8 @@ keys!(
     protocol,
     transaction,
     on,
+    hosts,
+    connection,
     clients,
     threads,
     cpus,

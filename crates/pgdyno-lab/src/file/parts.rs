@@ -133,6 +133,8 @@ pub struct CreatePart {
     pub iops: Option<u64>,
     /// Bytes per second that it may read and write, as "125M".
     pub bandwidth: Option<String>,
+    /// Address of the host's at which it listens too, with the bits of the network that is let in, as "10.0.0.5/24".
+    pub listen: Option<String>,
     /// Physical standbys, with the same limits.
     pub standbys: Option<u32>,
     /// Whether commits wait until one of its standbys has them.
@@ -200,9 +202,13 @@ pub struct LoadPart {
     /// Whether it goes to the treatment's server ("server", usual) or to each of its standbys ("standbys"), which have replayed by then
     /// what the server has; for sandboxes with standbys.
     pub on: Option<LoadOn>,
+    /// Hosts that drive it together, each with its part of the clients: "ssh:gen1", or "local" for the host that the experiment runs on.
+    pub hosts: Option<Vec<String>>,
+    /// How those hosts reach the server: "host=10.0.0.5"; user, database and password are added where they are missing.
+    pub connection: Option<String>,
     /// Number of connections that send transactions.
     pub clients: Option<u32>,
-    /// Threads; half of the CPUs when not given.
+    /// Threads, of each host; half of the CPUs when not given.
     pub threads: Option<u32>,
     /// CPUs that the load's threads are bound to.
     pub cpus: Option<Vec<u32>>,

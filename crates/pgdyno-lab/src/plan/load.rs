@@ -19,7 +19,12 @@ pub(crate) fn threads_of(load: &LoadPart) -> u32 {
     }
     let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
     let half = u32::try_from(half).unwrap_or(1);
-    load.threads.unwrap_or(half).min(load.clients.unwrap_or(1))
+    let hosts = load
+        .hosts
+        .as_ref()
+        .map_or(1, |hosts| u32::try_from(hosts.len()).unwrap_or(1));
+    let all = load.threads.unwrap_or(half).saturating_mul(hosts.max(1));
+    all.min(load.clients.unwrap_or(1))
 }
 
 /// Seconds that are measured, at least.

@@ -5,7 +5,7 @@ use super::target::{RealTarget, crash};
 use crate::error::LabError;
 use crate::file::{LoadPart, ServerPart};
 use crate::foreign::{ProgramRun, measure_program};
-use crate::measure::measure;
+use crate::measure::{LoadFrom, measure};
 use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
 use crate::ports::{Apply, Drive, Driven, GoOn, Load, Meanwhile};
@@ -136,7 +136,16 @@ impl RealTarget<'_> {
             }
         };
         let (measured, shortage) = watched(&room, stop, &halt, || match plan {
-            Some(plan) => measure(through, &plan, &probe, &halt, &mut on_second),
+            Some(plan) => {
+                let load = &drive.treatment.load;
+                let from = load.hosts.as_deref().zip(self.resources.generators);
+                let from = from.map(|(hosts, generators)| LoadFrom {
+                    generators,
+                    hosts,
+                    connection: load.connection.as_deref(),
+                });
+                measure(through, &plan, &probe, (&halt, from.as_ref()), &mut on_second)
+            }
             None => {
                 let run = ProgramRun {
                     conninfo: through,

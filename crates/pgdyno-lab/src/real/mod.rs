@@ -7,6 +7,7 @@ mod standby;
 mod target;
 
 use crate::error::{LabError, ProviderError};
+use crate::measure::Generators;
 use crate::plan::{Consent, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Server as _, Servers, TrialTarget};
 pub(crate) use load::ASIDE;
@@ -48,6 +49,8 @@ pub(crate) struct Resources<'a> {
     pub(crate) scratch: &'a Path,
     pub(crate) binaries: &'a BinarySources,
     pub(crate) environment: Lookup<'a>,
+    /// Hosts that drive loads, where others do.
+    pub(crate) generators: Option<&'a dyn Generators>,
     pub(crate) consent: &'a Consent,
     /// Set to end in order.
     pub(crate) stop: &'a Arc<AtomicBool>,

@@ -2,6 +2,7 @@
 
 use super::binaries::Binaries;
 use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
+use super::listen::Listen;
 use super::network::{self, Network, NetworkPlan};
 use super::record::{self, Record, check_private};
 use super::standbys::Standbys;
@@ -47,6 +48,8 @@ pub struct Plan {
     pub configuration: Option<String>,
     /// Standbys with the same limits, each a sandbox.
     pub standbys: Option<Standbys>,
+    /// Address at which other hosts reach it.
+    pub listen: Option<Listen>,
 }
 
 impl Plan {
@@ -68,6 +71,7 @@ impl Plan {
             settings: Vec::new(),
             configuration: None,
             standbys: None,
+            listen: None,
         }
     }
 }
@@ -234,6 +238,7 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
         network,
         standbys: plan.standbys,
         standby_of: primary.map(|primary| primary.record().name.clone()),
+        listen: plan.listen,
     };
     record.format = record.format_needed();
     record.write(&directory)?;
@@ -459,6 +464,8 @@ fn copy_password(primary: &Sandbox, directory: &Path, record: &Record) -> Result
 
 /// The server's configuration file, in its data directory.
 const CONF: &str = "postgresql.conf";
+/// Who is let in.
+const HBA: &str = "pg_hba.conf";
 /// Of initdb it has 31 kB.
 const CONF_BYTES_MAX: u64 = 1 << 20;
 
@@ -481,10 +488,17 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
         }
         None => Ipv4Addr::LOCALHOST,
     };
+    let mut addresses = address.to_string();
+    if let Some(listen) = record.listen {
+        addresses += &format!(",{}", listen.address);
+        let admitted = Directory::open(&record.data).and_then(|data| data.append(HBA));
+        let written = admitted.and_then(|mut file| writeln!(file, "{}", listen.line()));
+        written.map_err(SandboxError::io(&record.data.join(HBA), "written"))?;
+    }
     let quote = |value: &str| format!("'{}'", value.replace('\'', "''"));
     let mut lines = vec![
         "\n# A sandbox of pgdyno: private, on this machine only.".to_owned(),
-        format!("listen_addresses = '{address}'"),
+        format!("listen_addresses = '{addresses}'"),
         format!("port = {}", record.port),
         format!(
             "unix_socket_directories = {}",
@@ -513,16 +527,20 @@ pub(super) fn admit_this_machine(record: &Record) -> Result<(), SandboxError> {
 }
 
 fn admit(record: &Record, host: Ipv4Addr) -> Result<(), SandboxError> {
-    let path = record.data.join("pg_hba.conf");
+    let path = record.data.join(HBA);
     let text = format!(
         "# A sandbox of pgdyno: the socket, and one address.\n\
          local all         all trust\n\
          local replication all trust\n\
          host  all         all {host}/32 scram-sha-256\n\
-         host  replication all {host}/32 scram-sha-256\n"
+         host  replication all {host}/32 scram-sha-256\n{}",
+        record
+            .listen
+            .map(|listen| format!("{}\n", listen.line()))
+            .unwrap_or_default()
     );
     Directory::open(&record.data)
-        .and_then(|data| data.replace("pg_hba.conf", text.as_bytes(), record.owner(0o600)))
+        .and_then(|data| data.replace(HBA, text.as_bytes(), record.owner(0o600)))
         .map_err(SandboxError::io(&path, "written"))
 }
 

@@ -1,7 +1,8 @@
-//! What is written down about a sandbox: sandbox.json, formats 1 to 5.
+//! What is written down about a sandbox: sandbox.json, formats 1 to 6.
 
 use super::binaries::major_of;
 use super::file_system::FileSystem;
+use super::listen::Listen;
 use super::network::Network;
 use super::standbys::Standbys;
 use super::{SMALL_BYTES_MAX, SandboxError};
@@ -12,8 +13,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The newest that this version knows; a newer one is refused, not guessed at.
-const FORMAT: u32 = 5;
-/// Knows no place of their own for temporary files.
+const FORMAT: u32 = 6;
+/// Knows no address for other hosts.
+const FORMAT_WITHOUT_LISTEN: u32 = 5;
+/// Knows no place of their own for temporary files either.
 const FORMAT_WITHOUT_TEMP: u32 = 4;
 /// Knows no standbys either.
 const FORMAT_WITHOUT_STANDBYS: u32 = 3;
@@ -68,6 +71,9 @@ pub struct Record {
     /// The sandbox that it is a standby of (format 4).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub standby_of: Option<String>,
+    /// The address at which other hosts reach it (format 6).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<Listen>,
 }
 
 impl Record {
@@ -75,7 +81,8 @@ impl Record {
     pub(crate) fn format_needed(&self) -> u32 {
         let has_standbys = self.standbys.is_some() || self.standby_of.is_some();
         match (has_standbys, &self.network, self.file_systems.as_slice()) {
-            _ if self.temp.is_some() => FORMAT,
+            _ if self.listen.is_some() => FORMAT,
+            _ if self.temp.is_some() => FORMAT_WITHOUT_LISTEN,
             (true, ..) => FORMAT_WITHOUT_TEMP,
             (false, Some(_), _) => FORMAT_WITHOUT_STANDBYS,
             (false, None, []) => FORMAT_WITHOUT_FILE_SYSTEMS,
@@ -132,7 +139,8 @@ impl Record {
                     ("network", FORMAT_WITHOUT_STANDBYS),
                     ("standbys", FORMAT_WITHOUT_TEMP),
                     ("standby_of", FORMAT_WITHOUT_TEMP),
-                    ("temp", FORMAT),
+                    ("temp", FORMAT_WITHOUT_LISTEN),
+                    ("listen", FORMAT),
                 ];
                 let newer = since
                     .iter()
@@ -232,6 +240,7 @@ mod tests {
             network: None,
             standbys: None,
             standby_of: None,
+            listen: None,
         }
     }
 

@@ -12,6 +12,7 @@ use pgdyno_engine::message::{Part, Statement, Type};
 use pgdyno_engine::program::{Capture, Op, Program, Routine};
 use pgdyno_engine::random::{Purpose, stream_seed};
 use pgdyno_engine::value::{Slot, Value};
+use serde::{Deserialize, Serialize};
 use shell::{Shell, Word};
 use split::{Command, Kind, split, words};
 use std::fmt;
@@ -24,7 +25,7 @@ pub const SCRIPT_BYTES_MAX: usize = 1 << 20;
 const VARIABLES_MAX: usize = 10_000;
 
 /// A script with the weight at which it is chosen among several.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Script {
     /// Name in errors and results: that of its file.
     pub name: String,
@@ -69,7 +70,7 @@ impl fmt::Display for ScriptError {
 }
 
 /// What may be done by the scripts of a load.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scripts {
     /// Scripts to choose from, at least one.
     pub scripts: Vec<Script>,

@@ -92,6 +92,12 @@ pub(crate) struct BenchArgs {
     /// I/O method of the clients: auto, io-uring, epoll or blocking (one client per thread).
     #[arg(long, default_value = "auto")]
     pub(crate) engine: Engine,
+    /// Drive the load from HOST, ssh:NAME or local, with its part of the clients. Repeatable.
+    #[arg(long = "load-host", value_name = "HOST")]
+    pub(crate) load_hosts: Vec<String>,
+    /// How the load hosts reach the server, e.g. host=10.0.0.5 [default: as this host does].
+    #[arg(long, value_name = "STRING", requires = "load_hosts")]
+    pub(crate) load_connection: Option<String>,
     /// Number of clients, each with its own connection. A list, e.g. 1,2,5,10, runs one load for each.
     #[arg(long, short, default_value = "8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
     pub(crate) clients: Vec<u32>,

@@ -56,6 +56,9 @@ pub(crate) struct AgentArgs {
     /// Serve one command on standard input and output. --host starts this over ssh.
     #[arg(long)]
     pub(crate) stdio: bool,
+    /// Drive a part of a load for the coordinator that has started this.
+    #[arg(long, hide = true)]
+    pub(crate) load: bool,
     /// Remove the agents that --host has copied to HOST.
     #[arg(long, value_name = "HOST")]
     pub(crate) remove: Option<SshHost>,

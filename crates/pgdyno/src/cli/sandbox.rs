@@ -3,7 +3,7 @@
 use super::{HostArgs, assignment};
 use clap::{Args, Subcommand};
 use pgdyno_host::size_bytes;
-use pgdyno_sandbox::{DEFAULT_MAJOR, FileSystemPlan, NetworkPlan, STANDBYS_MAX};
+use pgdyno_sandbox::{DEFAULT_MAJOR, FileSystemPlan, Listen, NetworkPlan, STANDBYS_MAX};
 use std::path::PathBuf;
 
 /// What is done to private servers, and on which host.
@@ -91,6 +91,9 @@ pub(crate) struct CreateArgs {
     /// Port on 127.0.0.1, or in its own network [default: a free one].
     #[arg(long)]
     pub(crate) port: Option<u16>,
+    /// Listen on this address too, and let the hosts of its network in with the password, e.g. 10.0.0.5/24.
+    #[arg(long, value_name = "ADDRESS/BITS", conflicts_with = "network")]
+    pub(crate) listen: Option<Listen>,
     /// CPU limit, e.g. 1.5 [default: none].
     #[arg(long, value_parser = cpus)]
     pub(crate) cpus: Option<f64>,
@@ -135,6 +138,7 @@ impl CreateArgs {
             data: None,
             wal: None,
             temp: None,
+            listen: None,
             filesystem: None,
             wal_filesystem: None,
             temp_filesystem: None,

@@ -1,15 +1,20 @@
 //! `pgdyno agent`: the end of a connection that is on the other host, and the removal of what such connections leave there.
 
 use crate::cli::AgentArgs;
-use crate::context::{serve_request, stop_flag, waiting_agents};
+use crate::context::{Context, serve_request, stop_flag, waiting_agents};
 use crate::exit;
 use crate::failure::{InContext as _, Result};
 use crate::output;
-use crate::remote::{CARRIED, ssh_program};
+use crate::ssh_way::{CARRIED, ssh_program};
 use pgdyno_remote::{Coordinator, Hello, PROTOCOL, Request, SshWay, Streams, remove_agents, serve};
 use rustix::process::{Signal, getpid, kill_process};
 
-pub(crate) fn run(args: &AgentArgs) -> Result<u8> {
+mod load;
+
+pub(crate) fn run(context: &Context, args: &AgentArgs) -> Result<u8> {
+    if args.load {
+        return load::run(context);
+    }
     let Some(host) = &args.remove else {
         return Ok(exit::FINE);
     };

@@ -7,12 +7,13 @@ use crate::cli::BenchArgs;
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{InContext as _, Result, Usage};
+use crate::generators::LoadHosts;
 use crate::placement::Placement;
 use crate::{output, own_load, show, target};
 use kept::Kept;
 use pgdyno_engine::{Rate, Second, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
-use pgdyno_lab::{Depth, LoadPart, Measurement, Probe, load_plan, measure};
+use pgdyno_lab::{Depth, LoadFrom, LoadPart, Measurement, Probe, load_plan, measure};
 use pgdyno_sandbox::Sandbox;
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_workload::{LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Work};
@@ -72,6 +73,12 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
         placement,
     };
     let mut kept = Kept::begin(context, args, (&work, load), &conninfo, sandbox.as_ref())?;
+    let generators = LoadHosts { context };
+    let from = (!args.load_hosts.is_empty()).then(|| LoadFrom {
+        generators: &generators,
+        hosts: &args.load_hosts,
+        connection: args.load_connection.as_deref(),
+    });
     let mut done: Vec<Driven> = Vec::new();
     for mut plan in plans {
         plan.drive.cpus = server.placement.bound();
@@ -84,7 +91,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
         }
         kept.iter_mut().for_each(Kept::begins);
         let measured = own_load::counted(context, &conninfo, || {
-            watch(args, &conninfo, &plan, &probe, &stop)
+            watch(args, &conninfo, &plan, &probe, (&stop, from.as_ref()))
         });
         let measurement = match measured {
             Ok(measurement) => measurement,
@@ -186,7 +193,7 @@ fn watch(
     conninfo: &Conninfo,
     plan: &LoadPlan,
     probe: &Probe,
-    stop: &Arc<AtomicBool>,
+    way: (&Arc<AtomicBool>, Option<&LoadFrom<'_>>),
 ) -> Result<Measurement> {
     let lines = !args.quiet && output::remarks_are_seen();
     let show = |second: &Second| {
@@ -199,13 +206,13 @@ fn watch(
         }
     };
     let Some(path) = &args.histogram else {
-        return Ok(measure(conninfo, plan, probe, stop, &mut |second| show(second))?);
+        return Ok(measure(conninfo, plan, probe, way, &mut |second| show(second))?);
     };
     let not_written = || format!("{} could not be written", path.display());
     let file = BufWriter::new(output::private_file(path).with_context(not_written)?);
     let mut written = Ok(());
     let measured = with_interval_log(file, |write| {
-        measure(conninfo, plan, probe, stop, &mut |second| {
+        measure(conninfo, plan, probe, way, &mut |second| {
             if written.is_ok() {
                 written = write(second);
             }
@@ -279,6 +286,8 @@ fn load_of(args: &BenchArgs) -> LoadPart {
         protocol: Some(args.protocol),
         transaction: args.transaction,
         threads: args.threads,
+        hosts: (!args.load_hosts.is_empty()).then(|| args.load_hosts.clone()),
+        connection: args.load_connection.clone(),
         rate: args.rate.as_ref().map(Rate::to_string),
         spacing: args.rate.is_some().then(|| args.spacing.spacing()),
         batch_ms: milliseconds(args.batch),
@@ -307,7 +316,7 @@ fn plan_of(args: &BenchArgs, load: &LoadPart, work: &Work, clients: u32) -> Resu
     }
     if let Some(threads) = args.threads.filter(|_| args.clients.len() == 1 && !args.connect) {
         // Of a single load it is an error to have more threads than clients; a ladder's lower rungs may have fewer.
-        plan.drive.threads = threads;
+        plan.drive.threads = threads * u32::try_from(args.load_hosts.len().max(1)).unwrap_or(1);
     }
     Ok(plan)
 }

@@ -75,7 +75,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::Restore(args) => restore::run(context, &args),
         Command::Sandbox(args) => sandbox::run(context, args.command),
         Command::Init(args) => init::run(context, &args),
-        Command::Agent(args) => agent::run(&args),
+        Command::Agent(args) => agent::run(context, &args),
         Command::Mcp(args) => mcp::run(context, &args),
         Command::Serve(args) => serve::run(context, &args),
     }

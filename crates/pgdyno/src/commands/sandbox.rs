@@ -106,7 +106,10 @@ fn how_to_connect(sandbox: &Sandbox) -> String {
             "{}, over {} with an MTU of {} bytes",
             network.server_address, network.name, network.mtu_bytes
         ),
-        None => "127.0.0.1".to_owned(),
+        None => match record.listen {
+            Some(listen) => format!("127.0.0.1 and {}", listen.address),
+            None => "127.0.0.1".to_owned(),
+        },
     };
     let standbys = record.standbys.map_or_else(String::new, |standbys| {
         let wait = if standbys.is_sync {
@@ -148,7 +151,7 @@ fn list(root: &Path, as_json: bool) -> Result<()> {
                 json!({
                     "name": name, "state": state, "version": record.version, "port": record.port,
                     "size_bytes": sandbox.size_bytes(), "data": record.data, "limits": record.limits,
-                    "wal": record.wal, "temp": record.temp, "file_systems": record.file_systems, "network": record.network,
+                    "wal": record.wal, "temp": record.temp, "file_systems": record.file_systems, "network": record.network, "listen": record.listen,
                     "standby_of": record.standby_of, "standbys": record.standbys,
                 })
             }

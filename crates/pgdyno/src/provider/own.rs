@@ -177,6 +177,7 @@ fn like(context: &Context, base: &str, name: &str, variant: &ServerVariant) -> R
             Some(network) => Some(NetworkPlan::named(network).map_err(Failure::new)?),
             None => record.network.as_ref().map(Network::plan),
         },
+        listen: record.listen.filter(|_| variant.network.is_none()),
         cpus: record.limits.cpus,
         memory: record.limits.memory_bytes,
         iops: record.limits.iops,

@@ -37,6 +37,7 @@ mod preflight;
 mod profile_matrix;
 mod profiles;
 mod remote;
+mod remote_load;
 mod remote_run;
 mod restart_log;
 mod sandbox;

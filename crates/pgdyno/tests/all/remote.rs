@@ -50,6 +50,13 @@ impl Pair {
         )
     }
 
+    /// Runs the program here, for this host, with the way to the other one.
+    pub(crate) fn start_here(&self, arguments: &[&str]) -> Started {
+        let mut command = self.far.command(&self.home, arguments);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Started::of(command.spawn().expect("pgdyno runs"))
+    }
+
     /// The program on the host itself, without a coordinator.
     pub(crate) fn there(&self, arguments: &str) -> Said {
         let command = format!("{} {arguments}", self.agent().display());

@@ -54,6 +54,7 @@ impl Place {
             network: None,
             standbys: None,
             standby_of: None,
+            listen: None,
         };
         Place {
             root,

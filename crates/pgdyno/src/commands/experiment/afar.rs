@@ -7,9 +7,10 @@ use crate::commands::profile;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{InContext as _, Result};
+use crate::generators::Driving;
 use crate::shipped;
 use pgdyno_lab::{ExperimentFile, asks_for_target, given, sized};
-use pgdyno_remote::{Answer, CarriedFile, Question, RunEnd, Takeover, Then};
+use pgdyno_remote::{Answer, CarriedFile, Question, RunEnd, SshHost, Takeover, Then};
 use pgdyno_store::{Store, StoreError};
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,11 @@ pub(crate) struct Book {
     report: Option<PathBuf>,
     as_json: bool,
     options: String,
+    context: Context,
+    /// The host of the run.
+    target: Option<SshHost>,
+    /// The load that other hosts drive for it.
+    driving: Option<Driving>,
 }
 
 impl Book {
@@ -69,6 +75,9 @@ impl Book {
                     report: report.map(Path::to_owned),
                     as_json: store.json,
                     options: options_of(&at.on),
+                    context: context.clone(),
+                    target: at.on.host.clone(),
+                    driving: None,
                 };
                 Ok((book, takeover(at)?))
             };
@@ -103,7 +112,11 @@ impl Book {
 
     fn answered(&mut self, question: Question) -> Result<Answer, StoreError> {
         let of = match &question {
-            Question::Begin(_) | Question::Keep => None,
+            Question::Begin(_)
+            | Question::Keep
+            | Question::Generator(_)
+            | Question::Drive(_)
+            | Question::NextSecond { .. } => None,
             Question::AddTrial { id, .. }
             | Question::Experiment(id)
             | Question::SetStatus { id, .. }
@@ -141,6 +154,25 @@ impl Book {
                     let _ = place.write(id, &progress);
                 }
                 Ok(Answer::Done)
+            }
+            Question::Generator(_) => Err(StoreError::Elsewhere("a run drives no part of a load".to_owned())),
+            Question::Drive(load) => {
+                let other = |why: String| StoreError::Elsewhere(why);
+                let target = self
+                    .target
+                    .as_ref()
+                    .ok_or_else(|| other("a run without a host".into()))?;
+                let driving = Driving::begin(&self.context, *load, target);
+                self.driving = Some(driving.map_err(|error| other(error.to_string()))?);
+                Ok(Answer::Done)
+            }
+            Question::NextSecond { stop } => {
+                let Some(driving) = self.driving.take() else {
+                    return Err(StoreError::Elsewhere("no load is driven".to_owned()));
+                };
+                let (answer, driving) = driving.next(stop);
+                self.driving = driving;
+                Ok(answer)
             }
             Question::Ended(end) => {
                 self.ended = Some(end);

@@ -1,0 +1,135 @@
+//! The segments of a load put together: their seconds while it runs, and their results.
+
+use crate::books::{Second, SecondFigures};
+use crate::collect::collect;
+use crate::engine::LoadResult;
+use std::sync::mpsc::Receiver;
+
+/// What a segment reports while it runs: its number, and a second, or that no more will come.
+pub type SegmentSecond = (u32, Option<Second>);
+
+/// Puts the seconds of so many segments together: each is reported once every segment has delivered it or has ended before it. Ends when all
+/// senders are gone.
+pub fn join_seconds(
+    receiver: &Receiver<SegmentSecond>,
+    segments: u32,
+    on_second: &mut dyn FnMut(&Second),
+) -> Vec<SecondFigures> {
+    collect(receiver, segments, None, on_second)
+}
+
+/// The result of a load by those of its segments and by its seconds; `None` without a segment.
+pub fn join_results(
+    results: impl IntoIterator<Item = LoadResult>,
+    seconds: Vec<SecondFigures>,
+) -> Option<LoadResult> {
+    let mut results = results.into_iter();
+    let mut whole = results.next()?;
+    results.for_each(|result| whole.join(result));
+    whole.seconds = seconds;
+    Some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::books::{Books, Instants, SqlState};
+    use crate::engine::Segment;
+    use crate::plan::Plan;
+    use crate::sent::{SentResult, SentSecond};
+    use std::sync::mpsc::channel;
+
+    fn books(mut books: Books, times_ns: &[u64]) -> Books {
+        for &ns in times_ns {
+            let at = Instants {
+                due_ns: 0,
+                begun_ns: 1,
+                done_ns: ns,
+            };
+            books.commit(at, u64::MAX, false, false);
+        }
+        books
+    }
+
+    fn second(number: u32, times_ns: &[u64]) -> Second {
+        Second {
+            number,
+            length_s: 1.0,
+            measured: true,
+            books: books(Books::for_a_second(), times_ns),
+            clients: 2,
+        }
+    }
+
+    #[test]
+    fn segments_have_every_client_once() {
+        for (clients, threads, among) in [(10, 4, 3), (7, 7, 2), (5, 2, 4), (1, 1, 1), (10_000, 9, 10)] {
+            let plan = Plan::closed(clients, threads);
+            let segments = Segment::divide(&plan, among);
+            let all: u32 = segments.iter().map(|segment| segment.clients(&plan)).sum();
+            assert_eq!(all, clients, "{clients} {threads} {among}");
+            let threads: u32 = segments.iter().map(|segment| segment.threads).sum();
+            assert_eq!(threads, plan.threads);
+        }
+    }
+
+    #[test]
+    fn seconds_and_results_of_two_segments_are_those_of_all_their_transactions() {
+        let (sender, receiver) = channel();
+        for (segment, times) in [(0, [2_000_000, 9_000_000]), (1, [3_000_000, 4_000_000])] {
+            let sent = serde_json::to_string(&SentSecond::of(&second(1, &times))).unwrap();
+            let received: SentSecond = serde_json::from_str(&sent).unwrap();
+            sender
+                .send((segment, Some(received.received().unwrap())))
+                .unwrap();
+            sender.send((segment, None)).unwrap();
+        }
+        drop(sender);
+        let mut seen = Vec::new();
+        let seconds = join_seconds(&receiver, 2, &mut |second| seen.push(second.books.committed));
+        assert_eq!((seen, seconds.len(), seconds[0].clients), (vec![4], 1, 4));
+
+        let result = |times_ns: &[u64]| {
+            let mut result = LoadResult::empty();
+            result.measured = books(Books::new(true), times_ns);
+            result.in_no_second = Books::for_a_second();
+            result.measured.fail(SqlState::from_bytes(b"40001"));
+            result.measured.skip(700);
+            result.measured_s = 1.0;
+            result.engine = "epoll".to_owned();
+            let sent = serde_json::to_string(&SentResult::of(&result)).unwrap();
+            serde_json::from_str::<SentResult>(&sent)
+                .unwrap()
+                .received()
+                .unwrap()
+        };
+        let all: Vec<u64> = (1..2000).map(|n| n * 7_919).collect();
+        let (a, b) = all.split_at(600);
+        let whole = join_results([result(a), result(b)], seconds).unwrap();
+        let expected = books(Books::new(true), &all);
+        assert!(whole.measured.add_up());
+        assert_eq!((whole.measured.committed, whole.measured.failed), (1999, 2));
+        assert_eq!(whole.measured.response_ns, expected.response_ns);
+        assert_eq!(whole.engine, "epoll");
+    }
+
+    #[test]
+    fn what_adds_up_to_nothing_is_refused() {
+        let sent = serde_json::to_value(SentSecond::of(&second(1, &[2_000_000]))).unwrap();
+        let refused = |pointer: &str, value: serde_json::Value| {
+            let mut sent = sent.clone();
+            *sent.pointer_mut(pointer).unwrap() = value;
+            let error = serde_json::from_value::<SentSecond>(sent).unwrap().received();
+            assert!(error.is_err(), "{pointer}");
+        };
+        refused("/books/committed", 2.into());
+        refused("/books/late", 2.into());
+        refused("/books/digits", 5.into());
+        refused("/books/response", "AAAA".into());
+        refused("/length_s", 1e9.into());
+        let errors = serde_json::json!([{ "sqlstate": "40001", "count": u64::MAX }]);
+        refused("/books/errors", errors);
+        let other = sent["books"]["response"].clone();
+        refused("/books/lag_and_service", serde_json::json!([other, other]));
+    }
+}

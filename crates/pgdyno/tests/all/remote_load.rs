@@ -1,0 +1,190 @@
+//! Loads that hosts over ssh drive: what they do together is what one host does, to the transaction and to the key.
+
+use crate::remote::Pair;
+use pgdyno_testing::ssh::{FAR, FAR_ADDRESS};
+use pgdyno_testing::{Said, said, signal, until};
+use serde_json::Value;
+
+/// What a client writes down is all that it has drawn.
+const SCRIPT: &str = "\\set k random(1, 1000000000)\nINSERT INTO seen VALUES (:client_id, :k);\n";
+
+struct Driven(Pair);
+
+impl Driven {
+    fn new() -> Driven {
+        let pair = Pair::new();
+        pair.home.sandbox("main", &[]);
+        pair.home.ask("main", "CREATE TABLE seen (client int, k bigint)");
+        pair.home.write("seen.sql", SCRIPT);
+        Driven(pair)
+    }
+
+    /// The server's socket is a file, which the other host has too.
+    fn connection(&self) -> String {
+        let socket = self.0.home.file("state/sandboxes/main/socket");
+        format!("host={}", socket.display())
+    }
+
+    fn bench(&self, more: &[&str]) -> Vec<String> {
+        let script = self.0.home.file("seen.sql").to_string_lossy().into_owned();
+        let mut all: Vec<String> = ["bench", "sandbox:main", "-f"].map(str::to_owned).to_vec();
+        all.push(script);
+        all.extend(more.iter().map(|word| (*word).to_owned()));
+        all
+    }
+
+    fn run(&self, more: &[&str]) -> Said {
+        let all = self.bench(more);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        said(
+            self.0
+                .far
+                .command(&self.0.home, &all)
+                .output()
+                .expect("pgdyno runs"),
+        )
+    }
+
+    fn seen(&self) -> String {
+        let all = self.0.home.ask(
+            "main",
+            "SELECT count(*) || ' ' || md5(string_agg(client || ':' || k, ',' ORDER BY client, k)) FROM seen",
+        );
+        self.0.home.ask("main", "TRUNCATE seen");
+        all
+    }
+
+    fn hosts<'a>(&self, connection: &'a str) -> Vec<&'a str> {
+        vec![
+            "--load-host",
+            FAR,
+            "--load-host",
+            "local",
+            "--load-connection",
+            connection,
+        ]
+    }
+}
+
+#[test]
+fn hosts_together_do_what_one_does_to_the_key() {
+    let driven = Driven::new();
+    let connection = driven.connection();
+    let load = ["-c", "5", "-t", "40", "--json", "--seed", "11"];
+    let one = driven.run(&[&load[..], &["-j", "2"]].concat()).fine().json();
+    let by_one = driven.seen();
+    let two = driven
+        .run(&[&load[..], &["-j", "1"], &driven.hosts(&connection)].concat())
+        .fine()
+        .json();
+    assert_eq!(driven.seen(), by_one);
+    assert!(by_one.starts_with("200 "), "{by_one}");
+    for field in ["all", "committed", "failed", "skipped", "clients"] {
+        assert_eq!(two[field], one[field], "{field} of {two:#}");
+    }
+    assert_eq!(two["cross_check"]["agrees"], Value::Bool(true), "{two:#}");
+
+    // An open loop, over a time.
+    let open = [
+        "-R",
+        "300",
+        "--spacing",
+        "constant",
+        "-c",
+        "4",
+        "-j",
+        "1",
+        "-d",
+        "2s",
+        "--warmup",
+        "1s",
+        "--json",
+    ];
+    let found = driven
+        .run(&[&open[..], &driven.hosts(&connection)].concat())
+        .fine()
+        .json();
+    let all = found["all"].as_u64().unwrap_or_default();
+    assert_eq!(all, 600, "{found:#}");
+    assert_eq!(found["cross_check"]["agrees"], Value::Bool(true), "{found:#}");
+}
+
+#[test]
+fn host_that_cannot_or_is_lost_ends_the_load() {
+    let driven = Driven::new();
+    let connection = driven.connection();
+    let load = ["-c", "4", "-j", "1", "-d", "60s"];
+    driven
+        .run(&[&load[..], &["--load-host", "ssh:nowhere"]].concat())
+        .fails(1, &["ssh:nowhere could not be reached"]);
+    driven
+        .run(
+            &[
+                &load[..],
+                &["--load-host", FAR, "--load-connection", "host=127.0.0.1 port=1"],
+            ]
+            .concat(),
+        )
+        .fails(1, &["ssh:far: ", "127.0.0.1:1"]);
+    driven
+        .run(&[&load[..], &["--load-host", "far"]].concat())
+        .fails(1, &["expected ssh:HOST"]);
+    driven
+        .run(&[&load[..], &["--load-host", FAR, "--warmup", "auto"]].concat())
+        .fails(1, &["warm-up of a length"]);
+    let all = driven.bench(&[&load[..], &driven.hosts(&connection)].concat());
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    let started = driven.0.start_here(&all);
+    driven.0.home.until_driven("main");
+    for pid in driven.0.agents() {
+        signal(pid, "-KILL");
+    }
+    started
+        .end()
+        .fails(1, &["ssh:far: the connection to ssh:far was lost"]);
+    until("the end of all agents", || match &*driven.0.agents() {
+        [] => Ok(()),
+        others => Err(others.to_vec()),
+    });
+}
+
+#[test]
+fn experiment_takes_its_load_from_other_hosts() {
+    let driven = Driven::new();
+    let pair = &driven.0;
+    let file = |create: &str, hosts: &str, connection: &str| {
+        let text = format!(
+            "name = \"far\"\nquestion = \"Does it matter?\"\ndesign = \"a-b\"\nblocks = 2\nseed = 7\n[target]\n\
+             {create}\n[data]\nscale = 1\n[load]\nworkload = \"tpcb\"\n\
+             hosts = [{hosts}]\nconnection = \"{connection}\"\nclients = 4\nrate = \"200\"\nwarmup_s = 0.5\nmeasure_s = 2.0\n\
+             [[step]]\nname = \"more\"\ntitle = \"More memory\"\nsettings.work_mem = \"7MB\"\n"
+        );
+        let path = pair.home.write("load.toml", &text);
+        path.to_string_lossy().into_owned()
+    };
+    let check = |ran: Said| {
+        let found = ran.fine().json();
+        assert_eq!(pgdyno_testing::ended(&found, "finished"), 4);
+        for trial in found["trials"].as_array().expect("trials") {
+            assert_eq!(trial["cross_check"]["agrees"], Value::Bool(true), "{trial:#}");
+        }
+    };
+    let main = "sandbox = \"main\"";
+    let here = file(main, "\"local\", \"ssh:far\"", &driven.connection());
+    let arguments = ["run", &here, "--json"];
+    check(said(
+        pair.far
+            .command(&pair.home, &arguments)
+            .output()
+            .expect("pgdyno runs"),
+    ));
+    // The run is on the other host, and so is the load, by a connection of its own and over its network.
+    let create = format!("sandbox = \"there\"\ncreate = {{ version = 17, listen = \"{FAR_ADDRESS}/30\" }}");
+    let there = file(&create, "\"local\", \"ssh:far\"", &format!("host={FAR_ADDRESS}"));
+    check(pair.run(&["run", &there, "--json"]));
+    pair.run(&["sandbox", "destroy", "there"]).fine();
+    let none = file(main, "\"gen1\"", "host=x");
+    pair.home
+        .run(&["run", &none])
+        .fails(2, &["\"gen1\" is no host of a load"]);
+}
