@@ -207,3 +207,8 @@ pub(super) fn registry_header(bytes: &[u8]) {
     pgdyno_knobs::fuzzed::registry_header(bytes);
     pgdyno_knobs::fuzzed::notice(bytes);
 }
+
+/// An inventory of hosts, which a user names.
+pub(super) fn inventory(bytes: &[u8]) {
+    pgdyno_remote::fuzzed::inventory(bytes);
+}

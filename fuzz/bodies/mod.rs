@@ -12,7 +12,7 @@ mod wire;
 pub(crate) type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
 
 /// All of them, by name.
-pub(crate) const TARGETS: [Target; 23] = [
+pub(crate) const TARGETS: [Target; 24] = [
     (
         "agent_frames",
         wire::agent_frames,
@@ -59,7 +59,12 @@ pub(crate) const TARGETS: [Target; 23] = [
             b"\x02\x01\x02",
         ],
     ),
-    ("journal", files::journal, &[b"{\"format\":5}\n"]),
+        (
+        "inventory",
+        files::inventory,
+        &[b"[db]\ndb[1:3] ansible_host=a\n[db:vars]\nx=1\n", b"all: { hosts: { a: { ansible_port: 1 } } }"],
+    ),
+("journal", files::journal, &[b"{\"format\":5}\n"]),
     (
         "load_answers",
         wire::load_answers,

@@ -2,6 +2,7 @@
 
 use crate::boot;
 use crate::frame::{self, Frame};
+use crate::inventory::Inventory;
 use crate::message::{FromAgent, ToAgent};
 use crate::question::{FromGenerator, Question};
 
@@ -47,6 +48,18 @@ fn frames<M: frame::Message>(mut bytes: &[u8], used: &dyn Fn(&M)) {
             Ok(Some(_)) => {}
             Ok(None) => return,
             Err(error) => return drop(error.to_string()),
+        }
+    }
+}
+
+/// An inventory of hosts, with the ways to all of them.
+pub fn inventory(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for is_yaml in [false, true] {
+        if let Ok(inventory) = Inventory::parse(&text, is_yaml) {
+            for group in inventory.groups() {
+                let _ = inventory.hosts_of(group);
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use gate::GateArgs;
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};
 pub(crate) use mcp::McpArgs;
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
-pub(crate) use remote::{AgentArgs, HostArgs, OnDisconnect, RunHostArgs};
+pub(crate) use remote::{AgentArgs, HostArgs, HostsArgs, OnDisconnect, RunHostArgs};
 pub(crate) use sandbox::{CreateArgs, SandboxArgs, SandboxCommand};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
@@ -284,13 +284,13 @@ impl Command {
     /// The host that it works on, where that can be another one.
     pub(crate) fn host(&self) -> Option<&HostArgs> {
         Some(match self {
-            Command::Facts(args) => &args.on,
-            Command::Check(args) => &args.on,
-            Command::Advise(args) => &args.on,
+            Command::Facts(args) => &args.on.on,
+            Command::Check(args) => &args.on.on,
+            Command::Advise(args) => &args.on.on,
             Command::Watch(args) => &args.on,
             Command::Apply(args) => &args.on,
             Command::Verify(args) => &args.on,
-            Command::Status(args) => &args.on,
+            Command::Status(args) => &args.on.on,
             Command::Confirm(args) => &args.on,
             Command::Restore(args) => &args.on,
             Command::Profile(ProfileCommand::Diff(args)) => &args.on,
@@ -299,6 +299,18 @@ impl Command {
             Command::Resume(args) => &args.at.on,
             _ => return None,
         })
+    }
+
+    /// The hosts of an inventory that it is for, if it is for those.
+    pub(crate) fn hosts(&self) -> Option<&HostsArgs> {
+        let hosts = match self {
+            Command::Facts(args) => &args.on,
+            Command::Check(args) => &args.on,
+            Command::Advise(args) => &args.on,
+            Command::Status(args) => &args.on,
+            _ => return None,
+        };
+        hosts.inventory.is_some().then_some(hosts)
     }
 
     /// Profiles that it names, which may be files.

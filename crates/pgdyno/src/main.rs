@@ -36,6 +36,7 @@ mod commands;
 mod context;
 mod exit;
 mod generators;
+mod inventory;
 mod noted;
 mod output;
 mod own_load;
@@ -98,6 +99,11 @@ fn serve_coordinator() -> u8 {
 /// Runs a command on the host that it is for.
 fn execute(cli: cli::Cli) -> u8 {
     code_of(context::Context::new().and_then(|context| {
+        if let Some(hosts) = cli.command.hosts()
+            && let Some(file) = &hosts.inventory
+        {
+            return inventory::run(&context, &cli.command, hosts, file);
+        }
         match cli.command.host().and_then(|on| Some((on, on.host.as_ref()?))) {
             Some((on, host)) => remote::run(&context, &cli.command, on, host),
             None => commands::run(&context, cli.command),

@@ -16,14 +16,8 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
     let files = carried(context, command)?;
     let (mut book, takeover) = Book::of(context, command, &mut arguments)?.unzip();
     let request = Request {
-        protocol: PROTOCOL,
-        arguments,
-        variables: CARRIED
-            .iter()
-            .filter_map(|name| Some(((*name).to_owned(), variable(name)?)))
-            .collect(),
-        files,
         takeover,
+        ..request(arguments, files)
     };
     let stop = stop_flag()?;
     let program = ssh_program()?;
@@ -61,8 +55,22 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
     }
 }
 
+/// A command line for an agent, with the variables that go with it.
+pub(crate) fn request(arguments: Vec<String>, files: Vec<CarriedFile>) -> Request {
+    let carried = CARRIED.iter();
+    Request {
+        protocol: PROTOCOL,
+        arguments,
+        variables: carried
+            .filter_map(|name| Some(((*name).to_owned(), variable(name)?)))
+            .collect(),
+        files,
+        takeover: None,
+    }
+}
+
 /// This process's own arguments, which the agent reads as this process has.
-fn arguments() -> Result<Vec<String>> {
+pub(crate) fn arguments() -> Result<Vec<String>> {
     let all = std::env::args_os().skip(1).map(std::ffi::OsString::into_string);
     all.map(|argument| {
         let wrong = |_| Usage("an argument is no text, and cannot be sent to another host".into());

@@ -303,7 +303,8 @@ mod tests {
                 "{error}"
             );
         };
-        check("{\"format\": 6}", "format 6");
+        check("{\"format\": 7}", "format 7");
+        check("{\"format\": 5, \"listen\": \"10.0.0.5/24\"}", "listen: format 5");
         check("{\"format\": 0}", "format 0");
         check("{\"format\": 2, \"network\": {}}", "network: format 2");
         check("{\"format\": 1, \"file_systems\": []}", "file_systems");

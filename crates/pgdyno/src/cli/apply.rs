@@ -1,6 +1,6 @@
 //! `pgdyno apply`, `verify`, `status`, `confirm` and `restore` on the command line.
 
-use super::HostArgs;
+use super::{HostArgs, HostsArgs};
 use clap::Args;
 use pgdyno_engine::duration;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) on: HostArgs,
+    pub(crate) on: HostsArgs,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The commands that look and change nothing.
 
-use super::{HostArgs, StoreArg};
+use super::{HostArgs, HostsArgs, StoreArg};
 use clap::{Args, ValueEnum};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Layer;
@@ -23,7 +23,7 @@ pub(crate) struct FactsArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) on: HostArgs,
+    pub(crate) on: HostsArgs,
 }
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) on: HostArgs,
+    pub(crate) on: HostsArgs,
 }
 
 /// Formats of advice.
@@ -127,7 +127,7 @@ pub(crate) struct AdviseArgs {
     #[command(flatten)]
     pub(crate) store: StoreArg,
     #[command(flatten)]
-    pub(crate) on: HostArgs,
+    pub(crate) on: HostsArgs,
 }
 
 #[derive(Debug, Args)]

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use pgdyno_engine::duration;
 use pgdyno_remote::SshHost;
+use std::path::PathBuf;
 
 /// The host that a command works on.
 #[derive(Debug, Clone, Default, Args)]
@@ -14,6 +15,20 @@ pub(crate) struct HostArgs {
     /// With --host: use root's privileges there, by sudo without a password.
     #[arg(long, global = true, requires = "host")]
     pub(crate) sudo: bool,
+}
+
+/// The host that a command looks at, or all hosts of an inventory.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Other hosts")]
+pub(crate) struct HostsArgs {
+    #[command(flatten)]
+    pub(crate) on: HostArgs,
+    /// Run on all hosts of an Ansible inventory (INI or YAML) over ssh, and show what differs between them.
+    #[arg(long, value_name = "FILE", conflicts_with = "host")]
+    pub(crate) inventory: Option<PathBuf>,
+    /// Only the hosts of this group of the inventory.
+    #[arg(long, value_name = "GROUP", default_value = "all", requires = "inventory")]
+    pub(crate) target_group: String,
 }
 
 /// What an agent does that has waited in vain for another connection.

@@ -181,6 +181,41 @@ fn settings_over_ssh_are_journaled_there_and_restored_there_by_hand() {
 }
 
 #[test]
+fn hosts_of_an_inventory_answer_side_by_side_and_a_lost_one_holds_up_nobody() {
+    let pair = Pair::new();
+    let text = "[db]\none ansible_host=far\ntwo ansible_host=far ansible_user=root\n[gone]\nlost ansible_host=nowhere.invalid\n";
+    let file = pair.home.write("hosts.ini", text).to_string_lossy().into_owned();
+    let run = |arguments: &[&str]| {
+        let mut all = arguments.to_vec();
+        all.extend(["--inventory", &file]);
+        said(pair.far.command(&pair.home, &all).output().expect("pgdyno runs"))
+    };
+    let facts = run(&["facts", "--host-only", "--target-group", "db"]).fine();
+    assert!(facts.out.contains("2 of 2 hosts answered"), "{}", facts.out);
+    let all = run(&["facts", "--host-only", "--json"]);
+    assert_eq!(all.code, 1, "{}", all.err);
+    let hosts = all.json()["hosts"].as_array().expect("hosts").clone();
+    let names: Vec<&str> = hosts.iter().filter_map(|host| host["host"].as_str()).collect();
+    assert_eq!(names, ["one", "two", "lost"]);
+    assert_eq!(names_of(&hosts[0]["result"]), names_of(&hosts[1]["result"]));
+    let error = hosts[2]["error"].as_str().expect("an error");
+    assert!(error.contains("could not be reached"), "{error}");
+
+    // A setting that one of them would not have is shown with its hosts; here both are one.
+    pair.run(&["sandbox", "create", "main"]).fine();
+    pair.run(&["apply", "sandbox:main", "work_mem=7MB"]).fine();
+    let status = run(&["status", "--target-group", "db", "--json"]).fine().json();
+    assert_eq!(
+        status["hosts"][0]["result"][0]["changes"][0]["knob"], "work_mem",
+        "{status:#}"
+    );
+    pair.run(&["restore"]).fine();
+    run(&["facts", "--host-only", "--target-group", "none"])
+        .fails(2, &["hosts.ini", "there is no such group"]);
+    run(&["check", "sandbox:none", "--target-group", "db"]).fails(1, &["one: ", "none"]);
+}
+
+#[test]
 fn exit_codes_and_errors_of_the_other_host_are_passed_on() {
     let pair = Pair::new();
     pair.run(&["apply", "sandbox:none", "work_mem=7MB"])

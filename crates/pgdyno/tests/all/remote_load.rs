@@ -105,7 +105,8 @@ fn hosts_together_do_what_one_does_to_the_key() {
         .fine()
         .json();
     let all = found["all"].as_u64().unwrap_or_default();
-    assert_eq!(all, 600, "{found:#}");
+    // A host that is busy ends its last second late; twice the rate would be 1200.
+    assert!((590..660).contains(&all), "{found:#}");
     assert_eq!(found["cross_check"]["agrees"], Value::Bool(true), "{found:#}");
 }
 

@@ -148,10 +148,12 @@ fn run_goes_on_over_another_connection() {
 #[test]
 fn host_that_waits_in_vain_restores_or_keeps_what_is_changed() {
     let pair = Pair::new();
+    pair.run(&["sandbox", "create", "main"]).fine();
+    // Every treatment sets it.
+    let text = EXPERIMENT.replace("[data]", "[base]\nwork_mem = \"6MB\"\n[data]");
+    let file = pair.home.write("all.toml", &text).to_string_lossy().into_owned();
     for (then, is_kept) in [("restore", false), ("keep", true)] {
-        // Trials are longer than it waits.
-        let trial = ["--set", "load.measure_s=4.0"];
-        let started = pair.begin(&[&trial[..], &["--grace", "1s", "--on-disconnect", then]].concat());
+        let started = pair.start(&["run", &file, "--grace", "1s", "--on-disconnect", then]);
         until("a setting", || match pair.setting("work_mem") {
             none if none.is_empty() => Err(none),
             _ => Ok(()),
@@ -163,7 +165,7 @@ fn host_that_waits_in_vain_restores_or_keeps_what_is_changed() {
             others => Err(others.to_vec()),
         });
         if is_kept {
-            assert!(pair.setting("work_mem").contains('7'));
+            assert!(!pair.setting("work_mem").is_empty());
             pair.there("restore").fine();
         }
         pair.all_is_restored();

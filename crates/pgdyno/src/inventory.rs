@@ -1,0 +1,259 @@
+//! A command on all hosts of an inventory: at the same time, with what differs between them.
+
+use crate::cli::{Command, HostsArgs};
+use crate::context::{Context, stop_flag};
+use crate::exit;
+use crate::failure::{Failure, InContext as _, Result, Usage};
+use crate::remote::{arguments, request};
+use crate::show;
+use crate::ssh_way::{CARRIED, binary, ssh_program};
+use pgdyno_host::given_text;
+use pgdyno_remote::{Answer, Host, Inventory, InventoryHost, Output, Request, SshWay};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Hosts that are asked at the same time.
+const AT_ONCE: usize = 16;
+/// One that does not answer holds up nobody; the user's own configuration of ssh has its say where it names less.
+const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
+/// How often a request to stop is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What is kept of what a command prints.
+const PRINTED_MAX: usize = 64 << 20;
+/// Characters of a value in the table.
+const VALUE_MAX: usize = 60;
+/// Of the JSON that is printed.
+const FORMAT: &str = "pgdyno-hosts/1";
+
+/// What a host has said.
+struct Seen {
+    name: String,
+    code: u8,
+    result: Option<Value>,
+    error: Option<String>,
+}
+
+/// Runs the command of this process's command line on the hosts of the inventory.
+pub(crate) fn run(context: &Context, command: &Command, hosts: &HostsArgs, file: &Path) -> Result<u8> {
+    let text = given_text(file).with_context(|| format!("{} could not be read", file.display()))?;
+    let is_yaml = file
+        .extension()
+        .is_some_and(|extension| extension == "yml" || extension == "yaml");
+    let wrong = |error| Usage(format!("{}: {error}", file.display()));
+    let inventory = Inventory::parse(&text, is_yaml).map_err(wrong)?;
+    let hosts = inventory.hosts_of(&hosts.target_group).map_err(wrong)?;
+    if hosts.is_empty() {
+        return Err(Usage(format!("{}: there is no host in that group", file.display())).into());
+    }
+    let (arguments, as_json) = arguments_of_each(arguments()?);
+    let request = request(arguments, Vec::new());
+    let stop = stop_flag()?;
+    let program = ssh_program()?;
+    let todo: Mutex<VecDeque<&InventoryHost>> = Mutex::new(hosts.iter().collect());
+    let seen: Mutex<Vec<Seen>> = Mutex::default();
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(hosts.len()) {
+            scope.spawn(|| {
+                while let Some(host) = next(&todo) {
+                    let found = ask(context, &program, host, &request, &stop);
+                    seen.lock().unwrap_or_else(PoisonError::into_inner).push(found);
+                }
+            });
+        }
+    });
+    let mut seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // As the inventory has them.
+    seen.sort_by_key(|found| hosts.iter().position(|host| host.name == found.name));
+    match as_json {
+        true => put_page!("{:#}", document(&seen)),
+        false => print(command, &seen),
+    }
+    Ok(seen.iter().map(|found| found.code).max().unwrap_or(exit::FINE))
+}
+
+fn next<'h>(todo: &Mutex<VecDeque<&'h InventoryHost>>) -> Option<&'h InventoryHost> {
+    todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+}
+
+/// The command line for each host, which prints JSON; whether the user asks for that too.
+fn arguments_of_each(all: Vec<String>) -> (Vec<String>, bool) {
+    const OURS: [&str; 2] = ["--inventory", "--target-group"];
+    let (mut each, mut all) = (Vec::new(), all.into_iter());
+    while let Some(argument) = all.next() {
+        let is_ours = |name: &&str| {
+            argument
+                .strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with('='))
+        };
+        if OURS.contains(&&*argument) {
+            all.next();
+        } else if !OURS.iter().any(is_ours) {
+            each.push(argument);
+        }
+    }
+    let as_json = each.iter().any(|argument| argument == "--json");
+    if !as_json {
+        each.push("--json".to_owned());
+    }
+    (each, as_json)
+}
+
+fn ask(
+    context: &Context,
+    program: &[String],
+    host: &InventoryHost,
+    request: &Request,
+    stop: &AtomicBool,
+) -> Seen {
+    let failed = |why: String| Seen {
+        name: host.name.clone(),
+        code: exit::FAILED,
+        result: None,
+        error: Some(why),
+    };
+    let Some(ssh) = &host.ssh else {
+        return failed("ansible_connection is local: run the command here without --inventory".to_owned());
+    };
+    let mut program = program.to_vec();
+    program.extend(host.options.iter().cloned());
+    program.extend(CONNECT.map(str::to_owned));
+    let way = Host {
+        way: SshWay {
+            program: &program,
+            host: ssh,
+            sudo: host.sudo,
+            hidden: &CARRIED,
+        },
+        version: env!("CARGO_PKG_VERSION"),
+        binary_for: &|machine: &str| binary(context, machine),
+    };
+    let (mut data, mut remarks) = (Vec::new(), Vec::new());
+    let mut on_output = |output: Output<'_>| {
+        let (kept, bytes) = match output {
+            Output::Data(bytes) => (&mut data, bytes),
+            Output::Remark(bytes) => (&mut remarks, bytes),
+        };
+        if kept.len() + bytes.len() <= PRINTED_MAX {
+            kept.extend_from_slice(bytes);
+        }
+    };
+    let mut on_question = |_| Answer::Failed("this command keeps no results".to_owned());
+    // Each has a request to stop of its own, which is cleared when it is sent.
+    let own_stop = AtomicBool::new(false);
+    let is_over = AtomicBool::new(false);
+    let ended = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if stop.load(Ordering::Relaxed) {
+                    own_stop.store(true, Ordering::Relaxed);
+                    return;
+                }
+                thread::park_timeout(LOOK_EVERY);
+            }
+        });
+        let ended = way.run(request, &mut |_| {}, &mut on_output, &mut on_question, &own_stop);
+        is_over.store(true, Ordering::Relaxed);
+        ended
+    });
+    match ended {
+        Err(error) => failed(Failure::from(error).to_string()),
+        Ok(code) => Seen {
+            name: host.name.clone(),
+            code,
+            result: serde_json::from_slice(&data).ok(),
+            error: (code != exit::FINE && data.is_empty())
+                .then(|| String::from_utf8_lossy(&remarks).trim().to_owned()),
+        },
+    }
+}
+
+fn document(seen: &[Seen]) -> Value {
+    let hosts = seen.iter().map(|found| {
+        json!({
+            "host": found.name, "exit_code": found.code, "result": found.result, "error": found.error,
+        })
+    });
+    json!({ "format": FORMAT, "hosts": hosts.collect::<Vec<Value>>() })
+}
+
+/// What of an element of a command's result is compared: its name, and what of it counts.
+fn compared(command: &Command) -> (&'static str, &'static str) {
+    match command {
+        Command::Facts(_) => ("name", "value"),
+        Command::Check(_) => ("name", "verdict"),
+        Command::Advise(_) => ("rule", "recommended"),
+        _ => ("knob", "now"),
+    }
+}
+
+/// The elements of a command's result that are compared.
+fn elements<'r>(command: &Command, result: &'r Value) -> Vec<&'r Value> {
+    let list = |value: &'r Value, name: &str| value[name].as_array().into_iter().flatten();
+    match command {
+        Command::Facts(_) => list(result, "facts").collect(),
+        Command::Check(_) => list(result, "measurements").collect(),
+        Command::Advise(_) => list(result, "advice").collect(),
+        _ => {
+            let journals = result.as_array().into_iter().flatten();
+            journals.flat_map(|journal| list(journal, "changes")).collect()
+        }
+    }
+}
+
+/// Values by name.
+fn values(command: &Command, result: &Value) -> BTreeMap<String, String> {
+    let (name, value) = compared(command);
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "-".to_owned(),
+        other => other.to_string(),
+    };
+    let elements = elements(command, result).into_iter();
+    elements
+        .filter_map(|element| Some((element[name].as_str()?.to_owned(), text(&element[value]))))
+        .collect()
+}
+
+fn print(command: &Command, seen: &[Seen]) {
+    for found in seen {
+        if let Some(error) = &found.error {
+            err!("{}: {error}", found.name);
+        }
+    }
+    let answered: Vec<(&str, BTreeMap<String, String>)> = seen
+        .iter()
+        .filter_map(|found| Some((&*found.name, values(command, found.result.as_ref()?))))
+        .collect();
+    let (name, value) = compared(command);
+    let mut rows = Vec::new();
+    let mut same = 0;
+    let names: BTreeSet<&String> = answered.iter().flat_map(|(_, values)| values.keys()).collect();
+    for what in names {
+        let mut hosts_by_value: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (host, values) in &answered {
+            let value = values.get(what).map_or("-", String::as_str);
+            hosts_by_value.entry(value).or_default().push(host);
+        }
+        if hosts_by_value.len() < 2 {
+            same += 1;
+            continue;
+        }
+        for (value, hosts) in hosts_by_value {
+            let value: String = value.chars().take(VALUE_MAX).collect();
+            rows.push(vec![what.clone(), value, hosts.join(", ")]);
+        }
+    }
+    if !rows.is_empty() {
+        put_page!("{}", show::table(&[name, value, "hosts"], &[], rows));
+    }
+    put!(
+        "{} of {} hosts answered; the same on all of them: {same}",
+        answered.len(),
+        seen.len()
+    );
+}
