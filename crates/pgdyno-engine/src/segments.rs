@@ -18,14 +18,24 @@ pub fn join_seconds(
     collect(receiver, segments, None, on_second)
 }
 
-/// The result of a load by those of its segments and by its seconds; `None` without a segment.
+/// The result of a load by those of its segments and by its seconds; `None` without a segment, and where they are not of one load.
 pub fn join_results(
     results: impl IntoIterator<Item = LoadResult>,
     seconds: Vec<SecondFigures>,
 ) -> Option<LoadResult> {
     let mut results = results.into_iter();
     let mut whole = results.next()?;
-    results.for_each(|result| whole.join(result));
+    let shape = |result: &LoadResult| {
+        let kinds: Vec<String> = result.kinds.iter().map(|(kind, _)| kind.clone()).collect();
+        (kinds, result.statements.len(), result.servers.len())
+    };
+    for result in results {
+        // Of the same plan they have the same parts.
+        if shape(&result) != shape(&whole) {
+            return None;
+        }
+        whole.join(result);
+    }
     whole.seconds = seconds;
     Some(whole)
 }

@@ -9,12 +9,14 @@ use crate::part::Counts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
 /// Most errors, kinds, statements and notes that a segment may report.
 const LISTED_MAX: usize = 10_000;
 
+/// No load is longer than a few weeks.
+const LONGEST_LOAD_S: f64 = 1e7;
 /// No load has more transactions.
 const COUNT_MAX: u64 = 1 << 53;
 
@@ -37,25 +39,32 @@ pub(crate) struct SentBooks {
     digits: u8,
 }
 
-/// A histogram in HdrHistogram's V2, deflated, base64.
+/// A histogram in HdrHistogram's V2, base64.
 fn sent(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
     // Into memory, and of bounds that the format has.
-    let _ = V2DeflateSerializer::new().serialize(histogram, &mut bytes);
+    let _ = V2Serializer::new().serialize(histogram, &mut bytes);
     STANDARD.encode(bytes)
 }
 
-/// The histogram again, in one of this program's own bounds.
+/// The histogram again, in one of this program's own bounds. They are checked before memory is taken for what its head announces.
 fn received(text: &str, digits: u8) -> Result<Histogram<u64>, String> {
+    /// Format, length of the payload, offset and digits of four bytes each, least and largest value and ratio of eight.
+    const HEAD: usize = 40;
     let bytes = STANDARD.decode(text).map_err(|error| error.to_string())?;
+    let mut own = empty_histogram(digits);
+    let number = |at: usize, length: usize| -> Option<u64> {
+        let part = bytes.get(at..at + length)?.iter();
+        Some(part.fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    };
+    let payload = bytes.len().saturating_sub(HEAD) as u64;
+    let head = [number(4, 4), number(12, 4), number(16, 8), number(24, 8)];
+    if head != [payload, u64::from(own.sigfig()), own.low(), own.high()].map(Some) {
+        return Err("a histogram of other bounds".to_owned());
+    }
     let read: Histogram<u64> = Deserializer::new()
         .deserialize(&mut bytes.as_slice())
         .map_err(|error| format!("a histogram: {error}"))?;
-    let mut own = empty_histogram(digits);
-    let bounds = |it: &Histogram<u64>| (it.low(), it.high(), it.sigfig());
-    if bounds(&read) != bounds(&own) {
-        return Err("a histogram of other bounds".to_owned());
-    }
     own.add(&read).map_err(|error| error.to_string())?;
     Ok(own)
 }
@@ -230,12 +239,18 @@ impl SentResult {
         }
     }
 
-    /// The result again.
+    /// The result again, of a load on so many servers.
     ///
     /// # Errors
     ///
     /// What is wrong with it.
-    pub fn received(self) -> Result<LoadResult, String> {
+    pub fn received(self, servers: usize) -> Result<LoadResult, String> {
+        if self.servers.len() != servers {
+            return Err(format!(
+                "a result of {} servers, not {servers}",
+                self.servers.len()
+            ));
+        }
         let (whole, second) = (
             Books::new(false).response_ns.sigfig(),
             Books::for_a_second().response_ns.sigfig(),
@@ -257,7 +272,12 @@ impl SentResult {
             self.whole.skipped,
         ];
         let is_one = counts.iter().all(|count| *count <= COUNT_MAX) && self.whole.add_up();
-        if !is_one || self.measured_s < 0.0 || self.warmup_s < 0.0 {
+        let lengths = [self.measured_s, self.warmup_s];
+        if !is_one
+            || !lengths
+                .iter()
+                .all(|length| (0.0..=LONGEST_LOAD_S).contains(length))
+        {
             return Err("counts that do not add up".to_owned());
         }
         let times = |text: &str| received(text, second).map(|service_ns| Times { service_ns });

@@ -5,6 +5,7 @@ use crate::frame::{self, Frame, FrameError};
 use crate::message::{FromAgent, Hello, PROTOCOL, Request, Takeover, Then, ToAgent};
 use crate::question::{Answer, Number, Numbered, Question};
 use crate::waiting::{Attached, Call, Place, bring, is_token, next_call, refuse_end, set_nonblocking};
+use pgdyno_record::ProgressRecord;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -90,11 +91,22 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
+    /// Shows the coordinator how far the experiment is. Where it does not get there it is dropped.
+    pub fn mention(&self, id: i64, progress: &ProgressRecord) {
+        self.link.mention(&FromAgent::Progress {
+            id,
+            progress: Box::new(progress.clone()),
+        });
+    }
+
     /// Asks, and waits for the answer: as long as the coordinator takes, and over a lost connection for as long as the agent waits for
     /// another one. The question is answered once, however often it is sent. `None` where no answer comes any more.
     pub fn ask(&self, question: Question) -> Option<Answer> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = self.link.ask(question);
+        let number = match self.link.ask(question) {
+            Ok(number) => number,
+            Err(why) => return Some(Answer::Failed(format!("it cannot be sent: {why}"))),
+        };
         loop {
             match answers.recv() {
                 Ok(answer) if answer.number == number => {
@@ -272,6 +284,8 @@ impl<S: FnOnce()> Ears<S> {
             let grace = Duration::from_secs(takeover.grace_s.into());
             let attached = match self.nexts.recv_timeout(grace) {
                 Ok(Next::Over(attached)) => attached,
+                // Of before the last connection.
+                Ok(Next::EndNow) if !self.link.is_to_end() => continue,
                 Ok(Next::EndNow) => break,
                 Err(_) if takeover.then == Then::Keep => {
                     // As kill -9, after which everything is restored by command.
@@ -383,7 +397,7 @@ struct Way {
     /// Questions that were asked.
     asked: Number,
     /// The one that has no answer yet.
-    question: Option<FromAgent>,
+    question: Option<Vec<u8>>,
     /// Who waits for the end of this process.
     waits_for_end: Vec<UnixStream>,
 }
@@ -450,17 +464,32 @@ impl Link {
         self.way().print(is_data, bytes);
     }
 
-    fn ask(&self, question: Question) -> Number {
+    fn ask(&self, question: Question) -> Result<Number, FrameError> {
         let mut way = self.way();
-        way.asked += 1;
-        let number = way.asked;
+        let number = way.asked + 1;
         let question = FromAgent::Question(Box::new(Numbered {
             number,
             content: question,
         }));
-        way.send(&question);
-        way.question = Some(question);
-        number
+        let mut bytes = Vec::new();
+        frame::write_message(&mut bytes, &question)?;
+        way.asked = number;
+        way.write(&mut |output| Ok(output.write_all(&bytes)?));
+        way.question = Some(bytes);
+        Ok(number)
+    }
+
+    /// Whether somebody waits for the end of this process.
+    fn is_to_end(&self) -> bool {
+        !self.way().waits_for_end.is_empty()
+    }
+
+    /// Says something that may be lost, without waiting for an answer.
+    fn mention(&self, message: &FromAgent) {
+        // Who holds the way waits for a connection that takes nothing.
+        if let Ok(mut way) = self.0.way.try_lock() {
+            way.send(message);
+        }
     }
 
     fn is_answered(&self) {
@@ -479,12 +508,15 @@ impl Link {
         *self.0.gone.lock().unwrap_or_else(PoisonError::into_inner) = gone;
         let mut way = self.way();
         way.to = To::Connection(output);
+        // They have come too late.
+        way.waits_for_end.drain(..).for_each(refuse_end);
         way.unsent_bytes = 0;
         for (is_data, bytes) in std::mem::take(&mut way.unsent) {
             way.print(is_data, &bytes);
         }
-        if let Some(question) = way.question.clone() {
-            way.send(&question);
+        if let Some(question) = way.question.take() {
+            way.write(&mut |output| Ok(output.write_all(&question)?));
+            way.question = Some(question);
         }
         drop(way);
         self.0.changed.notify_all();
@@ -499,16 +531,14 @@ impl Link {
                 // The old one may be lost, and only the coordinator may know it.
                 self.0.gone.lock().unwrap_or_else(PoisonError::into_inner).ring();
             }
-            Call::End(stream) => {
-                let mut way = self.way();
-                match way.to {
-                    To::Connection(_) => refuse_end(stream),
-                    To::Waiting | To::Nobody => {
-                        way.waits_for_end.push(stream);
-                        let _ = next.send(Next::EndNow);
-                    }
+            // Who holds the way has a connection.
+            Call::End(stream) => match self.0.way.try_lock() {
+                Ok(mut way) if !matches!(way.to, To::Connection(_)) => {
+                    way.waits_for_end.push(stream);
+                    let _ = next.send(Next::EndNow);
                 }
-            }
+                _ => refuse_end(stream),
+            },
         }
     }
 
@@ -571,7 +601,9 @@ impl Write for Output {
                         PollFd::new(&self.file, PollFlags::OUT),
                         PollFd::new(&self.gone.0, PollFlags::IN),
                     ];
-                    match poll(&mut waits, None) {
+                    let limit = Timespec::try_from(SILENT_MAX).map_err(io::Error::other)?;
+                    match poll(&mut waits, Some(&limit)) {
+                        Ok(0) => return Err(ErrorKind::TimedOut.into()),
                         Ok(_) if !waits[1].revents().is_empty() => return Err(ErrorKind::BrokenPipe.into()),
                         Ok(_) | Err(Errno::INTR) => {}
                         Err(error) => return Err(error.into()),

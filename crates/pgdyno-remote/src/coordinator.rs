@@ -7,20 +7,21 @@ use crate::frame::{self, Frame, FrameError};
 use crate::message::{FromAgent, PROTOCOL, Request, Takeover, Then, ToAgent};
 use crate::question::{Answer, Numbered, Question};
 use crate::ssh_host::SshHost;
-use pgdyno_record::ErrorClass;
+use pgdyno_record::{ErrorClass, ProgressRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How often a request to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Frames that are read ahead; the agent waits when there are more.
-const FRAMES_MAX: usize = 16;
+const FRAMES_MAX: usize = 2;
 /// Bytes that a command may print in all.
 const PRINTED_MAX: u64 = 256 << 20;
 /// Time in which ssh ends when the connection is closed.
@@ -38,6 +39,10 @@ const SHOWN_AFTER: Duration = Duration::from_millis(500);
 const START_SSH: &str = "command -v \"$1\" >/dev/null || { echo \"there is no program $1\" >&2; exit 255; }; trap '' INT; exec \"$@\"";
 /// Time between two attempts to have a connection again.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// Longest time of one of them.
+const ATTEMPT_MAX: Duration = Duration::from_secs(30);
+/// How ssh goes about them: a link that has just come back is soon used.
+const QUICKLY: [&str; 4] = ["-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5"];
 /// ssh's own exit code.
 const OF_SSH: i32 = 255;
 
@@ -240,6 +245,8 @@ struct Ssh {
     /// To the thread that writes, which closes the connection when this is dropped: no end of it waits for the other.
     input: Option<Sender<Vec<u8>>>,
     events: Receiver<Event>,
+    /// When the host has last sent something.
+    heard: Arc<Mutex<Instant>>,
     /// The last lines of ssh and of the host's shell.
     said: VecDeque<String>,
     has_said_all: bool,
@@ -255,6 +262,7 @@ impl Ssh {
             child,
             input: Some(input),
             events,
+            heard: Arc::new(Mutex::new(Instant::now())),
             said: VecDeque::new(),
             has_said_all: false,
         };
@@ -265,8 +273,9 @@ impl Ssh {
         if let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) {
             let lines = send.clone();
             spawn("ssh-errors", move || send_lines(stderr, &lines)).map_err(no_thread)?;
+            let heard = Arc::clone(&ssh.heard);
             spawn("ssh-output", move || {
-                let why = read_all(stdout, &send);
+                let why = read_all(stdout, &heard, &send);
                 let _ = send.send(Event::End(why));
             })
             .map_err(no_thread)?;
@@ -279,6 +288,14 @@ impl Ssh {
             .map_err(no_thread)?;
         }
         Ok(ssh)
+    }
+
+    /// For how long nothing has come.
+    fn silence(&self) -> Duration {
+        self.heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .elapsed()
     }
 
     fn send(&self, bytes: Vec<u8>) {
@@ -363,7 +380,7 @@ impl Connection {
         version: &str,
         binary_for: &dyn Fn(&str) -> Result<AgentBinary, BinaryError>,
         on_said: &mut dyn FnMut(&str),
-        stop: &AtomicBool,
+        until: (&AtomicBool, Option<Instant>),
     ) -> Result<Connection, RemoteError> {
         let host = way.host.clone();
         let ssh = Ssh::start(way, &boot::command(version, way.sudo))?;
@@ -376,7 +393,7 @@ impl Connection {
             host: host.clone(),
             why: why.to_owned(),
         };
-        let Event::Found(found) = connection.first(on_said, stop, false)? else {
+        let Event::Found(found) = connection.first(on_said, until, false)? else {
             return Err(misbehaves("an answer before the question"));
         };
         let binary = binary_for(&found.machine).map_err(|source| RemoteError::Binary {
@@ -391,7 +408,7 @@ impl Connection {
                 connection.ssh.send(binary.bytes);
             }
         }
-        match connection.first(on_said, stop, true)? {
+        match connection.first(on_said, until, true)? {
             Event::Frame(Frame::Message(FromAgent::Hello(hello))) if hello.protocol == PROTOCOL => {
                 Ok(connection)
             }
@@ -399,17 +416,21 @@ impl Connection {
         }
     }
 
-    /// The next event before the command begins; no limit in time, for a user may be typing a password.
+    /// The next event before the command begins; without a limit in time a user may be typing a password.
     fn first(
         &mut self,
         on_said: &mut dyn FnMut(&str),
-        stop: &AtomicBool,
+        (stop, limit): (&AtomicBool, Option<Instant>),
         is_connected: bool,
     ) -> Result<Event, RemoteError> {
         let host = self.host.clone();
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(RemoteError::Stopped { host });
+            }
+            if limit.is_some_and(|limit| Instant::now() > limit) {
+                let said = "it takes too long".to_owned();
+                return Err(RemoteError::Unreachable { host, said });
             }
             self.unseen.retain(|(since, line)| {
                 let is_seen = since.elapsed() >= SHOWN_AFTER;
@@ -458,7 +479,6 @@ impl Connection {
         if from.has_asked_to_stop {
             self.ssh.send(encoded(&ToAgent::Stop).unwrap_or_default());
         }
-        let mut heard = Instant::now();
         let input = self.ssh.input.clone();
         let alive = KeepAlive::start(input)
             .map_err(|error| lost(format!("no thread can be started here: {error}")))?;
@@ -472,22 +492,20 @@ impl Connection {
             }
             let event = match self.ssh.events.recv_timeout(LOOK_EVERY) {
                 Ok(event) => event,
-                Err(RecvTimeoutError::Timeout) if heard.elapsed() < SILENT_MAX => continue,
+                Err(RecvTimeoutError::Timeout) if self.ssh.silence() < SILENT_MAX => continue,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(lost(format!("nothing was heard for {} s", SILENT_MAX.as_secs())));
                 }
                 Err(RecvTimeoutError::Disconnected) => Event::End(None),
             };
-            heard = Instant::now();
             match event {
                 Event::Frame(Frame::Message(message)) => match message {
                     FromAgent::Alive => {}
+                    FromAgent::Progress { id, progress } => (from.on_progress)(id, &progress),
                     FromAgent::Question(question) => {
                         let answer = from.answer(*question).map_err(misbehaves)?;
                         let bytes = encoded(&ToAgent::Answer(Box::new(answer)));
                         self.ssh.send(bytes.map_err(|why| misbehaves(&why))?);
-                        // The answer may have taken long, and what came meanwhile has not been read.
-                        heard = Instant::now();
                     }
                     FromAgent::Ended { code } => {
                         drop(alive);
@@ -524,6 +542,7 @@ impl Connection {
 struct From<'a> {
     on_output: &'a mut dyn FnMut(Output<'_>),
     on_question: &'a mut dyn FnMut(Question) -> Answer,
+    on_progress: &'a mut dyn FnMut(i64, &ProgressRecord),
     /// The last answer, which may have been lost on its way.
     answered: Numbered<Answer>,
     /// Bytes of output so far.
@@ -555,6 +574,18 @@ impl From<'_> {
     }
 }
 
+/// What is done with what a command and its connection say.
+pub struct On<'a> {
+    /// A line of ssh, or about the connection.
+    pub said: &'a mut dyn FnMut(&str),
+    /// What the command prints.
+    pub output: &'a mut dyn FnMut(Output<'_>),
+    /// Answers what the command asks.
+    pub question: &'a mut dyn FnMut(Question) -> Answer,
+    /// How far the command's experiment is.
+    pub progress: &'a mut dyn FnMut(i64, &ProgressRecord),
+}
+
 /// Where a command runs, and how it gets there.
 pub struct Host<'a> {
     /// The way there.
@@ -567,23 +598,22 @@ pub struct Host<'a> {
 
 impl Host<'_> {
     /// Runs a command there, hands on what it prints, and answers what it asks. Where its request says so, a connection that is lost is made
-    /// again, for as long as the agent waits for it. What is said meanwhile goes to `on_said`, a line at a time. Returns the command's exit
-    /// code.
+    /// again, for as long as the agent waits for it. Returns the command's exit code.
     ///
     /// # Errors
     ///
     /// [`RemoteError`].
-    pub fn run(
-        &self,
-        request: &Request,
-        on_said: &mut dyn FnMut(&str),
-        on_output: &mut dyn FnMut(Output<'_>),
-        on_question: &mut dyn FnMut(Question) -> Answer,
-        stop: &AtomicBool,
-    ) -> Result<u8, RemoteError> {
+    pub fn run(&self, request: &Request, on: On<'_>, stop: &AtomicBool) -> Result<u8, RemoteError> {
+        let On {
+            said: on_said,
+            output: on_output,
+            question: on_question,
+            progress: on_progress,
+        } = on;
         let mut from = From {
             on_output,
             on_question,
+            on_progress,
             answered: Numbered {
                 number: 0,
                 content: Answer::Done,
@@ -592,7 +622,7 @@ impl Host<'_> {
             has_asked_to_stop: false,
             ends_at_stop: request.takeover.is_none(),
         };
-        let connection = self.open(on_said, stop)?;
+        let connection = Connection::open(self.way, self.version, self.binary_for, on_said, (stop, None))?;
         let mut ended = connection.run(&ToAgent::Request(Box::new(request.clone())), &mut from, stop);
         while let (Err(RemoteError::Lost { why, .. }), Some(takeover)) = (&ended, &request.takeover) {
             let host = self.way.host;
@@ -600,49 +630,67 @@ impl Host<'_> {
                 "the connection to {host} was lost ({why}); trying to have another one, for {} s",
                 takeover.grace_s
             ));
-            let again = self.open_again(takeover, on_said, stop)?;
+            let again = self.open_again(takeover, on_said, &mut from.has_asked_to_stop, stop)?;
             on_said(&format!("connected to {host} again"));
             let attach = ToAgent::Attach {
                 token: takeover.token.clone(),
             };
             ended = again.run(&attach, &mut from, stop);
+            if let Err(RemoteError::Refused { why, .. }) = ended {
+                ended = Err(self.abandoned(takeover, why));
+            }
         }
         ended
     }
 
-    fn open(&self, on_said: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Connection, RemoteError> {
-        Connection::open(self.way, self.version, self.binary_for, on_said, stop)
+    fn abandoned(&self, takeover: &Takeover, why: String) -> RemoteError {
+        RemoteError::Abandoned {
+            host: self.way.host.clone(),
+            why,
+            then: takeover.then,
+        }
     }
 
-    /// Tries until the agent there waits no longer.
+    /// Tries until the agent there waits no longer. Once `stop` is set the agent is asked to end as soon as there is a connection, and set
+    /// again it ends the attempts.
     fn open_again(
         &self,
         takeover: &Takeover,
         on_said: &mut dyn FnMut(&str),
+        has_asked_to_stop: &mut bool,
         stop: &AtomicBool,
     ) -> Result<Connection, RemoteError> {
-        let lost_at = Instant::now();
+        // It may have noticed the loss later than this process.
+        let until = Instant::now() + Duration::from_secs(takeover.grace_s.into()) + SILENT_MAX;
+        let never = AtomicBool::new(false);
+        let mut program = self.way.program.to_vec();
+        program.extend(QUICKLY.map(str::to_owned));
+        let way = SshWay {
+            program: &program,
+            ..self.way
+        };
         loop {
-            let error = match self.open(on_said, stop) {
+            let limit = Some(until.min(Instant::now() + ATTEMPT_MAX));
+            let opened = Connection::open(way, self.version, self.binary_for, on_said, (&never, limit));
+            let error = match opened {
                 Err(error @ (RemoteError::Unreachable { .. } | RemoteError::NoAgent { .. })) => error,
                 opened => return opened,
             };
-            // It may have noticed the loss later than this process.
-            if lost_at.elapsed() > Duration::from_secs(takeover.grace_s.into()) + SILENT_MAX {
-                return Err(RemoteError::Abandoned {
-                    host: self.way.host.clone(),
-                    why: error.to_string(),
-                    then: takeover.then,
-                });
-            }
             let tried = Instant::now();
             while tried.elapsed() < AGAIN_AFTER {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(RemoteError::Stopped {
-                        host: self.way.host.clone(),
-                    });
+                if stop.swap(false, Ordering::Relaxed) {
+                    if *has_asked_to_stop {
+                        return Err(self.abandoned(takeover, "stopped".to_owned()));
+                    }
+                    *has_asked_to_stop = true;
+                    on_said(
+                        "the run there is ended as soon as there is a connection; Ctrl-C again leaves it alone",
+                    );
                 }
                 thread::park_timeout(LOOK_EVERY);
+            }
+            if Instant::now() > until {
+                return Err(self.abandoned(takeover, error.to_string()));
             }
         }
     }
@@ -731,9 +779,23 @@ fn spawn(name: &str, act: impl FnOnce() + Send + 'static) -> io::Result<()> {
         .map(|_| ())
 }
 
+/// What the host sends, with when that was last something: a long message is no silence.
+struct Heard<'a> {
+    output: ChildStdout,
+    heard: &'a Mutex<Instant>,
+}
+
+impl Read for Heard<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.output.read(bytes)?;
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        Ok(read)
+    }
+}
+
 /// Reads what the host sends to its end; why, where that is none of an agent's.
-fn read_all(output: ChildStdout, send: &SyncSender<Event>) -> Option<String> {
-    let mut from = BufReader::new(output);
+fn read_all(output: ChildStdout, heard: &Mutex<Instant>, send: &SyncSender<Event>) -> Option<String> {
+    let mut from = BufReader::new(Heard { output, heard });
     match boot::found(&mut from) {
         Ok(Some(found)) => send.send(Event::Found(found)).ok()?,
         Ok(None) => return None,

@@ -29,7 +29,7 @@ fn used(message: &FromAgent) {
     match question.content.clone() {
         Question::AddTrial { series, .. } => drop(series.unpacked()),
         Question::Generator(FromGenerator::Second(second)) => drop(second.received()),
-        Question::Generator(FromGenerator::Ended { result, .. }) => drop(result.received()),
+        Question::Generator(FromGenerator::Ended { result, .. }) => drop(result.received(1)),
         _ => {}
     }
 }

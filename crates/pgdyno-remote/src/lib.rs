@@ -17,7 +17,7 @@ mod waiting;
 
 pub use agent::{AgentError, Coordinator, Streams, serve};
 pub use binary::{AgentBinary, BinaryError, hash_of};
-pub use coordinator::{Host, Output, RemoteError, SshWay, remove_agents};
+pub use coordinator::{Host, On, Output, RemoteError, SshWay, remove_agents};
 pub use inventory::{Inventory, InventoryError, InventoryHost};
 pub use message::{CarriedFile, Hello, PROTOCOL, Request, Takeover, Then};
 pub use question::{Answer, FromGenerator, GeneratorHost, Question, RunEnd, SentSeries, SharedLoad};

@@ -1,6 +1,7 @@
 //! Messages between a coordinator and an agent.
 
 use crate::question::{Answer, Numbered, Question};
+use pgdyno_record::ProgressRecord;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -35,6 +36,13 @@ pub(crate) enum FromAgent {
     Hello(Hello),
     /// The agent is still there.
     Alive,
+    /// How far the command's experiment is; it is not kept, and not answered.
+    Progress {
+        /// Number of the experiment.
+        id: i64,
+        /// How far it is.
+        progress: Box<ProgressRecord>,
+    },
     /// What the command asks of the coordinator's store; it waits for the answer.
     Question(Box<Numbered<Question>>),
     /// The command is at its end.

@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pgdyno_engine::{SentResult, SentSecond};
 use pgdyno_record::{
-    ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, ProgressRecord, RestoredRecord,
-    SeriesRecord, StoredExperiment, TimeLists, TrialRecord, pack_series,
+    ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, RestoredRecord, SeriesRecord,
+    StoredExperiment, TimeLists, TrialRecord, pack_series,
 };
 use pgdyno_workload::LoadPlan;
 use serde::{Deserialize, Serialize};
@@ -48,13 +48,6 @@ pub enum Question {
         id: i64,
         /// A line for each knob.
         lines: Vec<RestoredRecord>,
-    },
-    /// Show others how far it is; not kept.
-    Progress {
-        /// Number of the experiment.
-        id: i64,
-        /// How far it is.
-        progress: Box<ProgressRecord>,
     },
     /// The run is at its end, and everything on this host is restored.
     Ended(RunEnd),
@@ -148,7 +141,8 @@ pub enum Answer {
     },
     /// Nanoseconds of the coordinator's clock.
     Clock(u64),
-    /// When the load begins, in nanoseconds of the coordinator's clock; `None` where it does not.
+    /// When the load begins, in nanoseconds of the coordinator's clock; `None` where it does not. [`Answer::Done`] instead where that is not
+    /// known yet: who asks asks again.
     Begin(Option<u64>),
     /// It is not done; one line that says why.
     Failed(String),

@@ -1,13 +1,16 @@
 //! Loads that several hosts drive together: each has a segment of the load's threads, and all begin at one instant.
 
 use crate::context::{Context, variable};
+use crate::failure::Failure;
 use crate::ssh_way::{CARRIED, binary, ssh_program};
 use pgdyno_engine::{
-    LoadResult, Second, Segment, SegmentSecond, SentResult, SentSecond, Warmup, join_results, join_seconds,
+    LoadResult, Plan, Second, Segment, SegmentSecond, SentResult, SentSecond, Warmup, join_results,
+    join_seconds,
 };
+use pgdyno_host::HostAccess;
 use pgdyno_lab::{Generated, Generators, LoadFrom, endpoint};
 use pgdyno_remote::{
-    Answer, CarriedFile, Coordinator, FromGenerator, GeneratorHost, Host, Output, PROTOCOL, Question,
+    Answer, CarriedFile, Coordinator, FromGenerator, GeneratorHost, Host, On, Output, PROTOCOL, Question,
     Request, SharedLoad, SshHost, SshWay,
 };
 use pgdyno_server::{Conninfo, Found, for_other_host};
@@ -26,6 +29,8 @@ const LOCAL: &str = "local";
 pub(crate) const JOB: &str = "job.json";
 /// Time between the answer to the last host that is ready and the beginning: on its way the answer may be late.
 const LEAD: Duration = Duration::from_millis(200);
+/// How long a host has to end in order.
+const END_MAX: Duration = Duration::from_secs(30);
 /// How often a request to stop is looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long the next second is waited for before the run is answered that there is none yet.
@@ -52,14 +57,14 @@ impl Job {
     /// Drives it from this process.
     pub(crate) fn drive(
         &self,
-        stop: &AtomicBool,
+        stop: &Arc<AtomicBool>,
         begin: &mut dyn FnMut() -> Option<Instant>,
         on_second: &mut dyn FnMut(&Second),
     ) -> Result<LoadResult, String> {
         let mut endpoints = Vec::new();
         for text in &self.servers {
             let found = Found::find(text, &variable).map_err(|error| error.to_string())?;
-            endpoints.push(endpoint(&found.conninfo.proxied(self.is_pooled)));
+            endpoints.push(endpoint(&found.conninfo.proxied(self.is_pooled)).stopped_by(stop));
         }
         let part = (&self.plan, self.segment);
         run_segment(&endpoints, part, stop, begin, on_second).map_err(|error| error.to_string())
@@ -74,7 +79,18 @@ enum Place {
 
 /// The hosts that this user's ssh leads to.
 pub(crate) struct LoadHosts<'a> {
-    pub(crate) context: &'a Context,
+    context: &'a Context,
+    /// The host on which it has root's rights.
+    sudo_on: Option<&'a SshHost>,
+}
+
+impl<'a> LoadHosts<'a> {
+    pub(crate) fn new(context: &'a Context) -> LoadHosts<'a> {
+        LoadHosts {
+            context,
+            sudo_on: None,
+        }
+    }
 }
 
 /// The hosts of one load: all begin, or none does.
@@ -122,24 +138,33 @@ impl Meeting {
         self.state().failed.is_some()
     }
 
-    /// Waits until all are ready; the instant at which they begin, unless one of them fails or somebody asks to stop.
-    fn begin(&self, stop: &AtomicBool) -> Option<u64> {
+    /// One more is ready.
+    fn arrive(&self) {
         let mut state = self.state();
         state.ready += 1;
         if state.ready == self.hosts {
             let lead = u64::try_from(LEAD.as_nanos()).unwrap_or_default();
             state.begins_ns = Some(self.now_ns() + lead);
         }
+        drop(state);
         self.changed.notify_all();
-        loop {
-            if state.failed.is_some() || stop.load(Ordering::Relaxed) {
-                return None;
-            }
-            if state.begins_ns.is_some() {
-                return state.begins_ns;
-            }
-            let waited = self.changed.wait_timeout(state, LOOK_EVERY);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+    }
+
+    /// Waits until all are ready, not for long: when they begin, which they do not if one of them fails or somebody asks to stop; the outer
+    /// `None` where that is not known yet.
+    fn begin(&self, stop: &AtomicBool) -> Option<Option<u64>> {
+        let state = self.state();
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(state, SOON, |state| {
+                state.begins_ns.is_none() && state.failed.is_none() && !stop.load(Ordering::Relaxed)
+            })
+            .unwrap_or_else(PoisonError::into_inner);
+        match (&state.failed, state.begins_ns) {
+            (Some(_), _) => Some(None),
+            _ if stop.load(Ordering::Relaxed) => Some(None),
+            (None, Some(begins_ns)) => Some(Some(begins_ns)),
+            (None, None) => None,
         }
     }
 }
@@ -152,31 +177,45 @@ struct Done {
 
 /// One host's part in a meeting.
 struct Part<'a> {
+    context: &'a Context,
     number: u32,
     name: &'a str,
     job: &'a Job,
     meeting: &'a Meeting,
-    /// Set once, when this host is to end.
-    stop: &'a AtomicBool,
+    /// Set when this host is to end, and again when that takes long.
+    stop: &'a Arc<AtomicBool>,
     seconds: Sender<SegmentSecond>,
 }
 
 impl Part<'_> {
     /// Drives it here.
     fn here(&self) -> Result<Done, String> {
-        let mut began_ns = 0;
         let mut begin = || {
-            let begins_ns = self.meeting.begin(self.stop)?;
-            began_ns = begins_ns;
-            Some(self.meeting.clock + Duration::from_nanos(begins_ns))
+            self.meeting.arrive();
+            loop {
+                if let Some(begins) = self.meeting.begin(self.stop) {
+                    return begins.map(|begins_ns| self.meeting.clock + Duration::from_nanos(begins_ns));
+                }
+            }
         };
+        let mut before = None;
         let mut on_second = |second: &Second| {
+            if second.measured && before.is_none() {
+                before = Ticks::now(self.context);
+            }
             let _ = self.seconds.send((self.number, Some(second.clone())));
         };
         let load = self.job.drive(self.stop, &mut begin, &mut on_second)?;
+        let used = before
+            .zip(Ticks::now(self.context))
+            .map(|(before, after)| after.since(before));
         Ok(Done {
             load,
-            host: GeneratorHost::default(),
+            host: GeneratorHost {
+                idle: used.map(|(idle, _)| idle),
+                steal: used.map(|(_, steal)| steal),
+                began_late_ns: 0,
+            },
         })
     }
 
@@ -194,7 +233,8 @@ impl Part<'_> {
             }],
             takeover: None,
         };
-        let (mut done, mut failed, mut remarks) = (None, None, Vec::new());
+        let (mut remarks, mut failed) = (Vec::new(), None);
+        let mut heard = HeardOf::default();
         let mut on_output = |output: Output<'_>| {
             let (Output::Data(bytes) | Output::Remark(bytes)) = output;
             if remarks.len() < REMARKS_MAX {
@@ -205,19 +245,31 @@ impl Part<'_> {
             let Question::Generator(said) = question else {
                 return Answer::Failed("a host of a load keeps no results".to_owned());
             };
-            match self.answer(said, &mut done) {
+            match self.answer(said, &mut heard) {
                 Ok(answer) => answer,
                 Err(why) => {
+                    // All end with it.
+                    self.meeting.fail(format!("{}: {why}", self.name));
                     failed.get_or_insert(why);
                     Answer::Done
                 }
             }
         };
-        let ended = host.run(&request, &mut |_| {}, &mut on_output, &mut on_question, self.stop);
-        match (failed, ended, done) {
+        let on = On {
+            said: &mut |_| {},
+            output: &mut on_output,
+            question: &mut on_question,
+            progress: &mut |_, _| {},
+        };
+        let ended = host.run(&request, on, self.stop);
+        match (failed, ended, heard.done) {
             (Some(why), _, _) => Err(why),
             (None, _, Some(done)) => Ok(done),
-            (None, Err(error), None) => Err(error.to_string()),
+            (None, Err(error), None) => {
+                let error = Failure::from(error);
+                let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                Err(format!("{error}{hint}"))
+            }
             (None, Ok(code), None) => Err(format!(
                 "it ends with exit code {code} and without a result: {}",
                 String::from_utf8_lossy(&remarks).trim()
@@ -225,21 +277,93 @@ impl Part<'_> {
         }
     }
 
-    fn answer(&self, said: FromGenerator, done: &mut Option<Done>) -> Result<Answer, String> {
+    fn answer(&self, said: FromGenerator, heard: &mut HeardOf) -> Result<Answer, String> {
         Ok(match said {
             FromGenerator::Clock => Answer::Clock(self.meeting.now_ns()),
-            FromGenerator::Ready { .. } => Answer::Begin(self.meeting.begin(self.stop)),
+            FromGenerator::Ready { clock_error_ns } => {
+                if heard.clock_error_ns.is_none() {
+                    heard.clock_error_ns = Some(clock_error_ns);
+                    self.meeting.arrive();
+                }
+                self.meeting.begin(self.stop).map_or(Answer::Done, Answer::Begin)
+            }
             FromGenerator::Second(second) => {
-                let _ = self.seconds.send((self.number, Some(second.received()?)));
+                let second = second.received()?;
+                let drive = &self.job.plan.drive;
+                let longest = drive.measure.as_secs() + SECONDS_BESIDE;
+                if second.number != heard.seconds + 1 || u64::from(second.number) > longest + warmup_s(drive)
+                {
+                    return Err(format!("second {} after second {}", second.number, heard.seconds));
+                }
+                heard.seconds = second.number;
+                let _ = self.seconds.send((self.number, Some(second)));
                 Answer::Done
             }
-            FromGenerator::Ended { result, host } => {
-                let load = result.received()?;
-                *done = Some(Done { load, host });
+            FromGenerator::Ended { result, mut host } => {
+                let load = result.received(self.job.servers.len())?;
+                let error_ns = heard.clock_error_ns.unwrap_or_default();
+                host.began_late_ns = host.began_late_ns.saturating_add(error_ns);
+                heard.done = Some(Done { load, host });
                 Answer::Done
             }
             FromGenerator::Failed(why) => return Err(why),
         })
+    }
+}
+
+/// What a host has said so far.
+#[derive(Default)]
+struct HeardOf {
+    clock_error_ns: Option<u64>,
+    /// Number of its last second.
+    seconds: u32,
+    done: Option<Done>,
+}
+
+/// Seconds that a load may report beyond those of its plan.
+const SECONDS_BESIDE: u64 = 10;
+
+fn warmup_s(drive: &Plan) -> u64 {
+    match drive.warmup {
+        Warmup::For(time) | Warmup::Settled(time) => time.as_secs(),
+    }
+}
+
+/// Ticks of all CPUs since the host has started.
+#[derive(Clone, Copy)]
+pub(crate) struct Ticks {
+    all: u64,
+    idle: u64,
+    steal: u64,
+}
+
+impl Ticks {
+    pub(crate) fn now(context: &Context) -> Option<Ticks> {
+        /// user nice system idle iowait irq softirq steal; guests are in user and nice.
+        const COLUMNS: usize = 8;
+        let text = context.host.read("/proc/stat").ok()?;
+        let columns = text
+            .lines()
+            .next()?
+            .split_ascii_whitespace()
+            .skip(1)
+            .take(COLUMNS);
+        let columns: Vec<u64> = columns.map_while(|column| column.parse().ok()).collect();
+        Some(Ticks {
+            all: columns.iter().sum(),
+            idle: columns.get(3)? + columns.get(4)?,
+            steal: columns.get(7).copied().unwrap_or(0),
+        })
+    }
+
+    /// Shares of idle time and of steal.
+    #[expect(clippy::cast_precision_loss, reason = "ticks of a load")]
+    pub(crate) fn since(self, before: Ticks) -> (f64, f64) {
+        let all = self.all.saturating_sub(before.all).max(1) as f64;
+        (
+            self.idle.saturating_sub(before.idle) as f64 / all,
+            self.steal.saturating_sub(before.steal) as f64 / all,
+        )
     }
 }
 
@@ -248,8 +372,19 @@ const REMARKS_MAX: usize = 4 << 10;
 
 /// The load of a plan for the hosts that a user names.
 fn shared(from: &LoadFrom<'_>, ways: &[&Conninfo], plan: &LoadPlan) -> Result<SharedLoad, String> {
-    if matches!(plan.drive.warmup, Warmup::Settled(_)) {
-        return Err("several hosts need a warm-up of a length: --warmup 5s".to_owned());
+    let is_here =
+        |way: &&&Conninfo| way.is_by_socket() || way.address().is_some_and(|address| address.is_loopback());
+    let is_afar = from.hosts.iter().any(|name| name != LOCAL);
+    if let Some(way) = ways
+        .iter()
+        .find(is_here)
+        .filter(|_| is_afar && from.connection.is_none())
+    {
+        return Err(format!(
+            "{} is a server's address on its own host alone, and would be another server's on a load host: --load-connection \
+             host=..., or connection in the file's [load], says how load hosts reach it",
+            way.place()
+        ));
     }
     let hosts = from.hosts.iter().map(|name| {
         let connection = from.connection.filter(|_| name != LOCAL);
@@ -315,7 +450,7 @@ impl Generators for LoadHostsAfar<'_> {
                     seconds.push(second.figures());
                 }
                 Answer::Driven { result, warnings } => {
-                    let load = join_results([result.received()?], seconds).ok_or("no result")?;
+                    let load = join_results([result.received(ways.len())?], seconds).ok_or("no result")?;
                     return Ok(Generated { load, warnings });
                 }
                 // None has come yet.
@@ -325,16 +460,29 @@ impl Generators for LoadHostsAfar<'_> {
     }
 }
 
-/// A load that is driven for a run on another host.
+/// A load that is driven for a run on another host; it ends with its value.
 pub(crate) struct Driving {
     seconds: Receiver<SentSecond>,
-    driver: JoinHandle<Result<Generated, String>>,
+    driver: Option<JoinHandle<Result<Generated, String>>>,
     stop: Arc<AtomicBool>,
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(driver) = self.driver.take() {
+            let _ = driver.join();
+        }
+    }
 }
 
 impl Driving {
     /// Begins it; `target` is the host of the run, which the run itself calls local.
-    pub(crate) fn begin(context: &Context, mut load: SharedLoad, target: &SshHost) -> io::Result<Driving> {
+    pub(crate) fn begin(
+        context: &Context,
+        mut load: SharedLoad,
+        (target, sudo): (&SshHost, bool),
+    ) -> io::Result<Driving> {
         for (name, _) in &mut load.hosts {
             if name == LOCAL {
                 *name = target.to_string();
@@ -343,9 +491,12 @@ impl Driving {
         let (send, seconds) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let driver = thread::Builder::new().name("load-hosts".into()).spawn({
-            let (context, stop) = (context.clone(), Arc::clone(&stop));
+            let (context, stop, target) = (context.clone(), Arc::clone(&stop), target.clone());
             move || {
-                let hosts = LoadHosts { context: &context };
+                let hosts = LoadHosts {
+                    context: &context,
+                    sudo_on: sudo.then_some(&target),
+                };
                 hosts.drive_shared(&load, &stop, &mut |second| {
                     let _ = send.send(SentSecond::of(second));
                 })
@@ -353,30 +504,27 @@ impl Driving {
         })?;
         Ok(Driving {
             seconds,
-            driver,
+            driver: Some(driver),
             stop,
         })
     }
 
-    /// Its next second, or its end, where one comes soon; with it what goes on.
-    pub(crate) fn next(self, stop: bool) -> (Answer, Option<Driving>) {
+    /// Its next second, where one comes soon, or its end.
+    pub(crate) fn next(&mut self, stop: bool) -> Answer {
         if stop {
             self.stop.store(true, Ordering::Relaxed);
         }
         match self.seconds.recv_timeout(SOON) {
-            Ok(second) => (Answer::Second(Box::new(second)), Some(self)),
-            Err(RecvTimeoutError::Timeout) => (Answer::Done, Some(self)),
-            Err(RecvTimeoutError::Disconnected) => {
-                let answer = match self.driver.join() {
-                    Ok(Ok(Generated { load, warnings })) => Answer::Driven {
-                        result: Box::new(SentResult::of(&load)),
-                        warnings,
-                    },
-                    Ok(Err(why)) => Answer::Failed(why),
-                    Err(_) => Answer::Failed("the load's thread has panicked".to_owned()),
-                };
-                (answer, None)
-            }
+            Ok(second) => Answer::Second(Box::new(second)),
+            Err(RecvTimeoutError::Timeout) => Answer::Done,
+            Err(RecvTimeoutError::Disconnected) => match self.driver.take().map(JoinHandle::join) {
+                Some(Ok(Ok(Generated { load, warnings }))) => Answer::Driven {
+                    result: Box::new(SentResult::of(&load)),
+                    warnings,
+                },
+                Some(Ok(Err(why))) => Answer::Failed(why),
+                Some(Err(_)) | None => Answer::Failed("the load's thread has ended".to_owned()),
+            },
         }
     }
 }
@@ -407,13 +555,14 @@ impl LoadHosts<'_> {
         }
         let binary_for = |machine: &str| binary(self.context, machine);
         let meeting = Meeting::new(jobs.len());
-        let stops: Vec<AtomicBool> = jobs.iter().map(|_| AtomicBool::new(false)).collect();
+        let stops: Vec<Arc<AtomicBool>> = jobs.iter().map(|_| Arc::default()).collect();
         let (sender, receiver) = channel();
         let is_over = AtomicBool::new(false);
         let (ended, seconds) = thread::scope(|scope| {
             let mut handles = Vec::new();
             for (number, ((name, place, job), stop)) in (0..).zip(jobs.iter().zip(&stops)) {
                 let part = Part {
+                    context: self.context,
                     number,
                     name,
                     job,
@@ -429,7 +578,7 @@ impl LoadHosts<'_> {
                             way: SshWay {
                                 program,
                                 host,
-                                sudo: false,
+                                sudo: self.sudo_on.is_some_and(|own| own == host),
                                 hidden: &CARRIED,
                             },
                             version: env!("CARGO_PKG_VERSION"),
@@ -444,12 +593,14 @@ impl LoadHosts<'_> {
                 }));
             }
             drop(sender);
-            // One that fails ends all, and so does a request to stop, each of them once.
+            // One that fails ends all, and so does a request to stop; who is asked a second time ends its connection.
             scope.spawn(|| {
+                let mut asked: Option<Instant> = None;
                 while !is_over.load(Ordering::Relaxed) {
-                    if stop.load(Ordering::Relaxed) || meeting.has_failed() {
+                    let is_to_end = stop.load(Ordering::Relaxed) || meeting.has_failed();
+                    if is_to_end && asked.is_none_or(|asked| asked.elapsed() > END_MAX) {
+                        asked = Some(Instant::now());
                         stops.iter().for_each(|stop| stop.store(true, Ordering::Relaxed));
-                        return;
                     }
                     thread::park_timeout(LOOK_EVERY);
                 }

@@ -4,11 +4,11 @@ use crate::cli::{Command, HostsArgs};
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
-use crate::remote::{arguments, request};
+use crate::remote::{arguments, request, without_options};
 use crate::show;
 use crate::ssh_way::{CARRIED, binary, ssh_program};
 use pgdyno_host::given_text;
-use pgdyno_remote::{Answer, Host, Inventory, InventoryHost, Output, Request, SshWay};
+use pgdyno_remote::{Answer, Host, Inventory, InventoryHost, On, Output, Request, SshWay};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -82,20 +82,7 @@ fn next<'h>(todo: &Mutex<VecDeque<&'h InventoryHost>>) -> Option<&'h InventoryHo
 
 /// The command line for each host, which prints JSON; whether the user asks for that too.
 fn arguments_of_each(all: Vec<String>) -> (Vec<String>, bool) {
-    const OURS: [&str; 2] = ["--inventory", "--target-group"];
-    let (mut each, mut all) = (Vec::new(), all.into_iter());
-    while let Some(argument) = all.next() {
-        let is_ours = |name: &&str| {
-            argument
-                .strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with('='))
-        };
-        if OURS.contains(&&*argument) {
-            all.next();
-        } else if !OURS.iter().any(is_ours) {
-            each.push(argument);
-        }
-    }
+    let mut each = without_options(all, &["--inventory", "--target-group"]);
     let as_json = each.iter().any(|argument| argument == "--json");
     if !as_json {
         each.push("--json".to_owned());
@@ -156,7 +143,13 @@ fn ask(
                 thread::park_timeout(LOOK_EVERY);
             }
         });
-        let ended = way.run(request, &mut |_| {}, &mut on_output, &mut on_question, &own_stop);
+        let on = On {
+            said: &mut |_| {},
+            output: &mut on_output,
+            question: &mut on_question,
+            progress: &mut |_, _| {},
+        };
+        let ended = way.run(request, on, &own_stop);
         is_over.store(true, Ordering::Relaxed);
         ended
     });

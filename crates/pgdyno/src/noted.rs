@@ -3,7 +3,7 @@
 use crate::context::now_unix_ms;
 use pgdyno_lab::Event;
 use pgdyno_record::ProgressRecord;
-use pgdyno_remote::{Coordinator, Question};
+use pgdyno_remote::Coordinator;
 use pgdyno_store::{ProgressPlace, Store};
 use std::io;
 
@@ -30,11 +30,7 @@ impl NotedIn {
         match self {
             NotedIn::File(place) => place.write(id, progress),
             NotedIn::Coordinator(coordinator) => {
-                // Where no answer comes the next trial finds out.
-                coordinator.ask(Question::Progress {
-                    id,
-                    progress: Box::new(progress.clone()),
-                });
+                coordinator.mention(id, progress);
                 Ok(())
             }
             NotedIn::Nowhere => Ok(()),

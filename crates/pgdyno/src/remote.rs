@@ -7,12 +7,17 @@ use crate::context::{Context, stop_flag, variable};
 use crate::failure::{Failure, Result, Usage};
 use crate::output;
 use crate::ssh_way::{CARRIED, binary, ssh_program};
-use pgdyno_remote::{Answer, CarriedFile, Host, Output, PROTOCOL, Question, Request, SshHost, SshWay};
+use pgdyno_record::ProgressRecord;
+use pgdyno_remote::{Answer, CarriedFile, Host, On, Output, PROTOCOL, Question, Request, SshHost, SshWay};
+use std::cell::RefCell;
 use std::io::Write as _;
 
 /// Runs the command of this process's command line on the host that it names.
 pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &SshHost) -> Result<u8> {
-    let mut arguments = arguments()?;
+    let mut arguments = match command {
+        Command::Run(_) | Command::Resume(_) => without_options(arguments()?, &["--store", "--report"]),
+        _ => arguments()?,
+    };
     let files = carried(context, command)?;
     let (mut book, takeover) = Book::of(context, command, &mut arguments)?.unzip();
     let request = Request {
@@ -40,12 +45,23 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
             show_lines(&mut remarks, false);
         }
     };
-    let mut on_question = |question: Question| match &mut book {
+    let book_of_run = RefCell::new(&mut book);
+    let mut on_question = |question: Question| match &mut **book_of_run.borrow_mut() {
         Some(book) => book.answer(question),
         None => Answer::Failed("this command keeps no results".to_owned()),
     };
-    let mut on_said = |line: &str| err!("{line}");
-    let ended = host.run(&request, &mut on_said, &mut on_output, &mut on_question, &stop);
+    let mut on_progress = |id: i64, progress: &ProgressRecord| {
+        if let Some(book) = &**book_of_run.borrow() {
+            book.note(id, progress);
+        }
+    };
+    let on = On {
+        said: &mut |line| err!("{line}"),
+        output: &mut on_output,
+        question: &mut on_question,
+        progress: &mut on_progress,
+    };
+    let ended = host.run(&request, on, &stop);
     let _ = data.flush();
     show_lines(&mut remarks, true);
     let ended = ended.map_err(Failure::from);
@@ -77,6 +93,23 @@ pub(crate) fn arguments() -> Result<Vec<String>> {
         argument.map_err(|other| wrong(other).into())
     })
     .collect()
+}
+
+/// A command line without these options and their values.
+pub(crate) fn without_options(all: Vec<String>, names: &[&str]) -> Vec<String> {
+    let (mut left, mut all) = (Vec::new(), all.into_iter());
+    while let Some(argument) = all.next() {
+        let has_value = |name: &&str| {
+            let rest = argument.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with('='))
+        };
+        if names.contains(&&*argument) {
+            all.next();
+        } else if !names.iter().any(has_value) {
+            left.push(argument);
+        }
+    }
+    left
 }
 
 /// Files of this host that the command names.

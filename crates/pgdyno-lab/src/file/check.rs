@@ -19,7 +19,7 @@ use pgdyno_engine::{BATCH_MAX, CLIENTS_MAX, Rate, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::BLOCKS_MAX;
-use pgdyno_sandbox::{MAJORS, NetworkPlan, STANDBYS_MAX};
+use pgdyno_sandbox::{Listen, MAJORS, NetworkPlan, STANDBYS_MAX};
 use pgdyno_workload::Workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -162,6 +162,9 @@ impl Check<'_> {
             self.must((1..=STANDBYS_MAX).contains(&count), &keys, || {
                 format!("standbys = {count}: expected 1 to {STANDBYS_MAX}")
             })?;
+            if let Some(Err(why)) = create.listen.as_ref().map(|listen| listen.parse::<Listen>()) {
+                return Err(self.wrong(&keys, format!("listen: {why}")));
+            }
             self.must(create.standbys.is_some() || !create.sync, &keys, || {
                 "sync = true is of standbys, and standbys = ... says how many there are".into()
             })?;

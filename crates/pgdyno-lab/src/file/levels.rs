@@ -173,6 +173,12 @@ impl ExperimentFile {
         let parts = self.parts().into_iter().filter_map(|part| part.profile);
         self.profile.iter().cloned().chain(parts).collect()
     }
+
+    /// Names of all hosts that drive its loads.
+    pub fn load_hosts(&self) -> BTreeSet<String> {
+        let parts = self.parts().into_iter().filter_map(|part| part.load.hosts);
+        self.load.hosts.iter().cloned().chain(parts).flatten().collect()
+    }
 }
 
 /// Why a factor has no levels.

@@ -14,6 +14,7 @@ use kept::Kept;
 use pgdyno_engine::{Rate, Second, Warmup, with_interval_log};
 use pgdyno_host::{HostAccess, block, given_bytes};
 use pgdyno_lab::{Depth, LoadFrom, LoadPart, Measurement, Probe, load_plan, measure};
+use pgdyno_remote::SshHost;
 use pgdyno_sandbox::Sandbox;
 use pgdyno_server::{Conninfo, Server};
 use pgdyno_workload::{LoadPlan, SCRIPT_BYTES_MAX, Script, Scripts, Work};
@@ -62,6 +63,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
         .iter()
         .map(|clients| plan_of(args, &load, &work, *clients));
     let plans = plans.collect::<Result<Vec<LoadPlan>>>()?;
+    check_hosts(args)?;
     let stop = stop_flag()?;
     // Objects per second are followed by one of the result, each on a line of its own.
     let as_json = args.json || args.stream;
@@ -73,7 +75,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
         placement,
     };
     let mut kept = Kept::begin(context, args, (&work, load), &conninfo, sandbox.as_ref())?;
-    let generators = LoadHosts { context };
+    let generators = LoadHosts::new(context);
     let from = (!args.load_hosts.is_empty()).then(|| LoadFrom {
         generators: &generators,
         hosts: &args.load_hosts,
@@ -126,6 +128,27 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
     }
     print(args, &done, &server, id);
     result(args, &done, stop.load(Ordering::Relaxed))
+}
+
+/// Refuses hosts that cannot drive the load together.
+fn check_hosts(args: &BenchArgs) -> Result<()> {
+    let hosts = &args.load_hosts;
+    for name in hosts.iter().filter(|name| *name != "local") {
+        name.parse::<SshHost>()
+            .map_err(|why| Usage(format!("--load-host {name}: {why}, or local")))?;
+    }
+    if !hosts.is_empty() && matches!(args.warmup, Warmup::Settled(_)) {
+        return Err(Usage("several hosts need a warm-up of a length: --warmup 5s".into()).into());
+    }
+    let least = args.clients.iter().min().copied().unwrap_or(1) as usize;
+    match least < hosts.len() {
+        true => Err(Usage(format!(
+            "{} load hosts for {least} clients: each needs one at least",
+            hosts.len()
+        ))
+        .into()),
+        false => Ok(()),
+    }
 }
 
 /// The documents, or the table of a ladder.

@@ -143,7 +143,10 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
         .clone()
         .or_else(|| stored.record.sandbox.as_deref().map(target::of_sandbox_named));
     let command = format!("resume {id}");
-    restore::end_waiting_agents()?;
+    // It may be this experiment's own that has lost its coordinator.
+    if context.coordinator().is_some() {
+        restore::end_waiting_agents()?;
+    }
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
     restore::before(context, held.sandbox())?;
@@ -228,7 +231,7 @@ fn with_lab(
     let afar = context
         .coordinator()
         .map(|coordinator| LoadHostsAfar { coordinator });
-    let here = LoadHosts { context };
+    let here = LoadHosts::new(context);
     let generators: &dyn Generators = match &afar {
         Some(afar) => afar,
         None => &here,

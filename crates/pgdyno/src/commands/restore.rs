@@ -43,7 +43,9 @@ pub(crate) fn end_waiting_agents() -> Result<()> {
 }
 
 pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
-    end_waiting_agents()?;
+    if args.numbers.is_empty() {
+        end_waiting_agents()?;
+    }
     let listed = context.journals().listed()?;
     if let Some(number) = args
         .numbers

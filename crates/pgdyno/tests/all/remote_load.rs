@@ -117,7 +117,35 @@ fn host_that_cannot_or_is_lost_ends_the_load() {
     let load = ["-c", "4", "-j", "1", "-d", "60s"];
     driven
         .run(&[&load[..], &["--load-host", "ssh:nowhere"]].concat())
-        .fails(1, &["ssh:nowhere could not be reached"]);
+        .fails(1, &["another server's on a load host", "--load-connection"]);
+    driven
+        .run(
+            &[
+                &load[..],
+                &["--load-host", "ssh:nowhere", "--load-connection", &connection],
+            ]
+            .concat(),
+        )
+        .fails(
+            1,
+            &[
+                "ssh:nowhere could not be reached",
+                "`ssh HOST true` must work first",
+            ],
+        );
+    let three = [
+        "--load-host",
+        FAR,
+        "--load-host",
+        FAR,
+        "--load-host",
+        "local",
+        "-c",
+        "2",
+    ];
+    driven
+        .run(&[&three[..], &["--load-connection", &connection]].concat())
+        .fails(2, &["3 load hosts for 2 clients"]);
     driven
         .run(
             &[
@@ -129,10 +157,10 @@ fn host_that_cannot_or_is_lost_ends_the_load() {
         .fails(1, &["ssh:far: ", "127.0.0.1:1"]);
     driven
         .run(&[&load[..], &["--load-host", "far"]].concat())
-        .fails(1, &["expected ssh:HOST"]);
+        .fails(2, &["expected ssh:HOST"]);
     driven
         .run(&[&load[..], &["--load-host", FAR, "--warmup", "auto"]].concat())
-        .fails(1, &["warm-up of a length"]);
+        .fails(2, &["warm-up of a length"]);
     let all = driven.bench(&[&load[..], &driven.hosts(&connection)].concat());
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let started = driven.0.start_here(&all);
@@ -184,6 +212,10 @@ fn experiment_takes_its_load_from_other_hosts() {
     let there = file(&create, "\"local\", \"ssh:far\"", &format!("host={FAR_ADDRESS}"));
     check(pair.run(&["run", &there, "--json"]));
     pair.run(&["sandbox", "destroy", "there"]).fine();
+    let password = file(main, "\"ssh:far\"", "host=x password=secret");
+    pair.home.run(&["run", &password]).fails(2, &["password"]);
+    let odd = file(main, "\"ssh:-oProxyCommand=x\"", "host=x");
+    pair.home.run(&["run", &odd]).fails(2, &["is no host of a load"]);
     let none = file(main, "\"gen1\"", "host=x");
     pair.home
         .run(&["run", &none])

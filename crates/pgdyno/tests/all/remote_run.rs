@@ -146,6 +146,17 @@ fn run_goes_on_over_another_connection() {
 }
 
 #[test]
+fn run_goes_on_when_a_silent_link_comes_back() {
+    let pair = Pair::new();
+    let mut started = pair.begin(&[]);
+    pair.far.cut(true);
+    started.until_it_prints("was lost (nothing was heard for 30 s)");
+    pair.far.cut(false);
+    started.end().fine();
+    pair.is_whole();
+}
+
+#[test]
 fn host_that_waits_in_vain_restores_or_keeps_what_is_changed() {
     let pair = Pair::new();
     pair.run(&["sandbox", "create", "main"]).fine();

@@ -1,8 +1,8 @@
 //! What must hold where several hosts drive a load.
 
-use super::{Check, Checked};
+use super::{Check, Checked, NO_PASSWORD, holds_password};
 use crate::file::choices::Design;
-use crate::file::parts::LoadPart;
+use crate::file::parts::{LoadPart, ServerPart};
 
 /// More hosts are a mistake in the file.
 const HOSTS_MAX: usize = 100;
@@ -11,20 +11,46 @@ impl Check<'_> {
     pub(super) fn hosts(&self) -> Checked {
         let file = self.file;
         let parts = file.parts();
-        let loads =
-            std::iter::once(file.load.clone()).chain(parts.iter().map(|part| part.load.over(&file.load)));
-        loads
-            .filter(|load| load.hosts.is_some())
-            .try_for_each(|load| self.hosts_of(&load))
+        let whole = std::iter::once((file.load.clone(), file.server.clone()));
+        let parts = parts
+            .iter()
+            .map(|part| (part.load.over(&file.load), part.server.over(&file.server)));
+        whole.chain(parts).try_for_each(|(load, server)| {
+            let key = &["load", "connection"];
+            self.must(load.hosts.is_some() || load.connection.is_none(), key, || {
+                "connection is how other hosts reach the server: hosts = [...] names them".into()
+            })?;
+            match load.hosts {
+                Some(_) => self.hosts_of(&load, &server),
+                None => Ok(()),
+            }
+        })
     }
 
-    fn hosts_of(&self, load: &LoadPart) -> Checked {
+    fn hosts_of(&self, load: &LoadPart, server: &ServerPart) -> Checked {
         let hosts = load.hosts.as_deref().unwrap_or_default();
         let key = &["load", "hosts"];
         self.must((1..=HOSTS_MAX).contains(&hosts.len()), key, || {
             format!("hosts = {} of them: expected 1 to {HOSTS_MAX}", hosts.len())
         })?;
-        let is_known = |host: &String| host == "local" || host.starts_with("ssh:");
+        let connection = load.connection.as_deref().unwrap_or_default();
+        self.must(!holds_password(connection), &["load", "connection"], || {
+            NO_PASSWORD.into()
+        })?;
+        let has_host = ["host=", "hostaddr=", "://"]
+            .iter()
+            .any(|word| connection.contains(word));
+        self.must(
+            load.connection.is_none() || has_host,
+            &["load", "connection"],
+            || "connection names no host: expected host=... as the load hosts reach the server".into(),
+        )?;
+        let is_name = |name: &str| {
+            let first = name.chars().next();
+            let is_odd = |c: char| c.is_whitespace() || c.is_control();
+            first.is_some_and(|first| first != '-') && !name.contains(is_odd)
+        };
+        let is_known = |host: &String| host == "local" || host.strip_prefix("ssh:").is_some_and(is_name);
         if let Some(other) = hosts.iter().find(|host| !is_known(host)) {
             return Err(self.wrong(
                 key,
@@ -43,6 +69,10 @@ impl Check<'_> {
             "hosts drive pgdyno's own clients, on CPUs of their kernels' choice, after a warm-up of a length: neither program nor cpus nor \
              settle = true"
                 .into()
+        })?;
+        let is_afar = hosts.iter().any(|host| host != "local");
+        self.must(!is_afar || server.pooler.is_none(), key, || {
+            "a pooler of an experiment is on its own host alone: hosts = [\"ssh:...\"] do not reach it".into()
         })?;
         self.must(self.file.design != Design::Switchback, key, || {
             "design = \"switchback\" takes turns within one process: hosts is of other designs".into()

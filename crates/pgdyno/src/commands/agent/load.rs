@@ -3,10 +3,11 @@
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Result, Usage};
-use crate::generators::{JOB, Job};
+use crate::generators::{JOB, Job, Ticks};
 use pgdyno_engine::{Second, SentResult, SentSecond};
-use pgdyno_host::HostAccess;
 use pgdyno_remote::{Answer, Coordinator, FromGenerator, GeneratorHost, Question};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Questions about the coordinator's clock, of which the one with the shortest answer counts.
@@ -76,22 +77,26 @@ fn drive(
     context: &Context,
     coordinator: &Coordinator,
     job: &Job,
-    stop: &std::sync::atomic::AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> std::result::Result<(Box<SentResult>, GeneratorHost), String> {
     let mut late = Duration::ZERO;
     let mut begin = || {
         let clock = Clock::ask(coordinator)?;
-        let ready = FromGenerator::Ready {
-            clock_error_ns: u64::try_from(clock.error.as_nanos()).unwrap_or(u64::MAX),
-        };
-        match coordinator.ask(Question::Generator(ready)) {
-            Some(Answer::Begin(Some(ns))) => {
-                let begins = clock.instant(ns);
-                // The answer may have come too late for that instant.
-                late = Instant::now().saturating_duration_since(begins);
-                Some(begins + late)
+        loop {
+            let ready = FromGenerator::Ready {
+                clock_error_ns: u64::try_from(clock.error.as_nanos()).unwrap_or(u64::MAX),
+            };
+            match coordinator.ask(Question::Generator(ready)) {
+                Some(Answer::Begin(Some(ns))) => {
+                    let begins = clock.instant(ns);
+                    // The answer may have come too late for that instant.
+                    late = Instant::now().saturating_duration_since(begins);
+                    return Some(begins + late);
+                }
+                // Others are not ready yet.
+                Some(Answer::Done) => {}
+                _ => return None,
             }
-            _ => None,
         }
     };
     let mut before = None;
@@ -112,42 +117,4 @@ fn drive(
         began_late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
     };
     Ok((Box::new(SentResult::of(&result)), host))
-}
-
-/// Ticks of all CPUs since the host has started.
-#[derive(Clone, Copy)]
-struct Ticks {
-    all: u64,
-    idle: u64,
-    steal: u64,
-}
-
-impl Ticks {
-    fn now(context: &Context) -> Option<Ticks> {
-        /// user nice system idle iowait irq softirq steal; guests are in user and nice.
-        const COLUMNS: usize = 8;
-        let text = context.host.read("/proc/stat").ok()?;
-        let columns = text
-            .lines()
-            .next()?
-            .split_ascii_whitespace()
-            .skip(1)
-            .take(COLUMNS);
-        let columns: Vec<u64> = columns.map_while(|column| column.parse().ok()).collect();
-        Some(Ticks {
-            all: columns.iter().sum(),
-            idle: columns.get(3)? + columns.get(4)?,
-            steal: columns.get(7).copied().unwrap_or(0),
-        })
-    }
-
-    /// Shares of idle time and of steal.
-    #[expect(clippy::cast_precision_loss, reason = "ticks of a load")]
-    fn since(self, before: Ticks) -> (f64, f64) {
-        let all = self.all.saturating_sub(before.all).max(1) as f64;
-        (
-            self.idle.saturating_sub(before.idle) as f64 / all,
-            self.steal.saturating_sub(before.steal) as f64 / all,
-        )
-    }
 }

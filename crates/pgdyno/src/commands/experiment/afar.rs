@@ -10,8 +10,11 @@ use crate::failure::{InContext as _, Result};
 use crate::generators::Driving;
 use crate::shipped;
 use pgdyno_lab::{ExperimentFile, asks_for_target, given, sized};
+use pgdyno_record::ProgressRecord;
 use pgdyno_remote::{Answer, CarriedFile, Question, RunEnd, SshHost, Takeover, Then};
 use pgdyno_store::{Store, StoreError};
+use pgdyno_workload::Work;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A host of any size, where only the names in a file are asked for.
@@ -22,12 +25,7 @@ const ANY_CPUS: f64 = 4.0;
 /// is done there.
 pub(crate) fn files_of(context: &Context, args: &RunArgs) -> Result<Vec<CarriedFile>> {
     let text = text_of(context, &args.file)?;
-    let whole = sized(&text, &args.file, args.size.as_deref(), &args.set)?;
-    let whole = match asks_for_target(&whole) {
-        Some(_) => given(&whole, Some(ANY_MEMORY), Some(ANY_CPUS)),
-        None => whole,
-    };
-    let file = ExperimentFile::parse(&whole, &args.file, &context.catalogue)?;
+    let file = parsed(context, &text, args)?;
     let mut files = Vec::new();
     let name = args.file.to_string_lossy().into_owned();
     if args.file.exists() || shipped::experiment(&name).is_none() {
@@ -43,6 +41,16 @@ pub(crate) fn files_of(context: &Context, args: &RunArgs) -> Result<Vec<CarriedF
     Ok(files)
 }
 
+/// The experiment of a text; what follows from the target is as of any.
+fn parsed(context: &Context, text: &str, args: &RunArgs) -> Result<ExperimentFile> {
+    let whole = sized(text, &args.file, args.size.as_deref(), &args.set)?;
+    let whole = match asks_for_target(&whole) {
+        Some(_) => given(&whole, Some(ANY_MEMORY), Some(ANY_CPUS)),
+        None => whole,
+    };
+    Ok(ExperimentFile::parse(&whole, &args.file, &context.catalogue)?)
+}
+
 /// Keeps the results of one run on another host.
 pub(crate) struct Book {
     store: Store,
@@ -55,6 +63,10 @@ pub(crate) struct Book {
     context: Context,
     /// The host of the run.
     target: Option<SshHost>,
+    /// Whether it has root's rights there.
+    sudo: bool,
+    /// Hosts that its file names for loads: a host that is not to be trusted has no others driven.
+    load_hosts: BTreeSet<String>,
     /// The load that other hosts drive for it.
     driving: Option<Driving>,
 }
@@ -77,13 +89,18 @@ impl Book {
                     options: options_of(&at.on),
                     context: context.clone(),
                     target: at.on.host.clone(),
+                    sudo: at.on.sudo,
+                    load_hosts: BTreeSet::new(),
                     driving: None,
                 };
                 Ok((book, takeover(at)?))
             };
         Ok(match command {
             Command::Run(args) if !args.dry_run => {
-                Some(begin(&args.store, args.report.as_deref(), &args.at)?)
+                let (mut book, takeover) = begin(&args.store, args.report.as_deref(), &args.at)?;
+                let text = text_of(context, &args.file)?;
+                book.load_hosts = parsed(context, &text, args)?.load_hosts();
+                Some((book, takeover))
             }
             Command::Resume(args) => {
                 let (mut book, takeover) = begin(&args.store, args.report.as_deref(), &args.at)?;
@@ -96,6 +113,10 @@ impl Book {
                     }
                 };
                 book.id = Some(id);
+                let stored = book.store.experiment_alone(id)?;
+                let path = Path::new("the stored experiment");
+                let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
+                book.load_hosts = file.load_hosts();
                 Some((book, takeover))
             }
             _ => None,
@@ -121,7 +142,6 @@ impl Book {
             | Question::Experiment(id)
             | Question::SetStatus { id, .. }
             | Question::SetRestored { id, .. }
-            | Question::Progress { id, .. }
             | Question::Ended(RunEnd { id, .. }) => Some(*id),
         };
         if of.is_some_and(|id| self.id != Some(id)) {
@@ -148,36 +168,45 @@ impl Book {
             }
             Question::SetStatus { id, status } => self.store.set_status(id, status).map(|()| Answer::Done),
             Question::SetRestored { id, lines } => self.store.set_restored(id, &lines).map(|()| Answer::Done),
-            Question::Progress { id, progress } => {
-                if let Some(place) = self.store.progress_place() {
-                    // It is shown to others, and not kept.
-                    let _ = place.write(id, &progress);
-                }
-                Ok(Answer::Done)
-            }
             Question::Generator(_) => Err(StoreError::Elsewhere("a run drives no part of a load".to_owned())),
             Question::Drive(load) => {
-                let other = |why: String| StoreError::Elsewhere(why);
-                let target = self
-                    .target
-                    .as_ref()
-                    .ok_or_else(|| other("a run without a host".into()))?;
-                let driving = Driving::begin(&self.context, *load, target);
-                self.driving = Some(driving.map_err(|error| other(error.to_string()))?);
+                let other = |why: &str| StoreError::Elsewhere(why.to_owned());
+                let is_of_file = |(name, _): &(String, Vec<String>)| self.load_hosts.contains(name);
+                if load.hosts.is_empty() || !load.hosts.iter().all(is_of_file) || self.driving.is_some() {
+                    return Err(other(
+                        "it asks for a load that the experiment's file does not have",
+                    ));
+                }
+                // No experiment has one.
+                if matches!(&load.plan.work, Work::Scripts(scripts) if scripts.allow_shell) {
+                    return Err(other("it asks for commands of the shell"));
+                }
+                let target = self.target.as_ref().ok_or_else(|| other("it has no host"))?;
+                let driving = Driving::begin(&self.context, *load, (target, self.sudo));
+                self.driving = Some(driving.map_err(|error| other(&error.to_string()))?);
                 Ok(Answer::Done)
             }
             Question::NextSecond { stop } => {
-                let Some(driving) = self.driving.take() else {
+                let Some(driving) = &mut self.driving else {
                     return Err(StoreError::Elsewhere("no load is driven".to_owned()));
                 };
-                let (answer, driving) = driving.next(stop);
-                self.driving = driving;
+                let answer = driving.next(stop);
+                if !matches!(answer, Answer::Second(_) | Answer::Done) {
+                    self.driving = None;
+                }
                 Ok(answer)
             }
             Question::Ended(end) => {
                 self.ended = Some(end);
                 Ok(Answer::Done)
             }
+        }
+    }
+
+    /// Shows others how far the run is; it is not kept.
+    pub(crate) fn note(&self, id: i64, progress: &ProgressRecord) {
+        if let Some(place) = self.store.progress_place().filter(|_| self.id == Some(id)) {
+            let _ = place.write(id, progress);
         }
     }
 
@@ -197,9 +226,14 @@ impl Book {
         };
         let report = show_report(context, &self.store, id, self.report.as_deref(), self.as_json)?;
         let ended = end_of(context, &self.store, &report, status, &self.options)?;
-        match code? {
-            exit::FINE => Ok(ended),
-            code => Ok(code),
+        match code {
+            Ok(exit::FINE) => Ok(ended),
+            Ok(code) => Ok(code),
+            // All is done and restored; only the last word was lost.
+            Err(error) => {
+                err!("{error}");
+                Ok(ended)
+            }
         }
     }
 }
