@@ -110,7 +110,7 @@ mod tests {
             let sent = serde_json::to_string(&SentResult::of(&result)).unwrap();
             serde_json::from_str::<SentResult>(&sent)
                 .unwrap()
-                .received()
+                .received(0)
                 .unwrap()
         };
         let all: Vec<u64> = (1..2000).map(|n| n * 7_919).collect();

@@ -660,3 +660,93 @@ fn pump(printed: &[File; 2], link: &Link, done: &Bell) {
         is_done = !waits[2].revents().is_empty();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pipe() -> (File, File) {
+        let (output, input) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        (output.into(), input.into())
+    }
+
+    fn bell() -> Arc<Bell> {
+        Arc::new(Bell::new().unwrap())
+    }
+
+    fn next(from: &mut File) -> Frame<FromAgent> {
+        frame::read(from).unwrap().unwrap()
+    }
+
+    fn is_question(frame: &Frame<FromAgent>, number: Number) -> bool {
+        matches!(frame, Frame::Message(FromAgent::Question(question)) if question.number == number)
+    }
+
+    #[test]
+    fn next_connection_gets_what_the_last_one_did_not() {
+        let (mut first, input) = pipe();
+        let link = Link::new(input, bell()).unwrap();
+        link.print(true, b"a");
+        assert_eq!(link.ask(Question::Keep).unwrap(), 1);
+        assert_eq!(next(&mut first), Frame::Data(b"a".to_vec()));
+        assert!(is_question(&next(&mut first), 1));
+        // Nobody reads it any more.
+        drop(first);
+        link.print(false, b"b");
+        link.lose(true);
+        link.send(&FromAgent::Alive);
+        let (mut second, input) = pipe();
+        link.renew(input, bell()).unwrap();
+        assert_eq!(next(&mut second), Frame::Remark(b"b".to_vec()));
+        assert!(is_question(&next(&mut second), 1));
+        link.is_answered();
+        // An answered question is not asked again.
+        link.lose(true);
+        let (mut third, input) = pipe();
+        link.renew(input, bell()).unwrap();
+        assert_eq!(link.ask(Question::Keep).unwrap(), 2);
+        assert!(is_question(&next(&mut third), 2));
+        link.end(3);
+        assert_eq!(next(&mut third), Frame::Message(FromAgent::Ended { code: 3 }));
+    }
+
+    #[test]
+    fn end_is_said_over_the_next_connection_or_to_nobody() {
+        let (first, input) = pipe();
+        let link = Link::new(input, bell()).unwrap();
+        drop(first);
+        link.lose(true);
+        let says = thread::spawn({
+            let link = link.clone();
+            move || link.end(0)
+        });
+        let (mut second, input) = pipe();
+        link.renew(input, bell()).unwrap();
+        says.join().unwrap();
+        assert_eq!(next(&mut second), Frame::Message(FromAgent::Ended { code: 0 }));
+        link.lose(false);
+        link.end(0);
+        assert!(frame::read::<FromAgent>(&mut second).unwrap().is_none());
+    }
+
+    #[test]
+    fn who_asks_for_an_end_gets_it_while_there_is_no_connection() {
+        let (_first, input) = pipe();
+        let link = Link::new(input, bell()).unwrap();
+        let (next, nexts) = channel();
+        let call = || UnixStream::pair().unwrap();
+        let (mut asks, told) = call();
+        link.called(Call::End(told), &next);
+        let mut byte = [0];
+        assert_eq!(asks.read(&mut byte).unwrap(), 1, "it is busy");
+        link.lose(true);
+        let (mut asks, told) = call();
+        link.called(Call::End(told), &next);
+        assert!(link.is_to_end() && matches!(nexts.try_recv(), Ok(Next::EndNow)));
+        // A connection that comes first is used.
+        let (_second, input) = pipe();
+        link.renew(input, bell()).unwrap();
+        assert_eq!(asks.read(&mut byte).unwrap(), 1);
+        assert!(!link.is_to_end());
+    }
+}

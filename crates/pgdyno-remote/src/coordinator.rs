@@ -832,3 +832,43 @@ fn send_lines(errors: ChildStderr, send: &SyncSender<Event>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn question_is_answered_once_however_often_it_comes() {
+        let asked = std::cell::Cell::new(0);
+        let mut from = From {
+            on_output: &mut |_| {},
+            on_question: &mut |_| {
+                asked.set(asked.get() + 1);
+                Answer::Numbered(asked.get())
+            },
+            on_progress: &mut |_, _| {},
+            answered: Numbered {
+                number: 0,
+                content: Answer::Done,
+            },
+            bytes: 0,
+            has_asked_to_stop: false,
+            ends_at_stop: false,
+        };
+        let mut ask = |number| {
+            let question = Numbered {
+                number,
+                content: Question::Keep,
+            };
+            from.answer(question)
+                .map(|answer| (answer.number, answer.content))
+        };
+        assert_eq!(ask(1), Ok((1, Answer::Numbered(1))));
+        assert_eq!(ask(1), Ok((1, Answer::Numbered(1))));
+        assert_eq!(ask(2), Ok((2, Answer::Numbered(2))));
+        for other in [0, 1, 4, u64::MAX] {
+            assert!(ask(other).is_err(), "{other}");
+        }
+        assert_eq!(asked.get(), 2);
+    }
+}
