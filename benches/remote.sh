@@ -94,7 +94,7 @@ done
 
 echo "two hosts beside one process, 8 clients of select: throughput, p99 in ms"
 "$pgdyno" data create "sandbox:$name" --scale 2 >/dev/null
-load=(-w select -c 8 -d 10s --warmup 2s --json)
+load=(-w select-only -c 8 -d 10s --warmup 2s --json)
 line() { python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["tps"], r["response_ms"]["p99"], r["cross_check"]["agrees"])'; }
 run_one() { "$pgdyno" bench "sandbox:$name" "${load[@]}" -j 2 | line; }
 run_two() { "$pgdyno" bench "sandbox:$name" "${load[@]}" -j 1 --load-host ssh:a --load-host ssh:b "${way[@]}" | line; }
