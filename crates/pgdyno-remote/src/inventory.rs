@@ -4,13 +4,15 @@
 //! templates, scripts and directories (`group_vars`, `host_vars`) would add is not: a value that has a template in it, and that matters here,
 //! is an error.
 
+mod read;
+
 use crate::ssh_host::SshHost;
-use serde::Deserialize;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts of an inventory; a range that makes more is a mistake.
 const HOSTS_MAX: usize = 10_000;
+/// Groups of an inventory.
+const GROUPS_MAX: usize = 1_000;
 /// Groups within groups.
 const DEPTH_MAX: usize = 32;
 /// The group that has all hosts.
@@ -42,6 +44,40 @@ pub enum InventoryError {
     },
 }
 
+fn wrong(name: &str, why: &str) -> InventoryError {
+    InventoryError::Wrong {
+        name: name.to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+/// How far a group is below `all`, on the longest way.
+fn depth<'p>(
+    name: &'p str,
+    parents: &'p BTreeMap<String, Vec<String>>,
+    known: &mut BTreeMap<String, usize>,
+    below: &mut Vec<&'p str>,
+) -> Result<usize, InventoryError> {
+    if let Some(depth) = known.get(name) {
+        return Ok(*depth);
+    }
+    if below.contains(&name) {
+        return Err(wrong(name, "it is a group within itself"));
+    }
+    if below.len() > DEPTH_MAX {
+        return Err(wrong(name, "it is too deep within other groups"));
+    }
+    below.push(name);
+    let mut longest = 0;
+    for parent in parents.get(name).into_iter().flatten() {
+        longest = longest.max(depth(parent, parents, known, below)?);
+    }
+    below.pop();
+    let depth = if name == ALL { 0 } else { longest + 1 };
+    known.insert(name.to_owned(), depth);
+    Ok(depth)
+}
+
 type Variables = BTreeMap<String, String>;
 
 #[derive(Debug, Default)]
@@ -49,6 +85,10 @@ struct Group {
     hosts: BTreeSet<String>,
     children: BTreeSet<String>,
     variables: Variables,
+    /// Groups that it is in.
+    parents: Vec<String>,
+    /// How far it is below `all`, on the longest way.
+    depth: usize,
 }
 
 /// An inventory.
@@ -56,6 +96,8 @@ struct Group {
 pub struct Inventory {
     /// With their own variables, in the order of the file.
     hosts: Vec<(String, Variables)>,
+    /// Where each is among them.
+    places: BTreeMap<String, usize>,
     groups: BTreeMap<String, Group>,
 }
 
@@ -86,20 +128,30 @@ impl Inventory {
             true => inventory.read_yaml(text)?,
             false => inventory.read_ini(text)?,
         }
-        for (name, group) in &inventory.groups {
-            if let Some(child) = group
-                .children
-                .iter()
-                .find(|child| !inventory.groups.contains_key(*child))
-            {
-                return Err(InventoryError::Wrong {
-                    name: name.clone(),
-                    why: format!("its group {child} is not in the inventory"),
-                });
-            }
-            inventory.members(name)?;
-        }
+        inventory.lay_out()?;
         Ok(inventory)
+    }
+
+    /// Works out which groups are above each, and how far it is below `all`. A circle is an error.
+    fn lay_out(&mut self) -> Result<(), InventoryError> {
+        let mut parents: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, group) in &self.groups {
+            for child in &group.children {
+                if !self.groups.contains_key(child) {
+                    return Err(wrong(name, &format!("its group {child} is not in the inventory")));
+                }
+                parents.entry(child.clone()).or_default().push(name.clone());
+            }
+        }
+        let mut depths = BTreeMap::new();
+        for name in self.groups.keys() {
+            depth(name, &parents, &mut depths, &mut Vec::new())?;
+        }
+        for (name, group) in &mut self.groups {
+            group.depth = depths.get(name).copied().unwrap_or(0);
+            group.parents = parents.remove(name).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Names of the groups that have hosts.
@@ -114,347 +166,61 @@ impl Inventory {
     /// A group that is not in the inventory, a host that is no destination of ssh, a variable that matters and cannot be read.
     pub fn hosts_of(&self, group: &str) -> Result<Vec<InventoryHost>, InventoryError> {
         if !self.groups.contains_key(group) {
-            return Err(InventoryError::Wrong {
-                name: group.to_owned(),
-                why: format!(
-                    "there is no such group; there are {}",
-                    self.groups().collect::<Vec<&str>>().join(", ")
-                ),
+            let known: Vec<&str> = self.groups().collect();
+            let why = format!("there is no such group; there are {}", known.join(", "));
+            return Err(wrong(group, &why));
+        }
+        let mut direct: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (name, of) in &self.groups {
+            for host in &of.hosts {
+                direct.entry(host).or_default().push(name);
+            }
+        }
+        // Most hosts are in the same groups as others.
+        let mut known: BTreeMap<&[&str], (bool, Variables)> = BTreeMap::new();
+        let mut hosts = Vec::new();
+        for (name, own) in &self.hosts {
+            let direct = direct.get(&**name).map_or(&[][..], |direct| direct);
+            let (is_member, variables) = known.entry(direct).or_insert_with(|| {
+                let groups = self.above(direct);
+                let is_member = group == ALL || groups.iter().any(|(_, above)| *above == group);
+                (is_member, self.variables(&groups))
             });
+            if *is_member {
+                let mut all = variables.clone();
+                all.extend(own.clone());
+                hosts.push(self.host(name, &all)?);
+            }
         }
-        let members = self.members(group)?;
-        let hosts = self
-            .hosts
+        Ok(hosts)
+    }
+
+    /// These groups, and all that they are in, each with how far it is below `all`; the farthest is the last.
+    fn above<'a>(&'a self, direct: &[&'a str]) -> BTreeSet<(usize, &'a str)> {
+        let (mut found, mut todo) = (BTreeSet::from([(0, ALL)]), direct.to_vec());
+        while let Some(name) = todo.pop() {
+            if let Some(group) = self.groups.get(name)
+                && found.insert((group.depth, name))
+            {
+                todo.extend(group.parents.iter().map(String::as_str));
+            }
+        }
+        found
+    }
+
+    /// Variables of all these groups: what comes later wins, as with Ansible: of deeper groups, and of the same depth of the later name.
+    fn variables(&self, groups: &BTreeSet<(usize, &str)>) -> Variables {
+        let variables = groups
             .iter()
-            .filter(|(name, _)| group == ALL || members.contains(name));
-        hosts.map(|(name, own)| self.host(name, own)).collect()
-    }
-
-    /// The hosts of a group with those of its children; a circle is an error.
-    fn members(&self, group: &str) -> Result<BTreeSet<String>, InventoryError> {
-        let (mut members, mut seen) = (BTreeSet::new(), BTreeSet::new());
-        self.add_members(group, &mut members, &mut seen, &mut Vec::new())?;
-        Ok(members)
-    }
-
-    fn add_members<'a>(
-        &'a self,
-        name: &'a str,
-        members: &mut BTreeSet<String>,
-        seen: &mut BTreeSet<&'a str>,
-        above: &mut Vec<&'a str>,
-    ) -> Result<(), InventoryError> {
-        let wrong = |why: &str| InventoryError::Wrong {
-            name: name.to_owned(),
-            why: why.to_owned(),
-        };
-        if above.contains(&name) {
-            return Err(wrong("it is a group within itself"));
-        }
-        if above.len() > DEPTH_MAX {
-            return Err(wrong("it is too deep within other groups"));
-        }
-        let Some(group) = self.groups.get(name).filter(|_| seen.insert(name)) else {
-            return Ok(());
-        };
-        members.extend(group.hosts.iter().cloned());
-        above.push(name);
-        for child in &group.children {
-            self.add_members(child, members, seen, above)?;
-        }
-        above.pop();
-        Ok(())
-    }
-}
-
-/// What the lines of a section are.
-enum Section {
-    Hosts(String),
-    Variables(String),
-    Children(String),
-}
-
-impl Inventory {
-    fn read_ini(&mut self, text: &str) -> Result<(), InventoryError> {
-        let mut section = Section::Hosts(UNGROUPED.to_owned());
-        for (number, line) in text.lines().enumerate() {
-            let wrong = |why: String| InventoryError::Line {
-                line: number + 1,
-                why,
-            };
-            let line = line.trim();
-            if line.is_empty() || line.starts_with(['#', ';']) {
-                continue;
-            }
-            if let Some(head) = line.strip_prefix('[') {
-                section = section_of(head)
-                    .ok_or_else(|| wrong("expected [GROUP], [GROUP:vars] or [GROUP:children]".to_owned()))?;
-                let (Section::Hosts(name) | Section::Variables(name) | Section::Children(name)) = &section;
-                self.groups.entry(name.clone()).or_default();
-                continue;
-            }
-            match &section {
-                Section::Hosts(group) => {
-                    let words = shell_words::split(line).map_err(|error| wrong(error.to_string()))?;
-                    // What follows a # of its own is a comment.
-                    let words: Vec<&str> = words
-                        .iter()
-                        .map(String::as_str)
-                        .take_while(|word| !word.starts_with('#'))
-                        .collect();
-                    let Some((pattern, rest)) = words.split_first() else {
-                        continue;
-                    };
-                    let mut variables = Variables::new();
-                    for word in rest {
-                        let (name, value) = word.split_once('=').ok_or_else(|| {
-                            wrong(format!("\"{word}\" is no variable: expected NAME=VALUE"))
-                        })?;
-                        variables.insert(name.to_owned(), value.to_owned());
-                    }
-                    self.add_hosts(group, pattern, &variables).map_err(wrong)?;
-                }
-                Section::Variables(group) => {
-                    let (name, value) = line
-                        .split_once('=')
-                        .ok_or_else(|| wrong("expected NAME=VALUE".to_owned()))?;
-                    let value = unquoted(value.trim());
-                    let group = self.groups.entry(group.clone()).or_default();
-                    group.variables.insert(name.trim().to_owned(), value.to_owned());
-                }
-                Section::Children(group) => {
-                    let group = self.groups.entry(group.clone()).or_default();
-                    group.children.insert(line.to_owned());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds the hosts of a pattern, as `db[01:20].example:2222`, to a group.
-    fn add_hosts(&mut self, group: &str, pattern: &str, variables: &Variables) -> Result<(), String> {
-        let colons = || {
-            pattern
-                .match_indices(':')
-                .filter(|(at, _)| !inside_brackets(pattern, *at))
-        };
-        // An address of IPv6 has more than one.
-        let (names, port) = match (colons().next(), colons().nth(1)) {
-            (Some((at, _)), None) if is_number(&pattern[at + 1..]) => {
-                (&pattern[..at], Some(&pattern[at + 1..]))
-            }
-            _ => (pattern, None),
-        };
-        for name in expanded(names)? {
-            if self.hosts.len() >= HOSTS_MAX {
-                return Err(format!("more than {HOSTS_MAX} hosts"));
-            }
-            let index = match self.hosts.iter().position(|(known, _)| *known == name) {
-                Some(index) => index,
-                None => {
-                    self.hosts.push((name.clone(), Variables::new()));
-                    self.hosts.len() - 1
-                }
-            };
-            let own = &mut self.hosts[index].1;
-            own.extend(variables.clone());
-            if let Some(port) = port {
-                own.insert("ansible_port".to_owned(), port.to_owned());
-            }
-            self.groups
-                .entry(group.to_owned())
-                .or_default()
-                .hosts
-                .insert(name);
-        }
-        Ok(())
-    }
-}
-
-fn section_of(head: &str) -> Option<Section> {
-    let (inner, rest) = head.split_once(']')?;
-    if !rest.trim().is_empty() && !rest.trim().starts_with('#') {
-        return None;
-    }
-    let (name, kind) = match inner.split_once(':') {
-        Some((name, kind)) => (name, Some(kind)),
-        None => (inner, None),
-    };
-    let name = name.trim().to_owned();
-    if name.is_empty() {
-        return None;
-    }
-    match kind {
-        None => Some(Section::Hosts(name)),
-        Some("vars") => Some(Section::Variables(name)),
-        Some("children") => Some(Section::Children(name)),
-        Some(_) => None,
-    }
-}
-
-/// The text without a pair of quotation marks around it.
-fn unquoted(text: &str) -> &str {
-    let pair = |mark: char| text.strip_prefix(mark)?.strip_suffix(mark);
-    pair('"').or_else(|| pair('\'')).unwrap_or(text)
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Whether a position of a text is within brackets.
-fn inside_brackets(text: &str, at: usize) -> bool {
-    let before = &text[..at];
-    before.matches('[').count() > before.matches(']').count()
-}
-
-/// The names of a pattern with ranges: `a[1:3]` is a1, a2, a3; `[01:10:3]` keeps its zeros and goes by threes; `[a:c]` are letters.
-fn expanded(pattern: &str) -> Result<Vec<String>, String> {
-    let Some((before, rest)) = pattern.split_once('[') else {
-        return Ok(vec![pattern.to_owned()]);
-    };
-    let wrong = || format!("\"{pattern}\" has no range as [1:20], [01:20:2] or [a:f]");
-    let (range, after) = rest.split_once(']').ok_or_else(wrong)?;
-    let parts: Vec<&str> = range.split(':').collect();
-    let (begin, end, step) = match *parts.as_slice() {
-        [begin, end] => (begin, end, 1),
-        [begin, end, step] => (
-            begin,
-            end,
-            step.parse::<usize>()
-                .ok()
-                .filter(|step| *step > 0)
-                .ok_or_else(wrong)?,
-        ),
-        _ => return Err(wrong()),
-    };
-    let begin = if begin.is_empty() { "0" } else { begin };
-    let values: Vec<String> = if is_number(begin) && is_number(end) {
-        let width = if begin.starts_with('0') { begin.len() } else { 0 };
-        let (Ok(begin), Ok(end)) = (begin.parse::<u64>(), end.parse::<u64>()) else {
-            return Err(wrong());
-        };
-        let all = (begin..=end).step_by(step).take(HOSTS_MAX + 1);
-        all.map(|number| format!("{number:0width$}")).collect()
-    } else {
-        let letter = |text: &str| match *text.as_bytes() {
-            [letter] if letter.is_ascii_alphabetic() => Ok(letter),
-            _ => Err(wrong()),
-        };
-        let all = (letter(begin)?..=letter(end)?).step_by(step);
-        all.filter(u8::is_ascii_alphabetic)
-            .map(|letter| char::from(letter).to_string())
+            .filter_map(|(_, name)| Some(&self.groups.get(*name)?.variables));
+        variables
+            .flatten()
+            .map(|(name, value)| (name.clone(), value.clone()))
             .collect()
-    };
-    let mut names = Vec::new();
-    for rest in expanded(after)? {
-        for value in &values {
-            if names.len() > HOSTS_MAX {
-                return Err(format!("\"{pattern}\" is more than {HOSTS_MAX} hosts"));
-            }
-            names.push(format!("{before}{value}{rest}"));
-        }
-    }
-    Ok(names)
-}
-
-/// A group in YAML.
-#[derive(Debug, Default, Deserialize)]
-struct YamlGroup {
-    #[serde(default)]
-    hosts: Option<BTreeMap<String, Option<BTreeMap<String, Value>>>>,
-    #[serde(default)]
-    children: Option<BTreeMap<String, Option<YamlGroup>>>,
-    #[serde(default)]
-    vars: Option<BTreeMap<String, Value>>,
-}
-
-impl Inventory {
-    fn read_yaml(&mut self, text: &str) -> Result<(), InventoryError> {
-        let groups: BTreeMap<String, Option<YamlGroup>> =
-            serde_saphyr::from_str(text).map_err(|error| InventoryError::Yaml(error.to_string()))?;
-        for (name, group) in groups {
-            self.add_yaml(&name, group.unwrap_or_default(), 0)?;
-        }
-        Ok(())
     }
 
-    fn add_yaml(&mut self, name: &str, group: YamlGroup, depth: usize) -> Result<(), InventoryError> {
-        let wrong = |why: String| InventoryError::Wrong {
-            name: name.to_owned(),
-            why,
-        };
-        if depth > DEPTH_MAX {
-            return Err(wrong("it is too deep within other groups".to_owned()));
-        }
-        let own = self.groups.entry(name.to_owned()).or_default();
-        own.variables.extend(texts(group.vars.unwrap_or_default()));
-        for (pattern, variables) in group.hosts.unwrap_or_default() {
-            self.add_hosts(name, &pattern, &texts(variables.unwrap_or_default()))
-                .map_err(wrong)?;
-        }
-        for (child, inner) in group.children.unwrap_or_default() {
-            if let Some(own) = self.groups.get_mut(name) {
-                own.children.insert(child.clone());
-            }
-            self.add_yaml(&child, inner.unwrap_or_default(), depth + 1)?;
-        }
-        Ok(())
-    }
-}
-
-/// Values as texts; lists and maps matter to nothing here.
-fn texts(values: BTreeMap<String, Value>) -> Variables {
-    let text = |value: Value| match value {
-        Value::String(text) => text,
-        other => other.to_string(),
-    };
-    values
-        .into_iter()
-        .map(|(name, value)| (name, text(value)))
-        .collect()
-}
-
-impl Inventory {
-    /// All variables of a host: its own, then those of its groups, the innermost first, then those of `all`.
-    fn variables(&self, name: &str, own: &Variables) -> Variables {
-        let mut groups: Vec<(usize, &str, &Group)> = Vec::new();
-        for (group_name, group) in &self.groups {
-            let has_host = self
-                .members(group_name)
-                .is_ok_and(|members| members.contains(name));
-            if has_host || group_name == ALL {
-                groups.push((self.depth(group_name, 0), group_name, group));
-            }
-        }
-        // What comes later wins, as with Ansible: deeper groups, and of those of the same depth the later name.
-        groups.sort_by_key(|(depth, name, _)| (*depth, *name));
-        let mut all = Variables::new();
-        for (_, _, group) in groups {
-            all.extend(group.variables.clone());
-        }
-        all.extend(own.clone());
-        all
-    }
-
-    /// How far a group is below `all`.
-    fn depth(&self, name: &str, guard: usize) -> usize {
-        if name == ALL || guard > DEPTH_MAX {
-            return 0;
-        }
-        let parents = self
-            .groups
-            .iter()
-            .filter(|(parent, group)| *parent != ALL && group.children.contains(name));
-        parents
-            .map(|(parent, _)| self.depth(parent, guard + 1))
-            .max()
-            .unwrap_or(0)
-            + 1
-    }
-
-    fn host(&self, name: &str, own: &Variables) -> Result<InventoryHost, InventoryError> {
-        let variables = self.variables(name, own);
+    /// A host by its variables, its own included, which win.
+    fn host(&self, name: &str, variables: &Variables) -> Result<InventoryHost, InventoryError> {
         let wrong = |why: String| InventoryError::Wrong {
             name: name.to_owned(),
             why,
@@ -591,6 +357,36 @@ all:
     }
 
     #[test]
+    fn variables_of_deeper_groups_win() {
+        let text = "[a]\nx\n[b:children]\na\n[c:children]\nb\n[d]\nx\n[a:vars]\nansible_user=a\n[b:vars]\nansible_user=b\nansible_port=1\n\
+                    [c:vars]\nansible_user=c\nansible_port=2\n[d:vars]\nansible_user=d\n[all:vars]\nansible_become=yes\n";
+        let inventory = Inventory::parse(text, false).unwrap();
+        for group in ["a", "b", "c", "d", "all"] {
+            let hosts = inventory.hosts_of(group).unwrap();
+            assert_eq!(hosts.len(), 1, "{group}");
+            let ssh = hosts[0].ssh.as_ref().unwrap().to_string();
+            assert_eq!((&*ssh, hosts[0].sudo), ("ssh:a@x", true), "{group}");
+            assert_eq!(hosts[0].options, ["-p", "1"]);
+        }
+    }
+
+    /// A way for each pair of groups of two layers: as many ways as there are cannot be walked.
+    #[test]
+    fn many_hosts_in_groups_with_many_ways_are_read() {
+        let mut text = "[g0-0]\nhost[1:9999]\n[g0-1]\nother\n".to_owned();
+        for layer in 1..30 {
+            for group in 0..30 {
+                text += &format!("[g{layer}-{group}:children]\n");
+                let below = if layer == 1 { 2 } else { 30 };
+                (0..below).for_each(|below| text += &format!("g{}-{below}\n", layer - 1));
+            }
+        }
+        let inventory = Inventory::parse(&text, false).unwrap();
+        assert_eq!(inventory.hosts_of("g29-7").unwrap().len(), 10_000);
+        assert_eq!(inventory.hosts_of("g0-1").unwrap().len(), 1);
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let check = |text: &str, is_yaml: bool, expected: &str| {
             let read = Inventory::parse(text, is_yaml);
@@ -604,6 +400,7 @@ all:
         check("x y=1 z", false, "line 1: \"z\" is no variable");
         check("db[1:999999]", false, "more than 10000 hosts");
         check("db[1:2", false, "no range");
+        check(&format!("x{}", "[1:1]".repeat(100_000)), false, "ranges");
         check("db[1:100][1:100][1:100]", false, "hosts");
         check("[a:children]\nb", false, "its group b is not in the inventory");
         check("[a:children]\nb\n[b:children]\na", false, "within itself");
