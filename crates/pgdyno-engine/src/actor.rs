@@ -2,6 +2,7 @@
 //! they were written in; the caller of the engine supplies them.
 
 use crate::random::Stream;
+use serde::{Deserialize, Serialize};
 
 /// The transactions of a load, compiled: shared by all clients.
 pub trait Transactions: Sync {
@@ -32,7 +33,7 @@ pub struct Outline {
 }
 
 /// A statement with its kind of transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatementName {
     /// The kind of transaction that it belongs to.
     pub transaction: String,

@@ -92,7 +92,8 @@ const DIGITS: u8 = 3;
 const DIGITS_PER_SECOND: u8 = 2;
 
 /// Counts and times of a stretch of time. all = committed + failed + skipped, always.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Books {
     /// Transactions of that stretch: committed, failed and skipped together.
     pub all: u64,
@@ -111,10 +112,12 @@ pub struct Books {
     /// Committed ones whose response took longer than the latency limit.
     pub late: u64,
     /// Response times (done - due) of the committed ones, in nanoseconds.
+    #[serde(with = "crate::received::text")]
     pub response_ns: Histogram<u64>,
     /// Of the committed ones, those that were done after the end of the measured time.
     pub after_end: u64,
     /// How long each skipped one had waited: its response would have taken longer. `None` without one.
+    #[serde(with = "crate::received::text")]
     pub skipped_wait_ns: Option<Box<Histogram<u64>>>,
     /// What the response time of an open loop is made of; in a closed loop a transaction is due when it is begun.
     pub parts: Option<Box<Parts>>,
@@ -122,11 +125,14 @@ pub struct Books {
 }
 
 /// What the response times of an open loop are made of, in nanoseconds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Parts {
     /// How late it was begun: begun - due.
+    #[serde(with = "crate::received::text")]
     pub lag_ns: Histogram<u64>,
     /// How long it took: done - begun.
+    #[serde(with = "crate::received::text")]
     pub service_ns: Histogram<u64>,
 }
 
@@ -143,16 +149,6 @@ pub struct Instants {
 
 fn histogram(digits: u8) -> Histogram<u64> {
     Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits).expect("constant bounds are legal")
-}
-
-/// An empty histogram of response times with so many significant digits, 2 or 3.
-pub(crate) fn empty_histogram(digits: u8) -> Histogram<u64> {
-    histogram(digits)
-}
-
-/// Empty books with response times to so many significant digits, 2 or 3.
-pub(crate) fn empty_books(digits: u8) -> Books {
-    Books::with_digits(digits)
 }
 
 impl Books {
@@ -172,11 +168,6 @@ impl Books {
     /// Empty books for a second: smaller, with response times to 1 %.
     pub fn for_a_second() -> Books {
         Books::with_digits(DIGITS_PER_SECOND)
-    }
-
-    /// Adds failed transactions to the errors, which are counted already.
-    pub(crate) fn add_errors(&mut self, code: SqlState, count: u64) {
-        self.tally(code, count);
     }
 
     fn with_digits(digits: u8) -> Books {
@@ -360,9 +351,11 @@ impl Books {
 }
 
 /// How long round trips of one statement took, in nanoseconds, from its request to its reply.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Times {
     /// One per round trip that ended well in the measured time.
+    #[serde(with = "crate::received::text")]
     pub service_ns: Histogram<u64>,
 }
 
@@ -394,7 +387,8 @@ fn ms_at(histogram: &Histogram<u64>, percentile: f64) -> f64 {
 }
 
 /// What happened in one second of a load, all threads together.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Second {
     /// 1 for the first second after the start, warm-up included.
     pub number: u32,

@@ -1,11 +1,9 @@
 //! Response times in a format that others read: HdrHistogram's log, one interval per second or per trial.
 
 use crate::books::Second;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
+use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
-use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use pgdyno_record::decoded_histogram;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
@@ -68,12 +66,7 @@ pub fn write_stored_log<'a>(
         let unreadable = |error: &dyn std::fmt::Display| {
             io::Error::other(format!("the histogram of {}: {error}", stored.tag))
         };
-        let bytes = STANDARD
-            .decode(stored.encoded)
-            .map_err(|error| unreadable(&error))?;
-        let histogram: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| unreadable(&error))?;
+        let histogram = decoded_histogram(stored.encoded).map_err(|error| unreadable(&error))?;
         let tag = stored.tag.replace([',', ' ', '\r', '\n'], "_");
         log.write_histogram(&histogram, stored.begins, stored.length, Tag::new(&tag))
             .map_err(|error| unreadable(&error))?;

@@ -2,7 +2,7 @@
 
 use crate::books::{Second, SecondFigures};
 use crate::collect::collect;
-use crate::engine::LoadResult;
+use crate::result::LoadResult;
 use std::sync::mpsc::Receiver;
 
 /// What a segment reports while it runs: its number, and a second, or that no more will come.
@@ -46,7 +46,6 @@ mod tests {
     use crate::books::{Books, Instants, SqlState};
     use crate::engine::Segment;
     use crate::plan::Plan;
-    use crate::sent::{SentResult, SentSecond};
     use std::sync::mpsc::channel;
 
     fn books(mut books: Books, times_ns: &[u64]) -> Books {
@@ -87,11 +86,10 @@ mod tests {
     fn seconds_and_results_of_two_segments_are_those_of_all_their_transactions() {
         let (sender, receiver) = channel();
         for (segment, times) in [(0, [2_000_000, 9_000_000]), (1, [3_000_000, 4_000_000])] {
-            let sent = serde_json::to_string(&SentSecond::of(&second(1, &times))).unwrap();
-            let received: SentSecond = serde_json::from_str(&sent).unwrap();
-            sender
-                .send((segment, Some(received.received().unwrap())))
-                .unwrap();
+            let sent = serde_json::to_string(&second(1, &times)).unwrap();
+            let received: Second = serde_json::from_str(&sent).unwrap();
+            received.check().unwrap();
+            sender.send((segment, Some(received))).unwrap();
             sender.send((segment, None)).unwrap();
         }
         drop(sender);
@@ -107,11 +105,10 @@ mod tests {
             result.measured.skip(700);
             result.measured_s = 1.0;
             result.engine = "epoll".to_owned();
-            let sent = serde_json::to_string(&SentResult::of(&result)).unwrap();
-            serde_json::from_str::<SentResult>(&sent)
-                .unwrap()
-                .received(0)
-                .unwrap()
+            let sent = serde_json::to_string(&result).unwrap();
+            let received: LoadResult = serde_json::from_str(&sent).unwrap();
+            received.check(0).unwrap();
+            received
         };
         let all: Vec<u64> = (1..2000).map(|n| n * 7_919).collect();
         let (a, b) = all.split_at(600);
@@ -125,21 +122,21 @@ mod tests {
 
     #[test]
     fn what_adds_up_to_nothing_is_refused() {
-        let sent = serde_json::to_value(SentSecond::of(&second(1, &[2_000_000]))).unwrap();
+        let sent = serde_json::to_value(second(1, &[2_000_000])).unwrap();
         let refused = |pointer: &str, value: serde_json::Value| {
             let mut sent = sent.clone();
             *sent.pointer_mut(pointer).unwrap() = value;
-            let error = serde_json::from_value::<SentSecond>(sent).unwrap().received();
-            assert!(error.is_err(), "{pointer}");
+            let received = serde_json::from_value::<Second>(sent).map_err(|error| error.to_string());
+            assert!(received.and_then(|second| second.check()).is_err(), "{pointer}");
         };
         refused("/books/committed", 2.into());
         refused("/books/late", 2.into());
-        refused("/books/digits", 5.into());
-        refused("/books/response", "AAAA".into());
+        refused("/books/all", u64::MAX.into());
+        refused("/books/response_ns", "AAAA".into());
+        refused("/books/response_ns", serde_json::Value::Null);
         refused("/length_s", 1e9.into());
-        let errors = serde_json::json!([{ "sqlstate": "40001", "count": u64::MAX }]);
-        refused("/books/errors", errors);
-        let other = sent["books"]["response"].clone();
-        refused("/books/lag_and_service", serde_json::json!([other, other]));
+        refused("/books/errors", serde_json::json!([["40001", u64::MAX]]));
+        let other = sent["books"]["response_ns"].clone();
+        refused("/books/skipped_wait_ns", other);
     }
 }

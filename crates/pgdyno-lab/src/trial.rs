@@ -5,12 +5,11 @@ use crate::file::{FigurePart, Take};
 use crate::measurement::Measurement;
 use crate::plan::Treatment;
 use pgdyno_engine::hdrhistogram::Histogram;
-use pgdyno_engine::hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use pgdyno_engine::{Books, LoadResult};
 use pgdyno_knobs::Applied;
 use pgdyno_record::{
     ColumnRecord, ErrorCount, OpenLoopHistograms, Percentiles, SecondRecord, SeriesRecord, TransactionCounts,
-    TrialRecord, TrialStatus,
+    TrialRecord, TrialStatus, encoded_histogram,
 };
 use std::collections::BTreeMap;
 
@@ -332,19 +331,9 @@ fn figures_in(wanted: &[FigurePart], series: &SeriesRecord, span: Span) -> BTree
     taken.collect()
 }
 
-/// HdrHistogram's own exchange format: V2, deflated, base64; `None` of a histogram without values.
+/// `None` of a histogram without values.
 fn encoded(histogram: &Histogram<u64>) -> Option<String> {
-    if histogram.is_empty() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
-    Some(base64(&bytes))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    use base64::Engine;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
+    (!histogram.is_empty()).then(|| encoded_histogram(histogram))
 }
 
 /// Notes what took effect; an error where a setting did not.

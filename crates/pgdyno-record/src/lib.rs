@@ -4,6 +4,7 @@ mod class;
 mod experiment;
 mod fact;
 mod heat;
+mod histogram;
 mod metric;
 mod progress;
 mod seconds;
@@ -19,6 +20,7 @@ pub use experiment::{
 };
 pub use fact::FactRecord;
 pub use heat::{HeatError, HeatRecord};
+pub use histogram::{decoded_histogram, encoded_histogram};
 pub use metric::{Better, Given, METRICS, Metric, MetricWords, Source, UNITS};
 pub use progress::{CurrentTrial, PROGRESS_FORMAT, ProgressRecord};
 pub use seconds::SecondRecord;

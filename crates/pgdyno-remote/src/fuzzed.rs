@@ -28,8 +28,8 @@ fn used(message: &FromAgent) {
     };
     match question.content.clone() {
         Question::AddTrial { series, .. } => drop(series.unpacked()),
-        Question::Generator(FromGenerator::Second(second)) => drop(second.received()),
-        Question::Generator(FromGenerator::Ended { result, .. }) => drop(result.received(1)),
+        Question::Generator(FromGenerator::Second(second)) => drop(second.check()),
+        Question::Generator(FromGenerator::Ended { result, .. }) => drop(result.check(1)),
         _ => {}
     }
 }

@@ -4,10 +4,17 @@ use crate::question::{Answer, Numbered, Question};
 use pgdyno_record::ProgressRecord;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::io;
+use std::time::Duration;
 
 /// Version of the messages. Both ends have the same one, or say so and end.
 pub const PROTOCOL: u32 = 2;
+
+/// Time between two signs of life.
+pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(5);
+/// Time without one after which the other end is gone: a link that drops everything closes nothing.
+pub(crate) const SILENT_MAX: Duration = Duration::from_secs(30);
 
 /// From the coordinator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +75,7 @@ pub struct Hello {
 }
 
 /// A command for an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// [`PROTOCOL`] of the coordinator.
@@ -81,6 +88,26 @@ pub struct Request {
     pub files: Vec<CarriedFile>,
     /// What happens when the connection ends before the command; `None` where it is ended at once.
     pub takeover: Option<Takeover>,
+}
+
+/// Variables, files and command lines hold passwords.
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.variables.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Request")
+            .field("protocol", &self.protocol)
+            .field("variables", &names)
+            .field("files", &self.files)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CarriedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CarriedFile")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a command outlives its connection.
@@ -120,7 +147,7 @@ pub enum Then {
 }
 
 /// A file that is carried to the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CarriedFile {
     /// Its path, as the command line has it.

@@ -2,13 +2,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pgdyno_engine::{SentResult, SentSecond};
+use pgdyno_engine::{LoadResult, Second};
 use pgdyno_record::{
     ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, RestoredRecord, SeriesRecord,
     StoredExperiment, TimeLists, TrialRecord, pack_series,
 };
 use pgdyno_workload::LoadPlan;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Most points of all series of a trial: hundreds of columns of a day.
 const POINTS_MAX: usize = 50_000_000;
@@ -63,7 +64,7 @@ pub enum Question {
 }
 
 /// A load that several hosts drive together.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedLoad {
     /// Names of the hosts, each with its connection strings of the servers, which hold passwords.
@@ -86,11 +87,11 @@ pub enum FromGenerator {
         clock_error_ns: u64,
     },
     /// A second of its load.
-    Second(Box<SentSecond>),
+    Second(Box<Second>),
     /// Its load is at its end.
     Ended {
         /// What it has done.
-        result: Box<SentResult>,
+        result: Box<LoadResult>,
         /// What it was like on its host.
         host: GeneratorHost,
     },
@@ -108,6 +109,16 @@ pub struct GeneratorHost {
     pub steal: Option<f64>,
     /// How long after the common instant it began, in nanoseconds.
     pub began_late_ns: u64,
+}
+
+/// Its connection strings hold passwords.
+impl fmt::Debug for SharedLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.hosts.iter().map(|(name, _)| name).collect();
+        f.debug_struct("SharedLoad")
+            .field("hosts", &names)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a run has ended.
@@ -131,11 +142,11 @@ pub enum Answer {
     /// What was asked for.
     Experiment(Box<StoredExperiment>),
     /// A second of a load.
-    Second(Box<SentSecond>),
+    Second(Box<Second>),
     /// A load is at its end.
     Driven {
         /// What all hosts have done; its seconds have been sent.
-        result: Box<SentResult>,
+        result: Box<LoadResult>,
         /// Hosts that could not keep up, and how that shows.
         warnings: Vec<String>,
     },

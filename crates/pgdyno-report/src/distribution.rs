@@ -1,10 +1,7 @@
 //! The whole curve of a trial's response times, out of its stored histogram.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use pgdyno_record::{DistributionPoint, Percentiles, TrialRecord};
+use pgdyno_record::{DistributionPoint, Percentiles, TrialRecord, decoded_histogram};
 use pgdyno_stats::{knows_percentile, mean_interval};
 
 /// Points for each further nine of the percentile: from a half to 99.999 % they are 57.
@@ -43,8 +40,16 @@ fn with_interval(trial: &TrialRecord, point: DistributionPoint) -> DistributionP
 
 /// The histogram of a trial with the waits of what was skipped, where it is there and holds all that the trial's percentiles are of.
 fn whole(trial: &TrialRecord) -> Option<Histogram<u64>> {
-    let mut histogram = trial.histogram.as_deref().and_then(read)?;
-    if let Some(skipped) = trial.open_loop.skipped_histogram.as_deref().and_then(read) {
+    let mut histogram = trial
+        .histogram
+        .as_deref()
+        .and_then(|text| decoded_histogram(text).ok())?;
+    if let Some(skipped) = trial
+        .open_loop
+        .skipped_histogram
+        .as_deref()
+        .and_then(|text| decoded_histogram(text).ok())
+    {
         histogram.auto(true);
         histogram.add(skipped).ok()?;
     }
@@ -134,11 +139,6 @@ fn jackknife(all: f64, without: &[f64]) -> Option<f64> {
     Some((found.high - found.low) / 2.0).filter(|half| half.is_finite())
 }
 
-fn read(encoded: &str) -> Option<Histogram<u64>> {
-    let bytes = STANDARD.decode(encoded).ok()?;
-    Deserializer::new().deserialize(&mut bytes.as_slice()).ok()
-}
-
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds within an hour")]
 fn ms_at(histogram: &Histogram<u64>, percentile: f64) -> f64 {
     histogram.value_at_percentile(percentile) as f64 / 1e6
@@ -164,21 +164,17 @@ fn points(histogram: &Histogram<u64>) -> impl Iterator<Item = DistributionPoint>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+    use pgdyno_record::encoded_histogram;
 
     /// Of 1 to `most` tenths of a millisecond each once.
     fn trial(most: u64, stored: &[(f64, f64)]) -> TrialRecord {
         let mut histogram = Histogram::<u64>::new_with_bounds(1000, 3_600_000_000_000, 3).unwrap();
         (1..=most).for_each(|tenth| histogram.record(tenth * 100_000).unwrap());
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new()
-            .serialize(&histogram, &mut bytes)
-            .unwrap();
         let distribution = stored
             .iter()
             .map(|&(percentile, ms)| DistributionPoint::new(percentile, ms));
         TrialRecord {
-            histogram: Some(STANDARD.encode(bytes)),
+            histogram: Some(encoded_histogram(&histogram)),
             distribution: distribution.collect(),
             ..TrialRecord::begun(1, 1, "a")
         }

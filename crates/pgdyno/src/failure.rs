@@ -71,6 +71,13 @@ impl Failure {
     }
 }
 
+/// A failure as one of several, on one line with what mends it.
+pub(crate) fn with_hint(error: impl Into<Failure>) -> String {
+    let error = error.into();
+    let hint = error.hint().map(|hint| format!(" ({hint})"));
+    format!("{error}{}", hint.unwrap_or_default())
+}
+
 /// All texts in one line. Many errors repeat their cause.
 impl Display for Failure {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {

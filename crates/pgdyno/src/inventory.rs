@@ -3,26 +3,23 @@
 use crate::cli::{Command, HostsArgs};
 use crate::context::{Context, stop_flag};
 use crate::exit;
-use crate::failure::{Failure, InContext as _, Result, Usage};
+use crate::failure::{InContext as _, Result, Usage, with_hint};
 use crate::remote::{arguments, request, without_options};
 use crate::show;
-use crate::ssh_way::{CARRIED, binary, ssh_program};
+use crate::ssh_way::{hand_on_stop, run_on, ssh_program, way};
 use pgdyno_host::given_text;
-use pgdyno_remote::{Answer, Host, Inventory, InventoryHost, On, Output, Request, SshWay};
+use pgdyno_remote::{Inventory, InventoryHost, Listener, Output, Request};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
 
 /// Hosts that are asked at the same time.
 const AT_ONCE: usize = 16;
-/// One that does not answer holds up nobody; the user's own configuration of ssh has its say where it names less.
+/// One that does not answer holds up nobody.
 const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
-/// How often a request to stop is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What is kept of what a command prints.
 const PRINTED_MAX: usize = 64 << 20;
 /// Characters of a value in the table.
@@ -109,59 +106,58 @@ fn ask(
     let mut program = program.to_vec();
     program.extend(host.options.iter().cloned());
     program.extend(CONNECT.map(str::to_owned));
-    let way = Host {
-        way: SshWay {
-            program: &program,
-            host: ssh,
-            sudo: host.sudo,
-            hidden: &CARRIED,
-        },
-        version: env!("CARGO_PKG_VERSION"),
-        binary_for: &|machine: &str| binary(context, machine),
-    };
-    let (mut data, mut remarks) = (Vec::new(), Vec::new());
-    let mut on_output = |output: Output<'_>| {
-        let (kept, bytes) = match output {
-            Output::Data(bytes) => (&mut data, bytes),
-            Output::Remark(bytes) => (&mut remarks, bytes),
-        };
-        if kept.len() + bytes.len() <= PRINTED_MAX {
-            kept.extend_from_slice(bytes);
-        }
-    };
-    let mut on_question = |_| Answer::Failed("this command keeps no results".to_owned());
-    // Each has a request to stop of its own, which is cleared when it is sent.
-    let own_stop = AtomicBool::new(false);
+    let mut said = Said::default();
     let is_over = AtomicBool::new(false);
+    let own_stop = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                if stop.load(Ordering::Relaxed) {
-                    own_stop.store(true, Ordering::Relaxed);
-                    return;
-                }
-                thread::park_timeout(LOOK_EVERY);
-            }
+            let is_asked = || stop.load(Ordering::Relaxed);
+            hand_on_stop(&is_asked, std::iter::once(&own_stop), &is_over);
         });
-        let on = On {
-            said: &mut |_| {},
-            output: &mut on_output,
-            question: &mut on_question,
-            progress: &mut |_, _| {},
-        };
-        let ended = way.run(request, on, &own_stop);
+        let way = way(&program, ssh, host.sudo);
+        let ended = run_on(context, way, request, &mut said, &own_stop);
         is_over.store(true, Ordering::Relaxed);
         ended
     });
     match ended {
-        Err(error) => failed(Failure::from(error).to_string()),
-        Ok(code) => Seen {
-            name: host.name.clone(),
-            code,
-            result: serde_json::from_slice(&data).ok(),
-            error: (code != exit::FINE && data.is_empty())
-                .then(|| String::from_utf8_lossy(&remarks).trim().to_owned()),
-        },
+        Err(error) => failed(with_hint(error)),
+        Ok(code) => {
+            let remarks = String::from_utf8_lossy(&said.remarks).trim().to_owned();
+            let (result, error) = match serde_json::from_slice(&said.data) {
+                Ok(result) => (Some(result), None),
+                Err(_) if code != exit::FINE && said.data.is_empty() => (None, Some(remarks)),
+                Err(error) => (None, Some(format!("what it prints is no JSON: {error}"))),
+            };
+            Seen {
+                name: host.name.clone(),
+                code: if result.is_none() {
+                    code.max(exit::FAILED)
+                } else {
+                    code
+                },
+                result,
+                error,
+            }
+        }
+    }
+}
+
+/// What a command prints.
+#[derive(Default)]
+struct Said {
+    data: Vec<u8>,
+    remarks: Vec<u8>,
+}
+
+impl Listener for Said {
+    fn printed(&mut self, output: Output<'_>) {
+        let (kept, bytes) = match output {
+            Output::Data(bytes) => (&mut self.data, bytes),
+            Output::Remark(bytes) => (&mut self.remarks, bytes),
+        };
+        // What is cut is no JSON, and said to be none.
+        let room = PRINTED_MAX.saturating_sub(kept.len()).min(bytes.len());
+        kept.extend_from_slice(&bytes[..room]);
     }
 }
 

@@ -1,73 +1,92 @@
 //! Commands on other hosts: the way there, and what is handed over.
 
 use crate::cli::{Command, HostArgs};
-use crate::commands::experiment::{self, Book};
+use crate::commands::experiment::{Book, Sent, takeover};
 use crate::commands::profile;
 use crate::context::{Context, stop_flag, variable};
 use crate::failure::{Failure, Result, Usage};
 use crate::output;
-use crate::ssh_way::{CARRIED, binary, ssh_program};
+use crate::ssh_way::{CARRIED, run_on, ssh_program, way};
 use pgdyno_record::ProgressRecord;
-use pgdyno_remote::{Answer, CarriedFile, Host, On, Output, PROTOCOL, Question, Request, SshHost, SshWay};
-use std::cell::RefCell;
-use std::io::Write as _;
+use pgdyno_remote::{Answer, CarriedFile, Listener, Output, PROTOCOL, Question, Request, SshHost};
+use std::io::Write;
 
 /// Runs the command of this process's command line on the host that it names.
 pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &SshHost) -> Result<u8> {
-    let mut arguments = match command {
-        Command::Run(_) | Command::Resume(_) => without_options(arguments()?, &["--store", "--report"]),
-        _ => arguments()?,
-    };
-    let files = carried(context, command)?;
-    let (mut book, takeover) = Book::of(context, command, &mut arguments)?.unzip();
-    let request = Request {
-        takeover,
-        ..request(arguments, files)
+    let all = arguments()?;
+    // The results are kept here, and so are the words about them.
+    let of_run = || without_options(all.clone(), &["--store", "--report"]);
+    let (request, book) = match command {
+        Command::Run(args) => {
+            let sent = Sent::of(context, args)?;
+            let book = (!args.dry_run)
+                .then(|| Book::of_run(context, args, &sent))
+                .transpose()?;
+            let takeover = book.as_ref().map(|_| takeover(&args.at)).transpose()?;
+            let request = request(of_run(), sent.files);
+            (Request { takeover, ..request }, book)
+        }
+        Command::Resume(args) => {
+            let mut arguments = of_run();
+            let book = Book::of_resume(context, args, &mut arguments)?;
+            let takeover = Some(takeover(&args.at)?);
+            let request = request(arguments, Vec::new());
+            (Request { takeover, ..request }, Some(book))
+        }
+        _ => (request(all, carried(command)?), None),
     };
     let stop = stop_flag()?;
     let program = ssh_program()?;
-    let host = Host {
-        way: SshWay {
-            program: &program,
-            host,
-            sudo: on.sudo,
-            hidden: &CARRIED,
-        },
-        version: env!("CARGO_PKG_VERSION"),
-        binary_for: &|machine: &str| binary(context, machine),
+    let mut shown = Shown {
+        data: output::json_data(),
+        remarks: Vec::new(),
+        book,
     };
-    let (mut data, mut remarks) = (output::json_data(), Vec::new());
-    let mut on_output = |output: Output<'_>| match output {
-        // Nobody may read it any more; the command there goes on, as one here does.
-        Output::Data(bytes) => drop(data.write_all(bytes)),
-        Output::Remark(bytes) => {
-            remarks.extend_from_slice(bytes);
-            show_lines(&mut remarks, false);
-        }
-    };
-    let book_of_run = RefCell::new(&mut book);
-    let mut on_question = |question: Question| match &mut **book_of_run.borrow_mut() {
-        Some(book) => book.answer(question),
-        None => Answer::Failed("this command keeps no results".to_owned()),
-    };
-    let mut on_progress = |id: i64, progress: &ProgressRecord| {
-        if let Some(book) = &**book_of_run.borrow() {
-            book.note(id, progress);
-        }
-    };
-    let on = On {
-        said: &mut |line| err!("{line}"),
-        output: &mut on_output,
-        question: &mut on_question,
-        progress: &mut on_progress,
-    };
-    let ended = host.run(&request, on, &stop);
-    let _ = data.flush();
-    show_lines(&mut remarks, true);
-    let ended = ended.map_err(Failure::from);
-    match book {
+    let way = way(&program, host, on.sudo);
+    let ended = run_on(context, way, &request, &mut shown, &stop).map_err(Failure::from);
+    let _ = shown.data.flush();
+    show_lines(&mut shown.remarks, true);
+    match shown.book {
         Some(book) => book.finish(context, ended),
         None => ended,
+    }
+}
+
+/// Shows what the command prints there as if it ran here, and keeps the results of a run.
+struct Shown<W> {
+    data: W,
+    /// The beginning of a line that has not come as a whole.
+    remarks: Vec<u8>,
+    book: Option<Book>,
+}
+
+impl<W: Write> Listener for Shown<W> {
+    fn said(&mut self, line: &str) {
+        err!("{line}");
+    }
+
+    fn printed(&mut self, output: Output<'_>) {
+        match output {
+            // Nobody may read it any more; the command there goes on, as one here does.
+            Output::Data(bytes) => drop(self.data.write_all(bytes)),
+            Output::Remark(bytes) => {
+                self.remarks.extend_from_slice(bytes);
+                show_lines(&mut self.remarks, false);
+            }
+        }
+    }
+
+    fn answer(&mut self, question: Question) -> Answer {
+        match &mut self.book {
+            Some(book) => book.answer(question),
+            None => Answer::Failed("this command keeps no results".to_owned()),
+        }
+    }
+
+    fn progress(&mut self, id: i64, progress: &ProgressRecord) {
+        if let Some(book) = &self.book {
+            book.note(id, progress);
+        }
     }
 }
 
@@ -113,10 +132,7 @@ pub(crate) fn without_options(all: Vec<String>, names: &[&str]) -> Vec<String> {
 }
 
 /// Files of this host that the command names.
-fn carried(context: &Context, command: &Command) -> Result<Vec<CarriedFile>> {
-    if let Command::Run(args) = command {
-        return experiment::files_of(context, args);
-    }
+fn carried(command: &Command) -> Result<Vec<CarriedFile>> {
     let mut files = Vec::new();
     for name in command.profiles() {
         files.extend(profile::files_of(&name)?);

@@ -2,8 +2,11 @@
 
 use crate::context::{Context, variable};
 use crate::failure::{Result, Usage};
-use pgdyno_remote::{AgentBinary, BinaryError};
+use pgdyno_remote::{AgentBinary, BinaryError, Host, Listener, RemoteError, Request, SshHost, SshWay};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Where packages put the programs for hosts of other architectures.
 const PACKAGED: &str = "/usr/lib/pgdyno/agents";
@@ -23,8 +26,56 @@ pub(crate) fn ssh_program() -> Result<Vec<String>> {
     }
 }
 
+/// The way to a host, by the user's ssh with these first arguments; `sudo`: with root's rights there.
+pub(crate) fn way<'a>(program: &'a [String], host: &'a SshHost, sudo: bool) -> SshWay<'a> {
+    SshWay {
+        program,
+        host,
+        sudo,
+        hidden: &CARRIED,
+    }
+}
+
+/// Runs a command on a host; its exit code.
+pub(crate) fn run_on(
+    context: &Context,
+    way: SshWay<'_>,
+    request: &Request,
+    listener: &mut dyn Listener,
+    stop: &AtomicBool,
+) -> std::result::Result<u8, RemoteError> {
+    let host = Host {
+        way,
+        version: env!("CARGO_PKG_VERSION"),
+        binary_for: &|machine: &str| binary(context, machine),
+    };
+    host.run(request, listener, stop)
+}
+
+/// How often a request to stop is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long a host has to end in order.
+const END_MAX: Duration = Duration::from_secs(30);
+
+/// Hands a request to stop on to the commands on several hosts, each of which clears its own when it is sent, until `is_over`. Those that
+/// take long are asked a second time, which ends their connections.
+pub(crate) fn hand_on_stop<'a>(
+    is_asked: &dyn Fn() -> bool,
+    to: impl Iterator<Item = &'a AtomicBool> + Clone,
+    is_over: &AtomicBool,
+) {
+    let mut asked: Option<Instant> = None;
+    while !is_over.load(Ordering::Relaxed) {
+        if is_asked() && asked.is_none_or(|asked| asked.elapsed() > END_MAX) {
+            asked = Some(Instant::now());
+            to.clone().for_each(|stop| stop.store(true, Ordering::Relaxed));
+        }
+        thread::park_timeout(LOOK_EVERY);
+    }
+}
+
 /// The program for a host: this one for one of the same architecture, else one that was put beside.
-pub(crate) fn binary(context: &Context, machine: &str) -> std::result::Result<AgentBinary, BinaryError> {
+fn binary(context: &Context, machine: &str) -> std::result::Result<AgentBinary, BinaryError> {
     if machine == std::env::consts::ARCH {
         return AgentBinary::read(Path::new("/proc/self/exe"));
     }

@@ -52,7 +52,7 @@ impl Settled {
                 "a pgdyno watch asks in the same database: {server} commits are counted where the clients saw {client}"
             ));
         }
-        if let (Some(word), false, true) = (load.commits_within, agrees, server > client) {
+        if let (Some(word), false, true) = (&load.commits_within, agrees, server > client) {
             return Some(format!(
                 "{word} in the load commits more often than its client sees: {server} commits are counted where the clients saw {client}"
             ));

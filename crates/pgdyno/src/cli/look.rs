@@ -17,7 +17,7 @@ pub(crate) struct FactsArgs {
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
     /// Read host facts from another root directory: a container's root, or a copy of /proc, /sys and /etc.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "host"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "host", "inventory"])]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/reference/facts.md).
     #[arg(long)]
@@ -88,13 +88,13 @@ pub(crate) struct AdviseArgs {
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
     /// Read host facts from another root directory.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check", "host"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check", "host", "inventory"])]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/how-to/advise.md).
     #[arg(long)]
     pub(crate) json: bool,
     /// Format of the page.
-    #[arg(long, value_enum, default_value_t = AdviseFormat::Text, conflicts_with = "json")]
+    #[arg(long, value_enum, default_value_t = AdviseFormat::Text, conflicts_with_all = ["json", "inventory"])]
     pub(crate) format: AdviseFormat,
     /// Also give opt-in advice: durability (may lose commits), mitigations (security of the CPU). Repeatable.
     #[arg(long, value_name = "WORD")]
@@ -106,7 +106,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, short)]
     pub(crate) all: bool,
     /// Show everything about one rule or setting: reason, risk, source, steps. Repeatable; `all` for each.
-    #[arg(long, short, value_name = "WHAT", conflicts_with = "json")]
+    #[arg(long, short, value_name = "WHAT", conflicts_with_all = ["json", "inventory"])]
     pub(crate) detail: Vec<String>,
     /// Also list how sizes are computed, skipped advice with the reason, and rules that lack facts.
     #[arg(long, short)]
@@ -122,7 +122,7 @@ pub(crate) struct AdviseArgs {
     pub(crate) only: Vec<String>,
     /// Write an experiment file that tests each advised setting separately on this target; those that can take turns within one load
     /// go to a second file, FILE-turns.
-    #[arg(long, value_name = "FILE", conflicts_with = "host")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "inventory"])]
     pub(crate) experiment: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) store: StoreArg,

@@ -5,8 +5,8 @@ use crate::context::{Context, serve_request, stop_flag, waiting_agents};
 use crate::exit;
 use crate::failure::{InContext as _, Result};
 use crate::output;
-use crate::ssh_way::{CARRIED, ssh_program};
-use pgdyno_remote::{Coordinator, Hello, PROTOCOL, Request, SshWay, Streams, remove_agents, serve};
+use crate::ssh_way::{ssh_program, way};
+use pgdyno_remote::{Coordinator, Hello, PROTOCOL, Request, Streams, remove_agents, serve};
 use rustix::process::{Signal, getpid, kill_process};
 
 mod load;
@@ -19,13 +19,7 @@ pub(crate) fn run(context: &Context, args: &AgentArgs) -> Result<u8> {
         return Ok(exit::FINE);
     };
     let (program, stop) = (ssh_program()?, stop_flag()?);
-    let way = SshWay {
-        program: &program,
-        host,
-        sudo: false,
-        hidden: &CARRIED,
-    };
-    match remove_agents(way, &stop)? {
+    match remove_agents(way(&program, host, false), &stop)? {
         Some(place) => put!("{place} on {host} is removed"),
         None => put!("there is no agent on {host}"),
     }

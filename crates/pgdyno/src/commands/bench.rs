@@ -310,7 +310,6 @@ fn load_of(args: &BenchArgs) -> LoadPart {
         transaction: args.transaction,
         threads: args.threads,
         hosts: (!args.load_hosts.is_empty()).then(|| args.load_hosts.clone()),
-        connection: args.load_connection.clone(),
         rate: args.rate.as_ref().map(Rate::to_string),
         spacing: args.rate.is_some().then(|| args.spacing.spacing()),
         batch_ms: milliseconds(args.batch),

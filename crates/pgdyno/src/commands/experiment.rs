@@ -25,12 +25,12 @@ use std::sync::Arc;
 mod afar;
 mod dry;
 mod given;
-mod kept;
+mod keeper;
 
-pub(crate) use afar::{Book, files_of};
+pub(crate) use afar::{Book, Sent, takeover};
 use dry::dry_run;
 use given::with_target;
-use kept::{Keeper, Kept, options_of};
+use keeper::{Keeper, Kept, options_of};
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = text_of(context, &args.file)?;

@@ -106,7 +106,7 @@ impl Pair {
     }
 }
 
-const SECRET: &str = "correct-horse";
+pub(crate) const SECRET: &str = "correct-horse";
 
 fn names_of(facts: &Value) -> Vec<String> {
     let facts = facts["facts"].as_array().expect("facts").iter();
@@ -392,22 +392,7 @@ fn password_is_on_no_command_line_and_in_no_output_of_either_host() {
         none if none.is_empty() => Err(none),
         _ => Ok(()),
     });
-    for process in fs::read_dir("/proc").expect("processes").flatten() {
-        let name = process.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
-        // The coordinator's own shows what it was started with.
-        if pid == applied.id() {
-            continue;
-        }
-        for file in ["cmdline", "environ"] {
-            let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-            let is_shown = String::from_utf8_lossy(&text).contains(SECRET);
-            let process = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-            assert!(!is_shown, "{file} of {process}");
-        }
-    }
+    is_in_no_process(applied.id());
     applied.interrupt();
     let said = applied.end();
     assert!(
@@ -421,8 +406,28 @@ fn password_is_on_no_command_line_and_in_no_output_of_either_host() {
     assert!(found.is_empty(), "{found:?}");
 }
 
+/// No process but one shows the secret in its command line or its environment.
+pub(crate) fn is_in_no_process(but: u32) {
+    for process in fs::read_dir("/proc").expect("processes").flatten() {
+        let name = process.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // The coordinator's own shows what it was started with.
+        if pid == but {
+            continue;
+        }
+        for file in ["cmdline", "environ"] {
+            let text = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let is_shown = String::from_utf8_lossy(&text).contains(SECRET);
+            let process = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            assert!(!is_shown, "{file} of {process}");
+        }
+    }
+}
+
 /// Files below a directory that have the secret in them; links are not followed.
-fn find(directory: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn find(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory").flatten() {
         let kind = entry.file_type().expect("a kind");
         if kind.is_dir() && entry.file_name() != "base" {

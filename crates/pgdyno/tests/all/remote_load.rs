@@ -1,9 +1,10 @@
 //! Loads that hosts over ssh drive: what they do together is what one host does, to the transaction and to the key.
 
-use crate::remote::Pair;
+use crate::remote::{Pair, SECRET, find, is_in_no_process};
 use pgdyno_testing::ssh::{FAR, FAR_ADDRESS};
-use pgdyno_testing::{Said, said, signal, until};
+use pgdyno_testing::{Said, Started, said, signal, until};
 use serde_json::Value;
+use std::process::Stdio;
 
 /// What a client writes down is all that it has drawn.
 const SCRIPT: &str = "\\set k random(1, 1000000000)\nINSERT INTO seen VALUES (:client_id, :k);\n";
@@ -170,11 +171,50 @@ fn host_that_cannot_or_is_lost_ends_the_load() {
     }
     started
         .end()
-        .fails(1, &["ssh:far: the connection to ssh:far was lost"]);
+        .fails(1, &["driven: the connection to ssh:far was lost"]);
     until("the end of all agents", || match &*driven.0.agents() {
         [] => Ok(()),
         others => Err(others.to_vec()),
     });
+}
+
+#[test]
+fn password_goes_to_load_hosts_and_is_seen_nowhere() {
+    let driven = Driven::new();
+    let pair = &driven.0;
+    let record = pair.home.record("main");
+    let target = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres",
+        record["port"]
+    );
+    pair.home
+        .ask("main", &format!("ALTER ROLE postgres PASSWORD '{SECRET}'"));
+    let connection = driven.connection();
+    let script = pair.home.file("seen.sql").to_string_lossy().into_owned();
+    let load = ["-f", &script, "-c", "4", "-j", "1", "-d", "60s", "--store"];
+    let mut arguments = vec!["bench", &*target];
+    arguments.extend(load);
+    arguments.extend(driven.hosts(&connection));
+    let mut command = pair.far.command(&pair.home, &arguments);
+    command
+        .env("PGPASSWORD", SECRET)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let started = Started::of(command.spawn().expect("pgdyno runs"));
+    pair.home.until_driven("main");
+    is_in_no_process(started.id());
+    started.interrupt();
+    let said = started.end();
+    assert!(
+        !said.out.contains(SECRET) && !said.err.contains(SECRET),
+        "{}",
+        said.err
+    );
+    let mut found = Vec::new();
+    for place in [pair.home.file("data"), pair.far.file("home")] {
+        find(&place, &mut found);
+    }
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]

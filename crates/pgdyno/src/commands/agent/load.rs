@@ -3,8 +3,8 @@
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Result, Usage};
-use crate::generators::{JOB, Job, Ticks};
-use pgdyno_engine::{Second, SentResult, SentSecond};
+use crate::generators::{CpuShares, JOB, Job};
+use pgdyno_engine::{LoadResult, Second};
 use pgdyno_remote::{Answer, Coordinator, FromGenerator, GeneratorHost, Question};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -78,7 +78,7 @@ fn drive(
     coordinator: &Coordinator,
     job: &Job,
     stop: &Arc<AtomicBool>,
-) -> std::result::Result<(Box<SentResult>, GeneratorHost), String> {
+) -> std::result::Result<(Box<LoadResult>, GeneratorHost), String> {
     let mut late = Duration::ZERO;
     let mut begin = || {
         let clock = Clock::ask(coordinator)?;
@@ -99,22 +99,12 @@ fn drive(
             }
         }
     };
-    let mut before = None;
+    let mut used = CpuShares::new(context);
     let mut on_second = |second: &Second| {
-        if second.measured && before.is_none() {
-            before = Ticks::now(context);
-        }
-        let second = FromGenerator::Second(Box::new(SentSecond::of(second)));
+        used.second(second);
+        let second = FromGenerator::Second(Box::new(second.clone()));
         coordinator.ask(Question::Generator(second));
     };
     let result = job.drive(stop, &mut begin, &mut on_second)?;
-    let used = before
-        .zip(Ticks::now(context))
-        .map(|(before, after)| after.since(before));
-    let host = GeneratorHost {
-        idle: used.map(|(idle, _)| idle),
-        steal: used.map(|(_, steal)| steal),
-        began_late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
-    };
-    Ok((Box::new(SentResult::of(&result)), host))
+    Ok((Box::new(result), used.end(late)))
 }

@@ -1,8 +1,8 @@
 //! The coordinator's end of a run on another host: its files go there, and its results are kept and shown here.
 
-use super::kept::{last_unfinished, options_of, store_of};
+use super::keeper::{last_unfinished, options_of, store_of};
 use super::{end_of, show_report, text_of};
-use crate::cli::{Command, OnDisconnect, RunArgs, RunHostArgs, StoreArgs};
+use crate::cli::{OnDisconnect, ResumeArgs, RunArgs, RunHostArgs, StoreArgs};
 use crate::commands::profile;
 use crate::context::Context;
 use crate::exit;
@@ -21,24 +21,36 @@ use std::path::{Path, PathBuf};
 const ANY_MEMORY: u64 = 8 << 30;
 const ANY_CPUS: f64 = 4.0;
 
-/// Files that a run on another host needs: the experiment's own, and those of its profiles. What is wrong with them is found before anything
-/// is done there.
-pub(crate) fn files_of(context: &Context, args: &RunArgs) -> Result<Vec<CarriedFile>> {
-    let text = text_of(context, &args.file)?;
-    let file = parsed(context, &text, args)?;
-    let mut files = Vec::new();
-    let name = args.file.to_string_lossy().into_owned();
-    if args.file.exists() || shipped::experiment(&name).is_none() {
-        files.push(CarriedFile {
-            full_name: name.clone(),
-            path: name,
-            content: Some(text),
-        });
+/// What a run on another host needs from here.
+pub(crate) struct Sent {
+    /// The experiment's file, and those of its profiles.
+    pub(crate) files: Vec<CarriedFile>,
+    /// Hosts that the file names for loads.
+    load_hosts: BTreeSet<String>,
+}
+
+impl Sent {
+    /// What is wrong with the files is found before anything is done there.
+    pub(crate) fn of(context: &Context, args: &RunArgs) -> Result<Sent> {
+        let text = text_of(context, &args.file)?;
+        let file = parsed(context, &text, args)?;
+        let mut files = Vec::new();
+        let name = args.file.to_string_lossy().into_owned();
+        if args.file.exists() || shipped::experiment(&name).is_none() {
+            files.push(CarriedFile {
+                full_name: name.clone(),
+                path: name,
+                content: Some(text),
+            });
+        }
+        for profile in file.profiles() {
+            files.extend(profile::files_of(&profile)?);
+        }
+        Ok(Sent {
+            files,
+            load_hosts: file.load_hosts(),
+        })
     }
-    for profile in file.profiles() {
-        files.extend(profile::files_of(&profile)?);
-    }
-    Ok(files)
 }
 
 /// The experiment of a text; what follows from the target is as of any.
@@ -72,54 +84,49 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// Of a command line, if it is one of a run that is not rehearsed; adds to the arguments what the other host cannot know.
-    pub(crate) fn of(
+    /// Of a run, with what it has sent.
+    pub(crate) fn of_run(context: &Context, args: &RunArgs, sent: &Sent) -> Result<Book> {
+        let mut book = Book::open(context, &args.store, args.report.as_deref(), &args.at)?;
+        book.load_hosts.clone_from(&sent.load_hosts);
+        Ok(book)
+    }
+
+    /// Of a run that is resumed; adds to the arguments which one, where they do not say it.
+    pub(crate) fn of_resume(
         context: &Context,
-        command: &Command,
+        args: &ResumeArgs,
         arguments: &mut Vec<String>,
-    ) -> Result<Option<(Book, Takeover)>> {
-        let begin =
-            |store: &StoreArgs, report: Option<&Path>, at: &RunHostArgs| -> Result<(Book, Takeover)> {
-                let book = Book {
-                    store: store_of(context, store, report)?,
-                    id: None,
-                    ended: None,
-                    report: report.map(Path::to_owned),
-                    as_json: store.json,
-                    options: options_of(&at.on),
-                    context: context.clone(),
-                    target: at.on.host.clone(),
-                    sudo: at.on.sudo,
-                    load_hosts: BTreeSet::new(),
-                    driving: None,
-                };
-                Ok((book, takeover(at)?))
-            };
-        Ok(match command {
-            Command::Run(args) if !args.dry_run => {
-                let (mut book, takeover) = begin(&args.store, args.report.as_deref(), &args.at)?;
-                let text = text_of(context, &args.file)?;
-                book.load_hosts = parsed(context, &text, args)?.load_hosts();
-                Some((book, takeover))
+    ) -> Result<Book> {
+        let mut book = Book::open(context, &args.store, args.report.as_deref(), &args.at)?;
+        let id = match args.id {
+            Some(id) => id,
+            None => {
+                let id = last_unfinished(&book.store)?;
+                arguments.push(id.to_string());
+                id
             }
-            Command::Resume(args) => {
-                let (mut book, takeover) = begin(&args.store, args.report.as_deref(), &args.at)?;
-                let id = match args.id {
-                    Some(id) => id,
-                    None => {
-                        let id = last_unfinished(&book.store)?;
-                        arguments.push(id.to_string());
-                        id
-                    }
-                };
-                book.id = Some(id);
-                let stored = book.store.experiment_alone(id)?;
-                let path = Path::new("the stored experiment");
-                let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
-                book.load_hosts = file.load_hosts();
-                Some((book, takeover))
-            }
-            _ => None,
+        };
+        book.id = Some(id);
+        let stored = book.store.experiment_alone(id)?;
+        let path = Path::new("the stored experiment");
+        let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
+        book.load_hosts = file.load_hosts();
+        Ok(book)
+    }
+
+    fn open(context: &Context, store: &StoreArgs, report: Option<&Path>, at: &RunHostArgs) -> Result<Book> {
+        Ok(Book {
+            store: store_of(context, store, report)?,
+            id: None,
+            ended: None,
+            report: report.map(Path::to_owned),
+            as_json: store.json,
+            options: options_of(&at.on),
+            context: context.clone(),
+            target: at.on.host.clone(),
+            sudo: at.on.sudo,
+            load_hosts: BTreeSet::new(),
+            driving: None,
         })
     }
 
@@ -238,7 +245,8 @@ impl Book {
     }
 }
 
-fn takeover(at: &RunHostArgs) -> Result<Takeover> {
+/// How long a run outlives its connection, and what then.
+pub(crate) fn takeover(at: &RunHostArgs) -> Result<Takeover> {
     let then = match at.on_disconnect {
         OnDisconnect::Restore => Then::Restore,
         OnDisconnect::Keep => Then::Keep,

@@ -1,0 +1,259 @@
+//! One host's part in a load that several drive together.
+
+use super::meeting::Meeting;
+use crate::context::{Context, variable};
+use crate::failure::with_hint;
+use crate::ssh_way::run_on;
+use pgdyno_engine::{LoadResult, Plan, Second, Segment, SegmentSecond, Warmup};
+use pgdyno_host::{HostSeries, HostSeriesOptions};
+use pgdyno_lab::endpoint;
+use pgdyno_remote::{
+    Answer, CarriedFile, FromGenerator, GeneratorHost, Listener, Output, PROTOCOL, Question, Request, SshWay,
+};
+use pgdyno_server::Found;
+use pgdyno_workload::{LoadPlan, run_segment};
+use serde::{Deserialize, Serialize};
+use std::fmt::Display;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// Name of the file with a segment's job, which is carried to its host and is on no disk.
+pub(crate) const JOB: &str = "job.json";
+
+/// What a host is to drive.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Job {
+    pub(crate) plan: LoadPlan,
+    pub(crate) segment: Segment,
+    /// Connection strings, with passwords.
+    pub(crate) servers: Vec<String>,
+    pub(crate) is_pooled: bool,
+}
+
+impl Job {
+    /// Drives it from this process.
+    pub(crate) fn drive(
+        &self,
+        stop: &Arc<AtomicBool>,
+        begin: &mut dyn FnMut() -> Option<Instant>,
+        on_second: &mut dyn FnMut(&Second),
+    ) -> Result<LoadResult, String> {
+        let mut endpoints = Vec::new();
+        for text in &self.servers {
+            let found = Found::find(text, &variable).map_err(|error| error.to_string())?;
+            endpoints.push(endpoint(&found.conninfo.proxied(self.is_pooled)).stopped_by(stop));
+        }
+        let part = (&self.plan, self.segment);
+        run_segment(&endpoints, part, stop, begin, on_second).map_err(|error| error.to_string())
+    }
+}
+
+/// What a host has come to.
+pub(super) struct Done {
+    pub(super) load: LoadResult,
+    pub(super) host: GeneratorHost,
+}
+
+/// One host's part in a meeting.
+pub(super) struct Part<'a> {
+    pub(super) context: &'a Context,
+    pub(super) number: u32,
+    pub(super) name: &'a str,
+    pub(super) job: &'a Job,
+    pub(super) meeting: &'a Meeting,
+    /// Set when this host is to end, and again when that takes long.
+    pub(super) stop: &'a Arc<AtomicBool>,
+    pub(super) seconds: Sender<SegmentSecond>,
+}
+
+impl Part<'_> {
+    fn named(&self, why: impl Display) -> String {
+        format!("{}: {why}", self.name)
+    }
+
+    /// Drives it here; an error names the host.
+    pub(super) fn here(&self) -> Result<Done, String> {
+        let mut begin = || {
+            self.meeting.arrive();
+            loop {
+                if let Some(begins) = self.meeting.begin(self.stop) {
+                    return begins.map(|begins_ns| self.meeting.clock + Duration::from_nanos(begins_ns));
+                }
+            }
+        };
+        let mut used = CpuShares::new(self.context);
+        let mut on_second = |second: &Second| {
+            used.second(second);
+            let _ = self.seconds.send((self.number, Some(second.clone())));
+        };
+        let load = self
+            .job
+            .drive(self.stop, &mut begin, &mut on_second)
+            .map_err(|why| self.named(why))?;
+        Ok(Done {
+            load,
+            host: used.end(Duration::ZERO),
+        })
+    }
+
+    /// Drives it there; an error names the host.
+    pub(super) fn there(&self, way: SshWay<'_>) -> Result<Done, String> {
+        let content = serde_json::to_string(self.job).map_err(|error| self.named(error))?;
+        let request = Request {
+            protocol: PROTOCOL,
+            arguments: ["agent", "--load"].map(str::to_owned).to_vec(),
+            variables: Vec::new(),
+            files: vec![CarriedFile {
+                path: JOB.to_owned(),
+                full_name: JOB.to_owned(),
+                content: Some(content),
+            }],
+            takeover: None,
+        };
+        let mut heard = Heard::of(self);
+        let ended = run_on(self.context, way, &request, &mut heard, self.stop);
+        match (heard.failed, ended, heard.done) {
+            (Some(why), _, _) => Err(self.named(why)),
+            (None, _, Some(done)) => Ok(done),
+            (None, Err(error), None) => Err(with_hint(error)),
+            (None, Ok(code), None) => Err(self.named(format!(
+                "it ends with exit code {code} and without a result: {}",
+                String::from_utf8_lossy(&heard.remarks).trim()
+            ))),
+        }
+    }
+}
+
+/// What a host has said so far.
+struct Heard<'p> {
+    part: &'p Part<'p>,
+    clock_error_ns: Option<u64>,
+    /// Number of its last second.
+    seconds: u32,
+    done: Option<Done>,
+    failed: Option<String>,
+    remarks: Vec<u8>,
+}
+
+impl<'p> Heard<'p> {
+    fn of(part: &'p Part<'p>) -> Heard<'p> {
+        Heard {
+            part,
+            clock_error_ns: None,
+            seconds: 0,
+            done: None,
+            failed: None,
+            remarks: Vec::new(),
+        }
+    }
+
+    fn answer_to(&mut self, said: FromGenerator) -> Result<Answer, String> {
+        let Part { meeting, job, .. } = self.part;
+        Ok(match said {
+            FromGenerator::Clock => Answer::Clock(meeting.now_ns()),
+            FromGenerator::Ready { clock_error_ns } => {
+                if self.clock_error_ns.is_none() {
+                    self.clock_error_ns = Some(clock_error_ns);
+                    meeting.arrive();
+                }
+                meeting.begin(self.part.stop).map_or(Answer::Done, Answer::Begin)
+            }
+            FromGenerator::Second(second) => {
+                second.check()?;
+                if second.number <= self.seconds || u64::from(second.number) > longest_s(&job.plan.drive) {
+                    return Err(format!("second {} after second {}", second.number, self.seconds));
+                }
+                self.seconds = second.number;
+                let _ = self.part.seconds.send((self.part.number, Some(*second)));
+                Answer::Done
+            }
+            FromGenerator::Ended { result, mut host } => {
+                result.check(job.servers.len())?;
+                let error_ns = self.clock_error_ns.unwrap_or_default();
+                host.began_late_ns = host.began_late_ns.saturating_add(error_ns);
+                self.done = Some(Done { load: *result, host });
+                Answer::Done
+            }
+            FromGenerator::Failed(why) => return Err(why),
+        })
+    }
+}
+
+impl Listener for Heard<'_> {
+    fn printed(&mut self, output: Output<'_>) {
+        let (Output::Data(bytes) | Output::Remark(bytes)) = output;
+        let room = REMARKS_MAX.saturating_sub(self.remarks.len()).min(bytes.len());
+        self.remarks.extend_from_slice(&bytes[..room]);
+    }
+
+    fn answer(&mut self, question: Question) -> Answer {
+        let Question::Generator(said) = question else {
+            return Answer::Failed("a host of a load keeps no results".to_owned());
+        };
+        self.answer_to(said).unwrap_or_else(|why| {
+            // All end with it.
+            self.part.meeting.fail(self.part.named(&why));
+            self.failed.get_or_insert(why);
+            Answer::Done
+        })
+    }
+}
+
+/// What is kept of what a host prints.
+const REMARKS_MAX: usize = 4 << 10;
+/// Seconds that a load may report beyond those of its plan.
+const SECONDS_BESIDE: u64 = 10;
+
+/// Seconds that a load reports at most.
+fn longest_s(drive: &Plan) -> u64 {
+    let (Warmup::For(warmup) | Warmup::Settled(warmup)) = drive.warmup;
+    warmup.as_secs() + drive.measure.as_secs() + SECONDS_BESIDE
+}
+
+/// What of a host's CPUs was left while it drove the measured time.
+pub(crate) struct CpuShares<'a> {
+    context: &'a Context,
+    /// From the first measured second on.
+    series: Option<HostSeries>,
+}
+
+impl<'a> CpuShares<'a> {
+    pub(crate) fn new(context: &'a Context) -> CpuShares<'a> {
+        CpuShares {
+            context,
+            series: None,
+        }
+    }
+
+    pub(crate) fn second(&mut self, second: &Second) {
+        if second.measured && self.series.is_none() {
+            let mut series = HostSeries::new(HostSeriesOptions {
+                disks: Some(Vec::new()),
+                ..HostSeriesOptions::default()
+            });
+            series.tick(&self.context.host);
+            self.series = Some(series);
+        }
+    }
+
+    /// The shares, of a host that began so late.
+    pub(crate) fn end(self, late: Duration) -> GeneratorHost {
+        let readings = self.series.map(|mut series| series.tick(&self.context.host));
+        // The first line of a metric of CPUs is that of all of them.
+        let share = |metric: &str| {
+            readings
+                .iter()
+                .flatten()
+                .find_map(|reading| reading.value(metric))
+        };
+        let idle = share("cpu.idle_ratio").map(|idle| idle + share("cpu.iowait_ratio").unwrap_or(0.0));
+        GeneratorHost {
+            idle,
+            steal: share("cpu.steal_ratio"),
+            began_late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
+        }
+    }
+}
