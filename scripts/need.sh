@@ -47,6 +47,8 @@ test)
   # Network namespaces, sandboxes' own too, and an unprivileged user, are made with these.
   have ip || want iproute2
   have setpriv || want util-linux
+  # A host that systemd has booted, in namespaces.
+  [ -x /lib/systemd/systemd ] || want systemd
   # Hosts over ssh, in network namespaces.
   { have sshd || [ -x /usr/sbin/sshd ]; } || want openssh-server
   { have ssh && have ssh-keygen; } || want openssh-client

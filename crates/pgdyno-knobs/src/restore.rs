@@ -111,6 +111,18 @@ impl Group {
     }
 }
 
+/// Whether a server is down while its settings are restored: a sandbox, and another one where its WAL is moved, or its huge pages are to
+/// leave their pool.
+fn needs_stop(control: &Control, groups: &[Group]) -> bool {
+    let is_moved =
+        |group: &Group| matches!(group.unit, UndoUnit::WalDirectory { .. }) || group.unit.is_pool();
+    match control {
+        Control::Sandbox(_) => true,
+        Control::Managed(_) => control.can_stop() && groups.iter().any(is_moved),
+        Control::None => false,
+    }
+}
+
 /// Those whose turn it is, the last that was touched first.
 fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
     groups.iter().rev().filter(move |group| group.turn() == turn)
@@ -202,18 +214,26 @@ impl Restorer<'_> {
         let server = reference.map(|reference| self.reach(reference));
         let touched = !groups.is_empty() || !content.purpose.server_was_running;
         lines.extend(of_turn(&groups, Turn::First).flat_map(|group| self.undo_on_host(group, &boot)));
-        // Huge pages in use cannot leave their pool, and settings that want a restart are undone by one.
-        if let Some(Ok(Control::Sandbox(sandbox))) = &server
+        let mut is_stopped = false;
+        if let Some(Ok(control)) = &server
             && touched
+            && needs_stop(control, &groups)
         {
-            lines.extend(stop(sandbox));
+            match stop(control) {
+                Ok(stopped) => is_stopped = stopped,
+                Err(error) => {
+                    lines.extend(reference.map(|of| server_line(&describe(of), "stopping", &error)))
+                }
+            }
         }
         for group in of_turn(&groups, Turn::Parameters) {
             lines.extend(self.undo_server(group, reference));
         }
         lines.extend(of_turn(&groups, Turn::Host).flat_map(|group| self.undo_on_host(group, &boot)));
         match server {
-            Some(Ok(control)) if touched => lines.extend(self.revive(&control, content, &groups)),
+            Some(Ok(control)) if touched || control.manager().is_some() => {
+                lines.extend(self.revive(&control, content, &groups, is_stopped))
+            }
             Some(Err(reason)) if groups.iter().any(Group::is_in_server) => {
                 let name = reference.map(describe).unwrap_or_default();
                 lines.push(server_line(&name, "reaching", &reason));
@@ -224,14 +244,20 @@ impl Restorer<'_> {
     }
 
     /// Starts or stops the server as it was, and restores what only a running server can.
-    fn revive(&self, control: &Control, content: &Content, groups: &[Group]) -> Vec<Restored> {
+    fn revive(
+        &self,
+        control: &Control,
+        content: &Content,
+        groups: &[Group],
+        is_stopped: bool,
+    ) -> Vec<Restored> {
         let names: Vec<&str> = of_turn(groups, Turn::Parameters)
             .flat_map(|group| &group.writes)
             .map(|write| write.knob.as_str())
             .collect();
         let last: Vec<&Group> = of_turn(groups, Turn::Last).collect();
         let data = groups.iter().find_map(|group| group.unit.data());
-        let mut lines = self.restart(control, content, (&names, data), !last.is_empty());
+        let mut lines = self.restart(control, content, (&names, data), (is_stopped, !last.is_empty()));
         let conninfo = self.conninfo_of(control, content.purpose.server.as_ref());
         for group in last {
             lines.push(match &conninfo {
@@ -239,10 +265,12 @@ impl Restorer<'_> {
                 Err(error) => group.line(Outcome::Failed, Some(error.clone())),
             });
         }
-        if let Control::Sandbox(sandbox) = control
+        if let Control::Sandbox(_) = control
             && !content.purpose.server_was_running
+            && let Err(error) = stop(control)
         {
-            lines.extend(stop(sandbox));
+            let name = content.purpose.server.as_ref().map(describe).unwrap_or_default();
+            lines.push(server_line(&name, "stopping", &error));
         }
         lines
     }

@@ -16,6 +16,7 @@ pub(crate) use file::{FilePart, Form, KernelFile, form_in, form_of, read_value, 
 use crate::address::{HostContext, ResolvedAddress};
 use crate::catalogue::{Catalogue, CatalogueError, Knob};
 use pgdyno_host::{HostAccess, HostError};
+use pgdyno_sandbox::Manager;
 use pgdyno_server::{
     Conninfo, DatabaseObject, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf,
     drop_made, made_objects, objects, one_spelling, set_storage, storage_of,
@@ -39,8 +40,10 @@ pub enum ServerRef {
     Address {
         /// Connection string without the password.
         conninfo: String,
-        /// The command that restarts it, where its owner gave one.
-        restart: Option<String>,
+        /// What starts and stops it, where its owner has agreed to that.
+        manager: Option<Manager>,
+        /// Its data directory, where that is on this host.
+        data: Option<PathBuf>,
     },
 }
 

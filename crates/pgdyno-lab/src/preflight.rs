@@ -21,7 +21,7 @@ use programs::missing_versions;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use wants::{of_standbys, too_many_clients, unmet};
+use wants::{Allowed, of_standbys, too_many_clients, unmet};
 
 pub use ahead::Unstarted;
 
@@ -237,7 +237,7 @@ impl Preflight<'_> {
             }
             let objections = reader.objections(setting).into_iter();
             let findings: Vec<Finding> = objections
-                .map(|objection| self.of_objection(plan, setting, objection))
+                .map(|objection| Preflight::of_objection(setting, objection))
                 .collect();
             seen.push((setting.clone(), findings.clone()));
             findings
@@ -294,7 +294,7 @@ impl Preflight<'_> {
         }
     }
 
-    fn of_objection(&self, plan: &Plan, setting: &Setting, objection: Objection) -> Finding {
+    fn of_objection(setting: &Setting, objection: Objection) -> Finding {
         let Objection { error, mut mends } = objection;
         let message = error.to_string();
         let is_of_server = matches!(&error, ApplyError::NoRight { .. } | ApplyError::NoAlterSystem);
@@ -305,7 +305,7 @@ impl Preflight<'_> {
         };
         let kind = match &error {
             ApplyError::Control(ControlError::NotAllowed) => {
-                mends = self.restart_mends(plan);
+                mends = vec!["--allow-restart".to_owned()];
                 FindingKind::Consent
             }
             ApplyError::Catalogue(CatalogueError::Value { .. }) | ApplyError::NoParameter { .. } => {
@@ -317,14 +317,6 @@ impl Preflight<'_> {
             _ => FindingKind::Other,
         };
         Finding::new(kind, what, &mends)
-    }
-
-    fn restart_mends(&self, plan: &Plan) -> Vec<String> {
-        let mut mends = vec!["--allow-restart".to_owned()];
-        if plan.file.target.restart_command.is_none() {
-            mends.push("restart_command = \"systemctl restart postgresql\" (in the file's [target], or the command that restarts this server)".to_owned());
-        }
-        mends
     }
 
     /// What treatments ask for that this target, or this machine, has not.
@@ -351,9 +343,14 @@ impl Preflight<'_> {
             limits.held = 0;
         }
         let standbys = self.standbys();
+        let allowed = match (self.is_sandbox(), self.target.control.can_restart()) {
+            (true, _) => Allowed::OfSandbox,
+            (false, true) => Allowed::Restart,
+            (false, false) => Allowed::NoRestart,
+        };
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
-            for what in unmet(treatment, plan.kills(), self.is_sandbox()) {
+            for what in unmet(treatment, plan.kills(), allowed) {
                 let mends: &[String] = match self.is_sandbox() {
                     true => &[],
                     false => &["--target sandbox:NAME".to_owned()],

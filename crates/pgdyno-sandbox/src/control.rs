@@ -1,23 +1,27 @@
-//! Starting and stopping a server: a sandbox, or a server whose owner gave a command for it.
+//! Starting and stopping a server: a sandbox, or one that pgdyno did not create, by what runs it.
 
-use crate::log;
+use crate::current_log::CurrentLog;
+use crate::manager::{Act, Manager, owner_of};
+use crate::printed::Printed;
+use crate::sandbox::process::{command, run};
 use crate::sandbox::{Sandbox, SandboxError};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_record::ErrorClass;
-use pgdyno_server::Server;
-use pgdyno_server::{Conninfo, Postmaster, pause};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::fs::File;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use pgdyno_server::{Conninfo, NoPostmaster, Postmaster, Server, pause};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to answer after its owner's restart command.
-const COMMAND_LIMIT: Duration = Duration::from_secs(300);
+/// How long a server may take to answer after it was started.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(300);
+/// How long its first process may be missing meanwhile: a manager may return before it is there.
+const APPEARS_WITHIN: Duration = Duration::from_secs(10);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// The file in which a server keeps the options that it was started with, and bytes of it.
+const OPTIONS: &str = "postmaster.opts";
+const OPTIONS_MAX: u64 = 64 << 10;
 
 /// Why a server could not be stopped or started.
 #[derive(Debug, thiserror::Error)]
@@ -30,23 +34,41 @@ pub enum ControlError {
     /// A sandbox could not be started or stopped.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// The restart command that was given failed.
-    #[error("the restart command \"{command}\" failed: {reason}")]
+    /// A command that stops, starts or restarts the server failed.
+    #[error("\"{command}\" failed: {reason}")]
     Command {
-        /// The command as it was given.
+        /// The command as a person would write it.
         command: String,
         /// Exit status and last output of the command.
         reason: String,
     },
-    /// The server does not answer after the restart.
-    #[error("the server did not answer within {limit_s} s after the restart command: {reason}{log}")]
+    /// The server still runs after it was stopped.
+    #[error("the server still runs after \"{command}\", as process {pid}")]
+    StillRuns {
+        /// The command that stopped it.
+        command: String,
+        /// Its first process.
+        pid: u32,
+    },
+    /// The server does not answer after it was started.
+    #[error("the server did not answer within {limit_s} s after \"{command}\": {reason}{log}")]
     NotUp {
         /// Seconds that were waited.
         limit_s: u64,
+        /// The command that started it.
+        command: String,
         /// Error of the last attempt to connect.
         reason: String,
-        /// End of the command's log; empty where it may not be read.
+        /// End of the server's log; empty where it may not be read.
         log: String,
+    },
+    /// The options that a stopped server was started with are unknown.
+    #[error("{path}: {reason}")]
+    Options {
+        /// Path of the file that has them.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
 }
 
@@ -56,18 +78,19 @@ impl ControlError {
         match self {
             ControlError::NotAllowed => ErrorClass::Refused,
             ControlError::Sandbox(error) => error.class(),
-            ControlError::Command { .. } | ControlError::NotUp { .. } => ErrorClass::Failed,
+            ControlError::Command { .. }
+            | ControlError::StillRuns { .. }
+            | ControlError::NotUp { .. }
+            | ControlError::Options { .. } => ErrorClass::Failed,
         }
     }
 
     /// What mends it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ControlError::NotAllowed => {
-                Some("--allow-restart with restart_command in the file's [target] permits it")
-            }
+            ControlError::NotAllowed => Some("--allow-restart permits it"),
             ControlError::Sandbox(error) => error.hint(),
-            ControlError::Command { .. } | ControlError::NotUp { .. } => None,
+            _ => None,
         }
     }
 }
@@ -76,21 +99,142 @@ impl ControlError {
 pub enum Control {
     /// A sandbox, which pgdyno starts and stops.
     Sandbox(Box<Sandbox>),
-    /// Somebody's server with a command that restarts it, given with consent.
-    Command {
-        /// Shell command that restarts the server.
-        restart: String,
-        /// Connection by which it is seen to be up again.
-        conninfo: Box<Conninfo>,
-    },
+    /// Somebody's server, with consent.
+    Managed(Box<Managed>),
     /// A server that pgdyno neither starts nor stops.
     None,
+}
+
+/// Somebody's server, and what starts and stops it.
+pub struct Managed {
+    manager: Manager,
+    /// Connection by which it is seen to be up again.
+    conninfo: Conninfo,
+    /// The data directory, where it is on this host.
+    data: Option<PathBuf>,
+    /// The log that it wrote to when it was stopped.
+    log: Mutex<Option<CurrentLog>>,
+}
+
+impl Managed {
+    /// A server by its connection and, where it is on this host, its data directory.
+    pub fn new(manager: Manager, conninfo: Conninfo, data: Option<PathBuf>) -> Managed {
+        Managed {
+            manager,
+            conninfo,
+            data,
+            log: Mutex::new(None),
+        }
+    }
+
+    /// What starts and stops it.
+    pub fn manager(&self) -> &Manager {
+        &self.manager
+    }
+
+    fn postmaster(&self) -> Option<Result<Postmaster, NoPostmaster>> {
+        let data = self.data.as_deref()?;
+        Some(Postmaster::of_data(&LocalHost::new(), data))
+    }
+
+    fn stop(&self) -> Result<bool, ControlError> {
+        self.keep_log();
+        if !self.manager.can_stop() {
+            return Ok(false);
+        }
+        // One that is stopped already, some managers would not stop again.
+        if matches!(
+            self.postmaster(),
+            Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
+        ) {
+            return Ok(true);
+        }
+        self.run(Act::Stop)?;
+        match self.postmaster() {
+            Some(Ok(Postmaster { pid, .. })) => Err(ControlError::StillRuns {
+                command: self.manager.to_string(),
+                pid,
+            }),
+            _ => Ok(true),
+        }
+    }
+
+    /// Its log is asked of it while it can be.
+    fn keep_log(&self) {
+        let log = CurrentLog::of(&self.conninfo);
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
+    }
+
+    fn start(&self) -> Result<(), ControlError> {
+        let log = || {
+            let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+            log.as_ref().and_then(CurrentLog::end).unwrap_or_default()
+        };
+        let is_there = self.manager.can_stop() && matches!(self.postmaster(), Some(Ok(_)));
+        if !is_there {
+            self.manager.clear_failures();
+            self.run(Act::Start).map_err(|error| match error {
+                ControlError::Command { command, reason } => ControlError::Command {
+                    command,
+                    reason: reason + &log(),
+                },
+                other => other,
+            })?;
+        }
+        let begun = Instant::now();
+        loop {
+            let error = match Server::connect(&self.conninfo) {
+                Ok(_) => return Ok(()),
+                Err(error) => error,
+            };
+            let waited = begun.elapsed();
+            let is_gone = matches!(
+                self.postmaster(),
+                Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
+            );
+            if waited >= ANSWERS_WITHIN || is_gone && waited >= APPEARS_WITHIN {
+                return Err(ControlError::NotUp {
+                    limit_s: waited.as_secs(),
+                    command: self.manager.to_string(),
+                    reason: error.to_string(),
+                    log: log(),
+                });
+            }
+            pause(LOOK_AGAIN);
+        }
+    }
+
+    fn run(&self, act: Act) -> Result<(), ControlError> {
+        let shown = self.manager.to_string();
+        let command = self.manager.command(act).map_err(|error| ControlError::Command {
+            command: shown.clone(),
+            reason: error.to_string(),
+        })?;
+        run_shown(command, &shown)
+    }
 }
 
 impl Control {
     /// Whether a restart is possible at all.
     pub fn can_restart(&self) -> bool {
         !matches!(self, Control::None)
+    }
+
+    /// Whether the server can be stopped, and started later.
+    pub fn can_stop(&self) -> bool {
+        match self {
+            Control::Sandbox(_) => true,
+            Control::Managed(managed) => managed.manager.can_stop(),
+            Control::None => false,
+        }
+    }
+
+    /// What restarts a server that is no sandbox, where that is agreed to.
+    pub fn manager(&self) -> Option<&Manager> {
+        match self {
+            Control::Managed(managed) => Some(&managed.manager),
+            Control::Sandbox(_) | Control::None => None,
+        }
     }
 
     /// Stops the server, where stopping and starting are apart. Returns whether it is stopped now.
@@ -100,7 +244,7 @@ impl Control {
                 sandbox.stop()?;
                 Ok(true)
             }
-            Control::Command { .. } => Ok(false),
+            Control::Managed(managed) => managed.stop(),
             Control::None => Err(ControlError::NotAllowed),
         }
     }
@@ -109,258 +253,107 @@ impl Control {
     pub fn start(&self) -> Result<(), ControlError> {
         match self {
             Control::Sandbox(sandbox) => Ok(sandbox.start()?),
-            Control::Command { restart, conninfo } => run_restart(restart, conninfo),
+            Control::Managed(managed) => managed.start(),
+            Control::None => Err(ControlError::NotAllowed),
+        }
+    }
+
+    /// What a parameter would be if the stopped server were started now.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be stopped, or does not compute the parameter.
+    pub fn computed_parameter(&self, name: &str) -> Result<String, ControlError> {
+        match self {
+            Control::Sandbox(sandbox) => Ok(sandbox.computed_parameter(name)?),
+            Control::Managed(managed) => match &managed.data {
+                Some(data) if managed.manager.can_stop() => computed_parameter(data, name),
+                _ => Err(ControlError::NotAllowed),
+            },
             Control::None => Err(ControlError::NotAllowed),
         }
     }
 }
 
-fn run_restart(command: &str, conninfo: &Conninfo) -> Result<(), ControlError> {
-    let failed = |reason: String| ControlError::Command {
-        command: command.to_owned(),
+/// `postgres -C NAME` with the options that the server was started with, as its owner.
+fn computed_parameter(data: &Path, name: &str) -> Result<String, ControlError> {
+    let wrong = |reason: String| ControlError::Options {
+        path: data.join(OPTIONS),
         reason,
     };
-    let log = CurrentLog::of(conninfo);
-    let log_end = || log.as_ref().and_then(CurrentLog::end).unwrap_or_default();
+    let held = Directory::open(data).map_err(|error| wrong(error.to_string()))?;
+    let text = held
+        .text(OPTIONS, OPTIONS_MAX)
+        .map_err(|error| wrong(error.to_string()))?;
+    let (program, arguments) =
+        options_in(&text).ok_or_else(|| wrong("expected a program with its arguments".to_owned()))?;
+    let owner = owner_of(data).map_err(|error| wrong(error.to_string()))?;
+    let mut command =
+        command(Path::new(program), owner.as_ref(), &[]).map_err(|error| wrong(error.to_string()))?;
+    command.args(arguments).args(["-C", name]);
+    let output = run("postgres -C", command)?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// A program with its arguments, each in quotation marks, as a server writes them: nothing in them is escaped.
+fn options_in(text: &str) -> Option<(&str, Vec<&str>)> {
+    let line = text.trim_end_matches('\n');
+    let (program, rest) = line.split_once(" \"").unwrap_or((line, ""));
+    let rest = rest.strip_suffix('"').unwrap_or(rest);
+    let arguments = rest.split("\" \"").filter(|argument| !argument.is_empty());
+    Path::new(program)
+        .is_absolute()
+        .then(|| (program, arguments.collect()))
+}
+
+/// Runs a command to its end; a failure carries what it printed last.
+fn run_shown(mut command: Command, shown: &str) -> Result<(), ControlError> {
+    let failed = |reason: String| ControlError::Command {
+        command: shown.to_owned(),
+        reason,
+    };
     let printed = Printed::new();
     let output = || printed.as_ref().map_or_else(Stdio::null, Printed::stdio);
     // A Ctrl-C is not for it.
-    let status = Command::new("sh")
-        .args(["-c", command])
+    let status = command
         .stdin(Stdio::null())
         .stdout(output())
         .stderr(output())
         .process_group(0)
         .status()
-        .map_err(|e| failed(e.to_string()))?;
-    if !status.success() {
-        let last = printed.as_ref().and_then(Printed::last);
-        let last = last
-            .map(|last| format!("; it printed: {last}"))
-            .unwrap_or_default();
-        return Err(failed(format!("{status}{last}{}", log_end())));
+        .map_err(|error| failed(error.to_string()))?;
+    if status.success() {
+        return Ok(());
     }
-    let deadline = Instant::now() + COMMAND_LIMIT;
-    loop {
-        match Server::connect(conninfo) {
-            Ok(_) => return Ok(()),
-            Err(e) if Instant::now() >= deadline => {
-                return Err(ControlError::NotUp {
-                    limit_s: COMMAND_LIMIT.as_secs(),
-                    reason: e.to_string(),
-                    log: log_end(),
-                });
-            }
-            Err(_) => pause(Duration::from_millis(200)),
-        }
-    }
-}
-
-/// What a command prints, up to a size. Not a pipe: a postmaster that the command starts keeps its end open for as long as it
-/// lives.
-struct Printed(File);
-
-impl Printed {
-    /// What comes after so many bytes is not kept, and a writer gets an error.
-    const BYTES: u64 = 64 * 1024;
-
-    fn new() -> Option<Printed> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = File::from(memfd_create("restart", flags).ok()?);
-        file.set_len(Printed::BYTES).ok()?;
-        fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK).ok()?;
-        Some(Printed(file))
-    }
-
-    fn stdio(&self) -> Stdio {
-        self.0.try_clone().map_or_else(|_| Stdio::null(), Stdio::from)
-    }
-
-    fn last(&self) -> Option<String> {
-        let mut bytes = vec![0; usize::try_from(Printed::BYTES).unwrap_or(0)];
-        self.0.read_exact_at(&mut bytes, 0).ok()?;
-        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
-        log::last_lines(&String::from_utf8_lossy(&bytes[..end]))
-    }
-}
-
-/// The log that a server on this machine writes to, and what its directory held before the restart.
-struct CurrentLog {
-    path: PathBuf,
-    /// Kept open: its name may be another file's by the time that it is read.
-    log: File,
-    before: u64,
-    data: Directory,
-    /// Bytes of the other files in its directory, by name: a start may go on in one of them. `None` where there are too many.
-    beside: Option<BTreeMap<OsString, u64>>,
-}
-
-impl CurrentLog {
-    /// In the data directory: the server's logging process writes there which files it writes.
-    const NAMES: &str = "current_logfiles";
-    /// Bytes of it: three lines with a path each.
-    const NAMES_MAX: u64 = 16 * 1024;
-    /// A directory with more files is not read: a year of hourly ones is below it.
-    const BESIDE_MAX: usize = 10_000;
-    /// How long the reason of a failed start is waited for: it is written within milliseconds, on a busy machine later.
-    const PATIENCE: Duration = Duration::from_secs(3);
-    const PAUSE: Duration = Duration::from_millis(50);
-
-    /// Asks the server, while it can be asked. One that may not be read is none.
-    fn of(conninfo: &Conninfo) -> Option<CurrentLog> {
-        if !conninfo.is_here() {
-            return None;
-        }
-        let sql = "SELECT pg_catalog.current_setting('data_directory'), pg_catalog.pg_current_logfile()";
-        let rows = Server::connect(conninfo)
-            .ok()?
-            .rows("asking for the log", sql)
-            .ok()?;
-        let [Some(directory), Some(file)] = rows.first()?.as_slice() else {
-            return None;
-        };
-        CurrentLog::found(Path::new(directory), file)
-    }
-
-    /// The server chooses both names, so the directory is proven to be a running server's, and the log is its owner's.
-    fn found(directory: &Path, file: &str) -> Option<CurrentLog> {
-        Postmaster::of_data(&LocalHost::new(), directory).ok()?;
-        let data = Directory::open(directory).ok()?;
-        let path = directory.join(file);
-        let (above, name) = Directory::above(&path).ok()?;
-        let log = above.file_of(name, data.owner().uid).ok()?;
-        let before = log.metadata().ok()?.len();
-        let entries = above.entries().ok();
-        let entries = entries.filter(|entries| entries.len() <= CurrentLog::BESIDE_MAX);
-        let size = |(name, _): (OsString, _)| Some((name.clone(), above.size(name).ok()?));
-        let beside = entries.map(|entries| entries.into_iter().filter_map(size).collect());
-        Some(CurrentLog {
-            path,
-            log,
-            before,
-            data,
-            beside,
-        })
-    }
-
-    /// What it says since, as the end of a sentence. The logging process outlives a server that did not start, and
-    /// writes its last lines a moment after the restart command has failed.
-    fn end(&self) -> Option<String> {
-        let begun = Instant::now();
-        loop {
-            let (path, text) = self.since();
-            let runs = || Postmaster::of_data(&LocalHost::new(), self.data.path()).is_ok();
-            if log::has_reason(&text) || runs() || begun.elapsed() >= CurrentLog::PATIENCE {
-                let text = log::last_lines(&text)?;
-                return Some(format!("; the server's log {} ends with: {text}", path.display()));
-            }
-            pause(CurrentLog::PAUSE);
-        }
-    }
-
-    /// What was written since, and the file that it ends in.
-    fn since(&self) -> (PathBuf, String) {
-        let text = log::since(&self.log, self.before).unwrap_or_default();
-        match self.next() {
-            Some((path, later)) => (path, text + &later),
-            None => (self.path.clone(), text),
-        }
-    }
-
-    /// The file that the server went on with, if it is another one, and what it has written there. By default each start begins a
-    /// file; and somebody may have moved the one that was open.
-    fn next(&self) -> Option<(PathBuf, String)> {
-        let names = self.data.text(CurrentLog::NAMES, CurrentLog::NAMES_MAX).ok()?;
-        let (_, file) = names.lines().next()?.split_once(' ')?;
-        let path = self.data.path().join(file);
-        let (above, name) = Directory::above(&path).ok()?;
-        let log = above.file_of(&name, self.data.owner().uid).ok()?;
-        let (new, old) = (log.metadata().ok()?, self.log.metadata().ok()?);
-        if (new.dev(), new.ino()) == (old.dev(), old.ino()) {
-            return None;
-        }
-        let before = match path == self.path {
-            true => 0,
-            false => self.beside.as_ref()?.get(&name).copied().unwrap_or(0),
-        };
-        Some((path, log::since(&log, before)?))
-    }
+    let last = printed.as_ref().and_then(Printed::last);
+    let last = last.map(|last| format!("; it printed: {last}"));
+    Err(failed(format!("{status}{}", last.unwrap_or_default())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use postgres::Config;
-    use std::fs;
-    use std::os::unix::fs::{chown, symlink};
 
-    /// The server names its log: a file of root's is not shown, nor is one that a proven server is not behind.
     #[test]
-    fn log_is_one_of_the_owner_of_a_running_servers_data() {
-        const SERVER: u32 = 12_345;
-        let dir = tempfile::tempdir().unwrap();
-        let (data, secret) = (dir.path().join("data"), dir.path().join("secret"));
-        fs::create_dir(&data).unwrap();
-        fs::write(&secret, "FATAL:  root only\n").unwrap();
-        fs::write(data.join("log"), "FATAL:  old\n").unwrap();
-        assert!(CurrentLog::found(&data, "log").is_none(), "no server runs");
-        let mut server = Command::new("cat")
-            .current_dir(&data)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .uid(SERVER)
-            .spawn()
-            .unwrap();
-        fs::write(data.join("postmaster.pid"), format!("{}\n", server.id())).unwrap();
-        for path in [&data, &data.join("log"), &data.join("postmaster.pid")] {
-            chown(path, Some(SERVER), Some(SERVER)).unwrap();
-        }
-        let log = CurrentLog::found(&data, "log").unwrap();
-        assert_eq!(log.end(), None);
-        symlink(dir.path(), data.join("way")).unwrap();
-        for file in ["../secret", "way/secret", &secret.to_string_lossy()] {
-            assert!(CurrentLog::found(&data, file).is_none(), "{file}");
-        }
-        // What has its name meanwhile is not shown.
-        fs::write(data.join("log"), "FATAL:  old\nFATAL:  new\n").unwrap();
-        fs::rename(data.join("log"), data.join("moved")).unwrap();
-        symlink(&secret, data.join("log")).unwrap();
-        let message = log.end().unwrap();
-        assert!(message.ends_with("ends with: new"), "{message}");
-        server.kill().unwrap();
-        server.wait().unwrap();
-    }
-
-    /// The server has ended, and its logging process has not.
-    #[test]
-    fn last_lines_of_a_server_that_did_not_start_are_waited_for() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("log");
-        fs::write(&path, "LOG:  shutting down\n").unwrap();
-        let log = CurrentLog {
-            log: File::open(&path).unwrap(),
-            before: 0,
-            data: Directory::open(dir.path()).unwrap(),
-            beside: None,
-            path: path.clone(),
-        };
-        let (begins, begun) = std::sync::mpsc::channel();
-        let reader = std::thread::spawn(move || {
-            begins.send(()).unwrap();
-            log.end()
-        });
-        begun.recv().unwrap();
-        fs::write(&path, "LOG:  shutting down\nFATAL:  could not load it\n").unwrap();
-        let message = reader.join().unwrap().unwrap();
-        assert!(message.ends_with("ends with: could not load it"), "{message}");
+    fn options_of_a_server_are_read_with_their_spaces() {
+        let text = "/usr/lib/postgresql/17/bin/postgres \"-D\" \"/srv/my data\" \"-c\" \"config_file=/etc/a b.conf\"\n";
+        let expected = ["-D", "/srv/my data", "-c", "config_file=/etc/a b.conf"];
+        assert_eq!(
+            options_in(text),
+            Some(("/usr/lib/postgresql/17/bin/postgres", expected.to_vec()))
+        );
+        assert_eq!(options_in("/bin/postgres\n"), Some(("/bin/postgres", Vec::new())));
+        assert_eq!(options_in("postgres \"-D\" \"x\"\n"), None);
+        assert_eq!(options_in(""), None);
     }
 
     #[test]
     fn a_failed_restart_command_is_shown_with_its_last_lines() {
-        let mut config = Config::new();
-        config.host("127.0.0.1").port(1).user("nobody");
-        let conninfo = Conninfo::from_config(config);
-        let run = |command: &str| run_restart(command, &conninfo).unwrap_err().to_string();
+        let run = |command: &str| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", command]);
+            run_shown(shell, command).unwrap_err().to_string()
+        };
         let message = run("echo waiting; echo 'pg_ctl: could not start server' >&2; exit 3");
         assert!(
             message.contains("exit status: 3; it printed: waiting; pg_ctl: could not start server"),

@@ -1,18 +1,22 @@
 //! Private servers, called sandboxes: their binaries, limits, file systems, networks and poolers; and starting and stopping of
-//! servers, a sandbox's and, by its owner's command, another's.
+//! servers, a sandbox's and, with consent, by what runs it, another's.
 //!
 //! What is made here goes with its sandbox. No setting of a host or of a server of others is changed.
 
 mod control;
+mod current_log;
 #[doc(hidden)]
 pub mod fuzzed;
 mod log;
+mod manager;
 mod pooler;
+mod printed;
 mod programs;
 mod rehearsal;
 mod sandbox;
 
-pub use control::{Control, ControlError};
+pub use control::{Control, ControlError, Managed};
+pub use manager::Manager;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use programs::find as find_program;
 pub use rehearsal::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};

@@ -58,8 +58,17 @@ impl User {
 
     /// The user this process runs as.
     pub fn current(host: &dyn HostAccess) -> Option<User> {
-        let uid = rustix::process::getuid().as_raw();
+        User::numbered(host, rustix::process::getuid().as_raw())
+    }
+
+    /// The user with this number.
+    pub fn numbered(host: &dyn HostAccess, uid: u32) -> Option<User> {
         User::find(host, |user| user.uid == uid)
+    }
+
+    /// Whether this process acts as the user with this number.
+    pub fn is_own(uid: u32) -> bool {
+        rustix::process::geteuid().as_raw() == uid
     }
 
     /// Whether this process may become another user.

@@ -8,6 +8,7 @@ pub mod mounts;
 pub mod network;
 pub mod openmetrics;
 pub mod ssh;
+pub mod systemd;
 pub mod web;
 
 pub use lane::Lane;

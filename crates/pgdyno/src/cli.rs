@@ -386,7 +386,8 @@ pub(crate) struct ConsentArgs {
     /// Allow KNOB, which may lose committed data in a crash. Repeatable.
     #[arg(long, value_name = "KNOB")]
     pub(crate) accept_durability_risk: Vec<String>,
-    /// Allow restarting a server that pgdyno did not create, with the file's restart_command.
+    /// Allow stopping and starting a server that pgdyno did not create, by the file's restart_command or, without one, by what
+    /// runs it: a systemd unit, pg_ctlcluster or pg_ctl.
     #[arg(long)]
     pub(crate) allow_restart: bool,
     /// Allow creating missing tables of the load on a server that pgdyno did not create (they are dropped at the end), and running

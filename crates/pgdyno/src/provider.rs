@@ -6,11 +6,11 @@ use crate::commands;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::sandboxes;
-use crate::target::{self, Held};
+use crate::target::{self, Held, Restarts};
 use own::Claim;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{ProviderError, ServerProvider, ServerVariant};
-use pgdyno_sandbox::{Control, Guard, Sandbox, State};
+use pgdyno_sandbox::{Guard, Manager, Sandbox, State};
 
 /// The servers of one experiment.
 pub(crate) struct OwnServers<'c> {
@@ -20,8 +20,8 @@ pub(crate) struct OwnServers<'c> {
     held: Option<Held>,
     /// The target as it was named on the command line.
     text: String,
-    /// The command that restarts it, where its owner allows that.
-    restart: Option<String>,
+    /// What restarts it, where its owner allows that.
+    manager: Option<Manager>,
     /// The name of the sandbox that it is; `None` of any other server.
     sandbox: Option<String>,
     was_running: bool,
@@ -37,10 +37,7 @@ impl<'c> OwnServers<'c> {
             context,
             command: command.to_owned(),
             text: held.text.clone(),
-            restart: match &held.target.control {
-                Control::Command { restart, .. } => Some(restart.clone()),
-                Control::Sandbox(_) | Control::None => None,
-            },
+            manager: held.target.control.manager().cloned(),
             sandbox: held.sandbox().map(str::to_owned),
             was_running: held.target.was_running,
             held: Some(held),
@@ -61,7 +58,8 @@ impl<'c> OwnServers<'c> {
                 Ok(target::target_of(self.context, sandbox, self.was_running))
             }
             None => {
-                let held = target::named(self.context, &self.text, self.restart.clone(), &self.command)?;
+                let restarts = self.manager.clone().map_or(Restarts::Forbidden, Restarts::By);
+                let held = target::named(self.context, &self.text, restarts, &self.command)?;
                 Ok(held.parts().0)
             }
         }

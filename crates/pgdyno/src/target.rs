@@ -8,7 +8,7 @@ use crate::sandboxes;
 use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind, TargetPart};
-use pgdyno_sandbox::{Control, DEFAULT_MAJOR, Guard, MAJORS, Sandbox, SandboxError, State};
+use pgdyno_sandbox::{Control, DEFAULT_MAJOR, Guard, MAJORS, Managed, Manager, Sandbox, SandboxError, State};
 use pgdyno_server::{Conninfo, Found, Postmaster, Server};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,13 @@ impl Held {
     /// The target, and what keeps other commands away from it.
     pub(crate) fn parts(self) -> (Target, Option<Guard>) {
         (self.target, self.guard)
+    }
+
+    /// Says by what it would be restarted, where that is agreed to.
+    pub(crate) fn show_manager(&self) {
+        if let Some(manager) = self.target.control.manager() {
+            err!("restarts of {}: `{manager}` ({})", self.name, manager.kind());
+        }
     }
 
     /// The sandbox that it is, if it is one.
@@ -75,7 +82,7 @@ pub(crate) fn of_experiment(
     context: &Context,
     file: &ExperimentFile,
     named: Option<&str>,
-    allow_restart: bool,
+    allows_restart: bool,
     command: &str,
 ) -> Result<Held> {
     let Some(text) = text_of(&file.target, named) else {
@@ -90,16 +97,44 @@ pub(crate) fn of_experiment(
         }
         return of_sandbox(context, name, command);
     }
-    let restart = file.target.restart_command.clone();
-    if allow_restart && restart.is_none() {
-        return Err(Refused(NO_COMMAND.into()).into());
-    }
-    of_server(context, &text, restart.filter(|_| allow_restart))
+    with_manager(of_server(
+        context,
+        &text,
+        Restarts::of_file(file, allows_restart),
+    )?)
 }
 
 const NO_TARGET: &str = "neither the file's [target] nor --target names a server";
-const NO_COMMAND: &str = "--allow-restart needs restart_command in the file's [target]: it is the command that restarts this \
-                          server";
+const RESTART_COMMAND: &str =
+    "restart_command = \"...\" (in the file's [target], the command that restarts this server)";
+
+/// How a server that pgdyno did not create may be restarted.
+pub(crate) enum Restarts {
+    /// It may not.
+    Forbidden,
+    /// By what runs it, which is to be found.
+    ByWhatIsFound,
+    /// By this.
+    By(Manager),
+}
+
+impl Restarts {
+    /// As its owner has agreed: by a command where there is one.
+    pub(crate) fn agreed(allows: bool, command: Option<&str>) -> Restarts {
+        match (allows, command) {
+            (false, _) => Restarts::Forbidden,
+            (true, None) => Restarts::ByWhatIsFound,
+            (true, Some(command)) => Restarts::By(Manager::Command(command.to_owned())),
+        }
+    }
+
+    fn of_file(file: &ExperimentFile, allows: bool) -> Restarts {
+        Restarts::agreed(
+            allows || file.target.allow_restart,
+            file.target.restart_command.as_deref(),
+        )
+    }
+}
 
 /// How a sandbox is named as a target.
 pub(crate) fn of_sandbox_named(name: &str) -> String {
@@ -147,7 +182,7 @@ pub(crate) fn ahead(
     context: &Context,
     file: &ExperimentFile,
     named: Option<&str>,
-    allow_restart: bool,
+    allows_restart: bool,
 ) -> Result<Ahead> {
     let finding = |kind, what: String, mend: String| Finding {
         kind,
@@ -164,13 +199,15 @@ pub(crate) fn ahead(
         )));
     };
     let Some(name) = text.strip_prefix(SANDBOX_PREFIX) else {
-        let restart = file.target.restart_command.clone();
         let mut findings = Vec::new();
-        if allow_restart && restart.is_none() {
-            let mend = "restart_command = \"...\" (in the file's [target])".to_owned();
-            findings.push(finding(FindingKind::Consent, NO_COMMAND.into(), mend));
+        let (held, unmanaged) = of_server(context, &text, Restarts::of_file(file, allows_restart))?;
+        if let Some(why) = unmanaged {
+            findings.push(finding(
+                FindingKind::Consent,
+                no_manager(&why),
+                RESTART_COMMAND.to_owned(),
+            ));
         }
-        let held = of_server(context, &text, restart.filter(|_| allow_restart))?;
         return Ok(Ahead::There {
             target: Box::new(held.target),
             findings,
@@ -257,11 +294,11 @@ fn installed(context: &Context) -> Result<PathBuf> {
     })
 }
 
-/// The target that a command line names; `restart` is a command that its owner allows to be run.
-pub(crate) fn named(context: &Context, text: &str, restart: Option<String>, command: &str) -> Result<Held> {
+/// The target that a command line names.
+pub(crate) fn named(context: &Context, text: &str, restarts: Restarts, command: &str) -> Result<Held> {
     match text.strip_prefix(SANDBOX_PREFIX) {
         Some(name) => of_sandbox(context, name, command),
-        None => of_server(context, text, restart),
+        None => with_manager(of_server(context, text, restarts)?),
     }
 }
 
@@ -273,7 +310,7 @@ pub(crate) fn read_only(context: &Context, text: &str) -> Result<Target> {
             let sandbox = Sandbox::open(&context.sandboxes(), name)?;
             Ok(target_of(context, sandbox, true))
         }
-        None => Ok(of_server(context, text, None)?.target),
+        None => Ok(of_server(context, text, Restarts::Forbidden)?.0.target),
     }
 }
 
@@ -308,7 +345,20 @@ pub(crate) fn target_of(context: &Context, sandbox: Sandbox, was_running: bool) 
     }
 }
 
-fn of_server(context: &Context, text: &str, restart: Option<String>) -> Result<Held> {
+fn no_manager(why: &str) -> String {
+    format!("--allow-restart: what restarts this server is unknown: {why}")
+}
+
+/// A server whose restart is agreed to has to be one that can be restarted.
+fn with_manager((held, unmanaged): (Held, Option<String>)) -> Result<Held> {
+    match unmanaged {
+        None => Ok(held),
+        Some(why) => Err(Failure::from(Refused(no_manager(&why))).with_hint(RESTART_COMMAND)),
+    }
+}
+
+/// A server that is no sandbox, and why what restarts it was not found where that was asked for.
+fn of_server(context: &Context, text: &str, restarts: Restarts) -> Result<(Held, Option<String>)> {
     let conninfo = found(text)?;
     let mut server = Server::connect(&conninfo)?;
     let data = server
@@ -318,39 +368,56 @@ fn of_server(context: &Context, text: &str, restart: Option<String>) -> Result<H
     let port = server
         .value("asking for the port", "SHOW port")?
         .unwrap_or_default();
-    let data = data
-        .map(PathBuf::from)
-        .filter(|data| is_here(&context.host, data, &port));
-    Ok(Held {
+    let first = data.map(PathBuf::from).and_then(|data| {
+        let pid = postmaster_here(&context.host, &data, &port)?;
+        Some((data, pid))
+    });
+    let manager = match (restarts, &first) {
+        (Restarts::Forbidden, _) => Ok(None),
+        (Restarts::By(manager), _) => Ok(Some(manager)),
+        (Restarts::ByWhatIsFound, Some((data, pid))) => Manager::find(&context.host, *pid, data).map(Some),
+        (Restarts::ByWhatIsFound, None) => {
+            Err("its first process and files are not within reach on this host".to_owned())
+        }
+    };
+    let (manager, unmanaged) = match manager {
+        Ok(manager) => (manager, None),
+        Err(why) => (None, Some(why)),
+    };
+    let data = first.map(|(data, _)| data);
+    let held = Held {
         name: conninfo.to_string(),
         text: text.to_owned(),
         target: Target {
             reference: ServerRef::Address {
                 conninfo: conninfo.without_password(),
-                restart: restart.clone(),
+                manager: manager.clone(),
+                data: data.clone(),
             },
             was_running: true,
             disk: data
                 .as_ref()
                 .and_then(|data| block::disk_of(&context.host, &data.to_string_lossy()).ok()),
-            data,
-            control: match restart {
-                Some(restart) => Control::Command {
-                    restart,
-                    conninfo: Box::new(conninfo.clone()),
-                },
+            control: match manager {
+                Some(manager) => {
+                    Control::Managed(Box::new(Managed::new(manager, conninfo.clone(), data.clone())))
+                }
                 None => Control::None,
             },
+            data,
             conninfo,
         },
         guard: None,
-    })
+    };
+    Ok((held, unmanaged))
 }
 
-/// Whether the server with this data directory runs on this machine and its files can be written: its first process is here, and its
-/// postmaster.pid names the same port.
-fn is_here(host: &dyn HostAccess, data: &Path, port: &str) -> bool {
+/// The first process of the server with this data directory, where it runs on this host and its files can be written, and its postmaster.pid
+/// names the same port.
+fn postmaster_here(host: &dyn HostAccess, data: &Path, port: &str) -> Option<u32> {
     let auto_conf = data.join("postgresql.auto.conf");
-    Postmaster::of_data(host, data).is_ok_and(|found| found.port.is_some_and(|own| own.to_string() == port))
-        && host.writable(&auto_conf.to_string_lossy()).is_ok()
+    let found = Postmaster::of_data(host, data).ok()?;
+    let is_of_port = found.port.is_some_and(|own| own.to_string() == port);
+    let is_within_reach = is_of_port && host.writable(&auto_conf.to_string_lossy()).is_ok();
+    is_within_reach.then_some(found.pid)
 }

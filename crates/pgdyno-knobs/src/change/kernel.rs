@@ -7,7 +7,7 @@ use crate::catalogue::{Gives, Kind, Knob, Setting};
 use crate::reader::{Mechanism, is_same};
 use crate::undo::{Form, KernelFile, SavedState, UndoUnit, read_value, shown_unlike, write_of};
 use pgdyno_host::HostAccess;
-use pgdyno_sandbox::{Control, SandboxError};
+use pgdyno_sandbox::Control;
 use std::collections::BTreeMap;
 
 /// Pages beyond the server's need: its own share of the pool is rounded up in several places.
@@ -273,18 +273,13 @@ impl Changer<'_> {
 
     /// Pages that the stopped server will need, and so many servers like it, beside what others use of the pool.
     fn pool_size(&self, change: &KernelChange, servers: u64) -> Result<u64, ApplyError> {
-        let Control::Sandbox(sandbox) = &self.target()?.control else {
-            return Err(ApplyError::NoPoolSize(
-                "it needs a sandbox; give a number of pages".into(),
-            ));
-        };
-        let wrong = |e: SandboxError| ApplyError::NoPoolSize(format!("{e}; give a number of pages"));
+        let control = &self.target()?.control;
         let none = || ApplyError::NoPoolSize("this kernel has no huge pages".into());
         let page_kb = page_kb_of_pool(self.host, &change.path).ok_or_else(none)?;
         // 0, or none before 14: the kernel's default.
         let mut knobs = self.catalogue.iter();
         let of_size = knobs.find(|knob| knob.gives == Some(Gives::HugePageSize));
-        let asked_kb = of_size.and_then(|knob| sandbox.computed_parameter(&knob.id).ok());
+        let asked_kb = of_size.and_then(|knob| control.computed_parameter(&knob.id).ok());
         let server_kb = asked_kb
             .and_then(|kb| kb.trim().parse::<u64>().ok())
             .filter(|&kb| kb > 0)
@@ -296,15 +291,22 @@ impl Changer<'_> {
                  hugepages.pool@{server_kb} in its place"
             )));
         }
-        let needed: u64 = match sandbox.computed_parameter("shared_memory_size_in_huge_pages") {
-            Ok(pages) => pages.parse().map_err(|_| {
-                ApplyError::NoPoolSize(format!("the server says \"{pages}\"; give a number of pages"))
-            })?,
+        let wrong = |why: String| ApplyError::NoPoolSize(format!("{why}; give a number of pages"));
+        let needed: u64 = match (
+            control.computed_parameter("shared_memory_size_in_huge_pages"),
+            control,
+        ) {
+            (Ok(pages), _) => pages
+                .parse()
+                .map_err(|_| wrong(format!("the server reports \"{pages}\"")))?,
             // Before 15 only a server that runs has a size.
-            Err(_) => {
-                let bytes = sandbox.shared_memory_by_dry_run().map_err(wrong)?;
-                bytes.div_ceil(page_kb * 1024)
+            (Err(_), Control::Sandbox(sandbox)) => {
+                let bytes = sandbox.shared_memory_by_dry_run();
+                bytes
+                    .map_err(|error| wrong(error.to_string()))?
+                    .div_ceil(page_kb * 1024)
             }
+            (Err(error), _) => return Err(wrong(error.to_string())),
         };
         let pages = |name: &str| -> Result<u64, ApplyError> {
             let path = format!("/sys/kernel/mm/hugepages/hugepages-{page_kb}kB/{name}");

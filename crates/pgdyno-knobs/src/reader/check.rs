@@ -6,7 +6,7 @@ use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::undo::{FilePart, SavedState, UndoUnit, affinity, form_of, wal};
 use pgdyno_host::choices;
-use pgdyno_sandbox::{Control, ControlError};
+use pgdyno_sandbox::ControlError;
 
 /// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
 /// most for itself, a guest of 1 GB could start nothing more.
@@ -73,11 +73,14 @@ impl Reader<'_> {
     }
 
     fn check_auto_pool(&self) -> Result<(), ApplyError> {
-        if matches!(self.target()?.control, Control::Sandbox(_)) {
-            return Ok(());
+        match self.target()?.control.can_stop() {
+            true => Ok(()),
+            false => Err(ApplyError::NoPoolSize(
+                "the server has to be stopped for it, which --allow-restart permits where pgdyno finds what runs it; give a number of \
+                 pages"
+                    .into(),
+            )),
         }
-        let why = "the server has to be stopped for it, which pgdyno does with sandboxes only; give a number of pages";
-        Err(ApplyError::NoPoolSize(why.into()))
     }
 
     /// Whether the machine can live with so many pages in a pool: the kernel fills it as far as it can, and kills processes
@@ -176,7 +179,7 @@ impl Reader<'_> {
                 })
             }
             (UndoUnit::WalDirectory { .. }, _) => {
-                if !matches!(self.target()?.control, Control::Sandbox(_)) {
+                if !self.target()?.control.can_stop() {
                     return Err(ApplyError::NeedsStop);
                 }
                 let wanted = wanted(unit, setting, before);

@@ -4,7 +4,7 @@ use super::group::Group;
 use super::{Outcome, Restored, Restorer, foreign_message};
 use crate::journal::Content;
 use crate::undo::{SavedState, ServerRef, UndoUnit, UndoUnitError, in_auto_conf};
-use pgdyno_sandbox::{Control, Sandbox, State};
+use pgdyno_sandbox::{Control, Managed, Sandbox, State};
 use pgdyno_server::{
     Conninfo, Found, Postmaster, Server, ServerError, alter_system_reset, alter_system_set, pause, reload,
 };
@@ -68,13 +68,17 @@ impl Restorer<'_> {
             ServerRef::Sandbox { root, name } => Sandbox::open(root, name)
                 .map(|sandbox| Control::Sandbox(Box::new(sandbox)))
                 .map_err(|e| e.to_string()),
-            ServerRef::Address { conninfo, restart } => {
+            ServerRef::Address {
+                conninfo,
+                manager,
+                data,
+            } => {
                 let conninfo = self.resolve(conninfo).map_err(|e| e.to_string())?;
-                Ok(match restart {
-                    Some(restart) => Control::Command {
-                        restart: restart.clone(),
-                        conninfo: Box::new(conninfo),
-                    },
+                Ok(match manager {
+                    Some(manager) => {
+                        let managed = Managed::new(manager.clone(), conninfo, data.clone());
+                        Control::Managed(Box::new(managed))
+                    }
                     None => Control::None,
                 })
             }
@@ -82,13 +86,14 @@ impl Restorer<'_> {
     }
 
     /// Starts, restarts or stops the server as it was, with the settings it had; `names` are the restored parameters, in the
-    /// files in `data` where these are within reach. One that was stopped is started all the same where there is something to ask of it.
+    /// files in `data` where these are within reach. A sandbox that was stopped is started all the same where there is something to ask
+    /// of it.
     pub(super) fn restart(
         &self,
         control: &Control,
         content: &Content,
         (names, data): (&[&str], Option<&Path>),
-        is_wanted: bool,
+        (is_stopped, is_wanted): (bool, bool),
     ) -> Vec<Restored> {
         let Some(reference) = &content.purpose.server else {
             return Vec::new();
@@ -96,18 +101,25 @@ impl Restorer<'_> {
         let done = match (control, reference) {
             (Control::Sandbox(_), _) if !content.purpose.server_was_running && !is_wanted => Ok(()),
             (Control::Sandbox(sandbox), _) => start_afresh(sandbox),
+            (Control::Managed(_), _) if is_stopped => control.start().map_err(|e| e.to_string()),
             (_, ServerRef::Address { conninfo, .. }) if !names.is_empty() => self
                 .resolve(conninfo)
                 .map_err(|e| e.to_string())
                 .and_then(|conninfo| match self.reload_at(&conninfo, names, data) {
                     Ok(waits) if waits.is_empty() => Ok(()),
                     // It waits for a restart, or is down with what was just taken back.
-                    _ if control.can_restart() => control.start().map_err(|e| e.to_string()),
+                    _ if control.can_restart() => restart(control),
                     Ok(names) => Err(format!(
                         "{names} wait for a restart, which nobody allowed pgdyno to do"
                     )),
                     Err(error) => Err(error),
                 }),
+            // It may be down because a process was killed that had stopped it.
+            (Control::Managed(_), ServerRef::Address { conninfo, .. }) => self
+                .resolve(conninfo)
+                .and_then(|conninfo| Server::connect(&conninfo))
+                .map(drop)
+                .or_else(|_| control.start().map_err(|e| e.to_string())),
             _ => Ok(()),
         };
         match done {
@@ -191,14 +203,20 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
     }
 }
 
-/// Stops a sandbox; returns the line with the reason if it could not be stopped.
-pub(super) fn stop(sandbox: &Sandbox) -> Option<Restored> {
-    let error = sandbox.stop_all().err()?;
-    Some(server_line(
-        &sandbox.record().name,
-        "stopping",
-        &error.to_string(),
-    ))
+fn restart(control: &Control) -> Result<(), String> {
+    stop(control)?;
+    control.start().map_err(|error| error.to_string())
+}
+
+/// Stops a server, with its standbys where it is a sandbox; whether it is down then.
+pub(super) fn stop(control: &Control) -> Result<bool, String> {
+    match control {
+        Control::Sandbox(sandbox) => sandbox
+            .stop_all()
+            .map(|()| true)
+            .map_err(|error| error.to_string()),
+        Control::Managed(_) | Control::None => control.stop().map_err(|error| error.to_string()),
+    }
 }
 
 /// Names the settings that still wait for a restart, after a reload.

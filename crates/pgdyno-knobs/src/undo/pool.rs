@@ -27,7 +27,8 @@ impl UndoUnit {
         }
     }
 
-    fn is_pool(&self) -> bool {
+    /// Whether it is the size of a pool of huge pages.
+    pub(crate) fn is_pool(&self) -> bool {
         matches!(self, UndoUnit::Files { files, .. } if files.iter().any(|file| file.path.ends_with("/nr_hugepages")))
     }
 

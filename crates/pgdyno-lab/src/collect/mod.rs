@@ -4,7 +4,7 @@ mod postmaster;
 
 use pgdyno_host::{Fact, HostAccess, host_facts, process_facts, same_device_fact, storage_facts};
 use pgdyno_record::FactRecord;
-use pgdyno_sandbox::Sandbox;
+use pgdyno_sandbox::{Manager, Sandbox};
 use pgdyno_server::{Guc, Server, ServerError, ServerFacts, server_facts};
 use postmaster::Sought;
 use std::panic::resume_unwind;
@@ -43,7 +43,15 @@ pub fn collect_facts(
     match host {
         Some(host) => {
             let sought = Sought::ask(server, found.data_directory.as_deref());
-            facts.extend(grouped("host", of_places_and_process(host, &found, &sought)));
+            let postmaster = postmaster::find(host, &sought);
+            facts.extend(grouped(
+                "host",
+                of_places_and_process(host, &found, postmaster.clone()),
+            ));
+            if sandbox.is_none() {
+                let data = found.data_directory.as_deref();
+                facts.extend(grouped("server", manager_facts(host, data, postmaster)));
+            }
         }
         None => facts.extend(grouped("host", vec![elsewhere()])),
     }
@@ -119,8 +127,11 @@ fn places(data: Option<PathBuf>, temporary: &[(String, PathBuf)]) -> Vec<(String
 
 /// Storage below the server's directories, and its first process. Without the process nobody knows whether a directory of
 /// that name is the server's: in a container it would be another one.
-fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &Sought) -> Vec<Fact> {
-    let postmaster = postmaster::find(host, sought);
+fn of_places_and_process(
+    host: &dyn HostAccess,
+    found: &ServerFacts,
+    postmaster: Result<u32, String>,
+) -> Vec<Fact> {
     let mut facts = Vec::new();
     // Its first process works in its data directory: that is seen where the server does not report it.
     let at_work = |pid: &u32| {
@@ -169,6 +180,20 @@ fn of_places_and_process(host: &dyn HostAccess, found: &ServerFacts, sought: &So
         Err(why) => facts.push(Fact::unknown("process.pid", "postmaster.pid, /proc", why)),
     }
     facts
+}
+
+/// What starts and stops the server, by its first process.
+fn manager_facts(host: &dyn HostAccess, data: Option<&Path>, postmaster: Result<u32, String>) -> Vec<Fact> {
+    let data = data.ok_or_else(|| "the server's data directory is unknown".to_owned());
+    let found = postmaster.and_then(|pid| Manager::find(host, pid, data?));
+    let source = "the first process's control group, parent and arguments; systemctl show";
+    match found {
+        Ok(manager) => vec![
+            Fact::known("manager.kind", source, manager.kind()),
+            Fact::known("manager.restart", source, manager.to_string()),
+        ],
+        Err(why) => vec![Fact::unknown("manager.kind", source, why)],
+    }
 }
 
 /// Whether a path is the same for the server as for this process, as far as may be seen: it may have mounts of its own.

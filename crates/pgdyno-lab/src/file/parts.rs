@@ -112,7 +112,10 @@ pub struct TargetPart {
     /// When the servers that treatments have of their own are made, with their file systems and data.
     #[serde(default)]
     pub instances: Instances,
-    /// Command that restarts a server which is no sandbox; used with consent only.
+    /// Whether a server that is no sandbox may be stopped and started; as `--allow-restart`.
+    #[serde(default)]
+    pub allow_restart: bool,
+    /// Command that restarts a server which is no sandbox, in place of what runs it; used with consent only.
     pub restart_command: Option<String>,
 }
 

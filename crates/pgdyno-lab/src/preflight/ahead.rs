@@ -2,7 +2,7 @@
 
 use super::programs::{missing_programs, missing_versions};
 use super::room::{Need, check_room, of_own_servers};
-use super::wants::unmet;
+use super::wants::{Allowed, unmet};
 use super::{Finding, FindingKind, PreflightReport, consents, exclude, of_version, say_if_nothing_is_left};
 use crate::file::Reset;
 use crate::plan::{Consent, Plan, data_of};
@@ -45,7 +45,7 @@ impl Unstarted<'_> {
         for treatment in &plan.treatments {
             let version = treatment.own_version().or(self.version);
             let wrong = version.map(|version| of_version(self.catalogue, &treatment.settings, version));
-            let unmet = unmet(treatment, plan.kills(), true).into_iter();
+            let unmet = unmet(treatment, plan.kills(), Allowed::OfSandbox).into_iter();
             let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));
             for finding in wrong.into_iter().flatten().chain(unmet) {
                 found.add(Finding {

@@ -4,7 +4,7 @@ use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{LOOPBACK, Place, PoolerWord};
 use crate::foreign::programs_of;
 use crate::plan::{Plan, Treatment};
-use pgdyno_sandbox::{Binaries, BinarySources, Control, NETWORK_PROGRAM, find_program};
+use pgdyno_sandbox::{Binaries, BinarySources, Manager, NETWORK_PROGRAM, find_program};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +20,7 @@ impl Preflight<'_> {
     pub(super) fn programs(&self, plan: &Plan, found: &mut PreflightReport) {
         let path = self.path.unwrap_or_default();
         missing_programs(path, plan, found);
-        if let Control::Command { restart, .. } = &self.target.control
+        if let Some(Manager::Command(restart)) = self.target.control.manager()
             && let Some(program) = first_of_shell(restart)
         {
             let mend = "restart_command = \"...\" (in the file's [target], with the program's path)";

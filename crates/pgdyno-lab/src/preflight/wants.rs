@@ -6,8 +6,20 @@ use crate::plan::{Treatment, measure_s};
 use pgdyno_knobs::{Catalogue, Gives, Setting};
 use pgdyno_server::SessionLimits;
 
+/// What may be done to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// Everything: it is pgdyno's own.
+    OfSandbox,
+    /// A server of others, which may be restarted.
+    Restart,
+    /// A server of others, which runs on.
+    NoRestart,
+}
+
 /// What a treatment asks for that this target or this machine does not have, or that does nothing there.
-pub(super) fn unmet(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec<String> {
+pub(super) fn unmet(treatment: &Treatment, kills: bool, allowed: Allowed) -> Vec<String> {
+    let is_sandbox = allowed == Allowed::OfSandbox;
     let data = &treatment.data;
     let load = &treatment.load;
     let wants = [
@@ -24,7 +36,6 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec
             "a new database for each trial",
         ),
         (data.reset == Some(Reset::Copy), "a copy of the files"),
-        (data.prewarm == Some(Prewarm::Cold), "a cold start"),
         (load.crash == Some(true) || kills, "a crash"),
         (treatment.has_pooler(), "a pooler"),
     ];
@@ -32,6 +43,9 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, is_sandbox: bool) -> Vec
     let mut reasons: Vec<String> = unmet
         .map(|(_, what)| format!("{what} is for sandboxes only"))
         .collect();
+    if data.prewarm == Some(Prewarm::Cold) && allowed == Allowed::NoRestart {
+        reasons.push("a cold start is a restart, which --allow-restart permits".to_owned());
+    }
     reasons.extend(too_small(treatment));
     reasons.extend(needs_one_server(treatment));
     let times = [measure_s(load), load.warmup_s.unwrap_or(0.0)];

@@ -31,10 +31,10 @@ pub(crate) struct ApplyArgs {
     /// Make the host's settings survive a reboot, by files in /etc/sysctl.d and /etc/tmpfiles.d.
     #[arg(long, conflicts_with_all = ["until_exit", "revert_after"])]
     pub(crate) persist: bool,
-    /// Allow restarting a server that pgdyno did not create.
-    #[arg(long, requires = "restart_command")]
+    /// Allow stopping and starting a server that pgdyno did not create, by what runs it (`pgdyno facts` shows it as manager.*).
+    #[arg(long)]
     pub(crate) allow_restart: bool,
-    /// Command that restarts the server.
+    /// Command that restarts the server, in place of what runs it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) restart_command: Option<String>,
     /// Allow KNOB, which may lose committed data in a crash. Repeatable.

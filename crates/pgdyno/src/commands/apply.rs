@@ -13,7 +13,7 @@ use crate::context::{Context, now_unix_ms, stop_flag, variable};
 use crate::exit;
 use crate::failure::{Refused, Result, Usage};
 use crate::show;
-use crate::target::{self, Held};
+use crate::target::{self, Held, Restarts};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
     Applied, Changer, ConsentError, Keep, Kind, OfHost, Patience, Reader, Restart, Restored, Restorer,
@@ -210,7 +210,10 @@ fn held(context: &Context, args: &ApplyArgs) -> Result<Option<Held>> {
                      file, or put it into PGPASSWORD of the environment";
         return Err(Usage(message.to_owned()).into());
     }
-    target::named(context, &args.target, args.restart_command.clone(), "apply").map(Some)
+    let restarts = Restarts::agreed(args.allow_restart, command);
+    let held = target::named(context, &args.target, restarts, "apply")?;
+    held.show_manager();
+    Ok(Some(held))
 }
 
 fn reader<'a>(context: &'a Context, target: Option<&'a Target>) -> Reader<'a> {

@@ -73,7 +73,7 @@ fn file(found: &Found, target: &str, is_sandbox: bool, tried: &[&Advice]) -> Str
         true => ("", ""),
         false => (
             "# Tables that the load needs and the server lacks are made with `pgdyno run --allow-data` only, and dropped at the end.\n",
-            "# restart_command = \"systemctl restart postgresql\"   # settings that take a restart, with `pgdyno run --allow-restart`\n",
+            "# allow_restart = true   # settings that take a restart, by what runs the server; as `pgdyno run --allow-restart`\n",
         ),
     };
     let mut steps: String = tried

@@ -31,6 +31,7 @@ mod lab;
 mod mcp;
 mod mends;
 mod networks;
+mod own_servers;
 mod page;
 mod poolers;
 mod preflight;

@@ -56,7 +56,7 @@ fn apply(home: &Home, foreign: &Foreign, restart: &str) -> String {
         "--restart-command",
         restart,
     ];
-    let said = home.run(&arguments).fails(1, &["the restart command", "failed"]);
+    let said = home.run(&arguments).fails(1, &["\" failed: "]);
     assert!(!said.err.contains(OLDER), "{}", said.err);
     said.err
 }

@@ -1,0 +1,185 @@
+//! What starts and stops a server that pgdyno did not create: found from its first process, or given by its owner.
+
+mod find;
+mod unit;
+
+use crate::sandbox::process::command;
+use pgdyno_host::{Directory, LocalHost};
+use pgdyno_server::User;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+pub(crate) use unit::Unit;
+
+/// Seconds that pg_ctl waits: recovery, and the checkpoint of a stop, can take minutes.
+const WAIT_S: &str = "600";
+
+/// What starts and stops a server that pgdyno did not create.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub enum Manager {
+    /// A shell command of its owner's that restarts it. It cannot be stopped by itself.
+    Command(String),
+    /// A unit of systemd.
+    Unit(Unit),
+    /// A cluster of Debian's postgresql-common, started without systemd.
+    Cluster(Cluster),
+    /// PostgreSQL's own pg_ctl.
+    PgCtl(PgCtl),
+}
+
+/// A cluster of Debian's postgresql-common.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// Major version, as "17".
+    version: String,
+    /// Name of the cluster, as "main".
+    name: String,
+}
+
+/// A server that was started by pg_ctl.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PgCtl {
+    /// Directory of pg_ctl.
+    bin: PathBuf,
+    /// The server's data directory.
+    data: PathBuf,
+    /// The file that it writes its messages to; `None` where its logging collector takes them.
+    log: Option<PathBuf>,
+    /// Variables of its environment that change how it runs.
+    environment: BTreeMap<String, String>,
+}
+
+/// What a manager is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Act {
+    Stop,
+    Start,
+}
+
+impl Act {
+    fn word(self) -> &'static str {
+        match self {
+            Act::Stop => "stop",
+            Act::Start => "start",
+        }
+    }
+}
+
+impl Manager {
+    /// Whether the server can be stopped and started apart.
+    pub fn can_stop(&self) -> bool {
+        !matches!(self, Manager::Command(_))
+    }
+
+    /// What kind of thing it is.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Manager::Command(_) => "command",
+            Manager::Unit(_) => "systemd unit",
+            Manager::Cluster(_) => "Debian cluster",
+            Manager::PgCtl(_) => "pg_ctl",
+        }
+    }
+
+    /// The command that stops or starts the server. A restart command does both when it is to start, and there is none that stops.
+    ///
+    /// # Errors
+    ///
+    /// The data directory cannot be read.
+    pub(crate) fn command(&self, act: Act) -> io::Result<Command> {
+        match self {
+            Manager::Command(restart) => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", restart]);
+                Ok(shell)
+            }
+            Manager::Unit(unit) => unit.systemctl(&[act.word()]),
+            Manager::Cluster(cluster) => cluster.command(act),
+            Manager::PgCtl(pg_ctl) => pg_ctl.command(act),
+        }
+    }
+
+    /// Makes the next start one of its own: settings with which the server does not start, and many restarts, would use up those that
+    /// systemd allows in a while.
+    pub(crate) fn clear_failures(&self) {
+        if let Manager::Unit(unit) = self
+            && let Ok(mut command) = unit.systemctl(&["reset-failed"])
+        {
+            // It fails where there is nothing to clear.
+            let _ = command.output();
+        }
+    }
+}
+
+/// The command that a person would restart the server with.
+impl Display for Manager {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Manager::Command(restart) => f.write_str(restart),
+            Manager::Unit(unit) => write!(f, "{unit}"),
+            Manager::Cluster(Cluster { version, name }) => {
+                write!(f, "pg_ctlcluster {version} {name} restart")
+            }
+            Manager::PgCtl(pg_ctl) => {
+                let program = pg_ctl.bin.join("pg_ctl");
+                write!(f, "{} -D {} restart", program.display(), pg_ctl.data.display())
+            }
+        }
+    }
+}
+
+impl Cluster {
+    fn command(&self, act: Act) -> io::Result<Command> {
+        let mut command = command(Path::new(find::PG_CTLCLUSTER), None, &[])?;
+        command.args(["--skip-systemctl-redirect", &self.version, &self.name, act.word()]);
+        if act == Act::Stop {
+            command.args(["--mode", "fast"]);
+        }
+        Ok(command)
+    }
+}
+
+impl PgCtl {
+    fn command(&self, act: Act) -> io::Result<Command> {
+        let mut command = command(&self.bin.join("pg_ctl"), owner_of(&self.data)?.as_ref(), &[])?;
+        command
+            .env_remove("LC_ALL")
+            .envs(&self.environment)
+            .arg("--pgdata")
+            .arg(&self.data)
+            .args(["--wait", "--timeout", WAIT_S]);
+        match act {
+            Act::Stop => command.args(["--mode", "fast", "stop"]),
+            // Of a server that is stopped, a restart is a start with the options that it had.
+            Act::Start => {
+                if let Some(log) = &self.log {
+                    command.arg("--log").arg(log);
+                }
+                command.arg("restart")
+            }
+        };
+        Ok(command)
+    }
+}
+
+/// The owner of a data directory, as whom its server's programs run; `None` where that is this process's user.
+pub(crate) fn owner_of(data: &Path) -> io::Result<Option<User>> {
+    let uid = Directory::open(data)?.owner().uid;
+    if User::is_own(uid) {
+        return Ok(None);
+    }
+    let user = User::numbered(&LocalHost::new(), uid);
+    let none = || {
+        io::Error::other(format!(
+            "/etc/passwd has no user {uid}, who owns {}",
+            data.display()
+        ))
+    };
+    user.map(Some).ok_or_else(none)
+}

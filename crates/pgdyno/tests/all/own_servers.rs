@@ -1,0 +1,276 @@
+//! Servers that pgdyno did not create, stopped and started with consent by what runs them: pg_ctl, Debian's clusters, units of systemd.
+
+use common::foreign::Foreign;
+use common::machine::whole_machine;
+use common::systemd::Booted;
+use common::{Home, ended, kernel};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A fact's value, or why it is unknown.
+fn fact(facts: &Value, name: &str) -> String {
+    let all = facts["facts"].as_array().expect("facts");
+    let found = all.iter().find(|fact| fact["name"] == name);
+    let found = found.unwrap_or_else(|| panic!("no {name} in {facts}"));
+    match found["value"].as_str() {
+        Some(value) => value.to_owned(),
+        None => found["missing"].as_str().expect("a reason").to_owned(),
+    }
+}
+
+/// The first process of the server with this data directory.
+fn postmaster(data: &Path) -> String {
+    let text = fs::read_to_string(data.join("postmaster.pid")).expect("it runs");
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn server_of_pg_ctl_is_restarted_as_it_was_started() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, data) = (foreign.target("postgres"), foreign.data(""));
+    let facts = home.run(&["facts", &target, "--json"]).fine().json();
+    assert_eq!(fact(&facts, "manager.kind"), "pg_ctl");
+    let shown = fact(&facts, "manager.restart");
+    assert!(
+        shown.contains("pg_ctl -D") && shown.ends_with("restart"),
+        "{shown}"
+    );
+    let (before, first) = (foreign.auto_conf(), postmaster(&data));
+
+    home.run(&["apply", &target, "max_connections=50"])
+        .fails(4, &["--allow-restart"]);
+    let applied = home
+        .run(&["apply", &target, "max_connections=50", "--allow-restart"])
+        .fine();
+    assert!(
+        applied.err.contains(&format!("`{shown}` (pg_ctl)")),
+        "{}",
+        applied.err
+    );
+    assert_eq!(foreign.ask("SHOW max_connections"), "50");
+    assert_ne!(postmaster(&data), first);
+    // Options of its start, and the file of its messages, are those it had.
+    assert_eq!(foreign.ask("SHOW fsync"), "off");
+    let log = fs::read_link(format!("/proc/{}/fd/2", postmaster(&data))).expect("a file");
+    assert_eq!(log, data.parent().expect("a directory").join("log"));
+
+    home.run(&["restore"]).fine();
+    assert_eq!(foreign.ask("SHOW max_connections"), "100");
+    assert_eq!(foreign.auto_conf(), before);
+}
+
+#[test]
+fn setting_that_keeps_an_own_server_from_starting_is_taken_back() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, before) = (foreign.target("postgres"), foreign.auto_conf());
+    let errors = home
+        .run(&["apply", &target, "shared_buffers=7TB", "--allow-restart"])
+        .fails(
+            1,
+            &[
+                "does not start with these settings",
+                "could not map anonymous shared memory",
+                "everything was restored",
+            ],
+        )
+        .err;
+    assert!(errors.contains("/log ends with:"), "{errors}");
+    assert_eq!(foreign.ask("SELECT 1"), "1");
+    assert_eq!(foreign.auto_conf(), before);
+}
+
+#[test]
+fn wal_of_an_own_server_is_moved_while_it_is_stopped() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    let (wal, there) = (
+        foreign.data("pg_wal"),
+        foreign.data("").parent().expect("a directory").join("wal"),
+    );
+    let setting = format!("server.wal_directory={}", there.display());
+    home.run(&["apply", &target, &setting])
+        .fails(1, &["--allow-restart permits it"]);
+    home.run(&["apply", &target, &setting, "--allow-restart"]).fine();
+    assert_eq!(fs::read_link(&wal).expect("a link"), there);
+    foreign.ask("SELECT pg_switch_wal()");
+    home.run(&["restore"]).fine();
+    assert!(fs::symlink_metadata(&wal).expect("it is there").is_dir());
+    assert!(!there.exists(), "nothing is left");
+    assert_eq!(foreign.ask("SELECT 1"), "1");
+}
+
+/// A process that is killed while it has the server stopped leaves it down: `restore` starts it.
+#[test]
+fn server_that_a_killed_process_had_stopped_is_started_by_restore() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, before) = (foreign.target("postgres"), foreign.auto_conf());
+    let (wal, running) = (foreign.data("pg_wal"), foreign.data("postmaster.pid"));
+    let there = foreign.data("").parent().expect("a directory").join("wal");
+    let setting = format!("server.wal_directory={}", there.display());
+    let mut downs = 0;
+    for _ in 0..20 {
+        let mut child = home
+            .command(&[
+                "apply",
+                &target,
+                &setting,
+                "max_connections=50",
+                "--allow-restart",
+            ])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("pgdyno runs");
+        while running.exists() && child.try_wait().expect("a child").is_none() {
+            std::thread::yield_now();
+        }
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        downs += u32::from(!running.exists());
+        home.run(&["restore"]).fine();
+        assert_eq!(foreign.ask("SHOW max_connections"), "100");
+        assert_eq!(foreign.auto_conf(), before);
+        assert!(fs::symlink_metadata(&wal).expect("it is there").is_dir());
+        assert!(!there.exists(), "nothing is left");
+        if downs == 2 {
+            return;
+        }
+    }
+    panic!("the server was never seen down");
+}
+
+#[test]
+fn pool_of_huge_pages_is_sized_for_an_own_server() {
+    let _machine = whole_machine();
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let target = foreign.target("postgres");
+    let pool = "/proc/sys/vm/nr_hugepages";
+    let before = kernel(pool);
+    let settings = ["shared_buffers=64MB", "huge_pages=on", "vm.nr_hugepages=auto"];
+    home.run(&[&["apply", &target], &settings[..], &["--allow-restart"]].concat())
+        .fine();
+    assert_eq!(foreign.ask("SHOW huge_pages"), "on");
+    let pages: u64 = kernel(pool).parse().expect("a number");
+    let needed: u64 = foreign
+        .ask("SHOW shared_memory_size_in_huge_pages")
+        .parse()
+        .expect("a number");
+    assert!((needed..needed * 2).contains(&pages), "{pages} of {needed}");
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel(pool), before);
+    assert_eq!(foreign.ask("SHOW huge_pages"), "try");
+}
+
+/// A whole experiment with Debian's own unit, by consent that is in the file.
+#[test]
+fn unit_of_systemd_is_restarted_between_trials() {
+    let (home, booted) = (Home::new(), Booted::start());
+    let version = booted.cluster("main");
+    let unit = format!("postgresql@{version}-main.service");
+    booted.tool("systemctl", &["start", &unit]);
+    let target = "host=/run/postgresql user=postgres dbname=postgres";
+    let facts = booted.run(&home, &["facts", target, "--json"]).fine().json();
+    assert_eq!(fact(&facts, "manager.kind"), "systemd unit");
+    assert_eq!(
+        fact(&facts, "manager.restart"),
+        format!("systemctl restart {unit}")
+    );
+
+    let file = home.write(
+        "experiment.toml",
+        "name = \"memory\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n\
+         [target]\nallow_restart = true\n[data]\nscale = 1\n\
+         [load]\nworkload = \"select-only\"\nclients = 1\nrate = \"200\"\nmeasure_s = 1\n\
+         [[step]]\nname = \"memory\"\nsettings.shared_buffers = \"64MB\"\n\
+         [[step]]\nname = \"vast\"\nsettings.shared_buffers = \"7TB\"\n",
+    );
+    let file = file.to_string_lossy().into_owned();
+    let run = booted.run(&home, &["run", &file, "--target", target, "--allow-data"]);
+    assert!(
+        run.err.contains(&format!("`systemctl restart {unit}`")),
+        "{}",
+        run.err
+    );
+    let report = booted.run(&home, &["report", "--format", "json"]).fine().json();
+    assert_eq!(ended(&report, "finished"), 2, "{}\n{report}", run.err);
+    assert!(
+        report.to_string().contains("does not start with these settings"),
+        "{report}"
+    );
+    let state = booted.run(&home, &["status", "--json"]).fine();
+    assert!(!state.out.contains("shared_buffers"), "{}", state.out);
+    booted.tool("systemctl", &["is-active", &unit]);
+}
+
+#[test]
+fn cluster_that_systemd_does_not_run_is_restarted_by_pg_ctlcluster() {
+    let (home, booted) = (Home::new(), Booted::start());
+    let version = booted.cluster("main");
+    booted.tool(
+        "pg_ctlcluster",
+        &["--skip-systemctl-redirect", &version, "main", "start"],
+    );
+    let target = "host=/run/postgresql user=postgres dbname=postgres";
+    let facts = booted.run(&home, &["facts", target, "--json"]).fine().json();
+    assert_eq!(fact(&facts, "manager.kind"), "Debian cluster");
+    booted
+        .run(&home, &["apply", target, "max_connections=50", "--allow-restart"])
+        .fine();
+    booted
+        .run(&home, &["verify", target, "max_connections=50"])
+        .fine();
+    booted.run(&home, &["restore"]).fine();
+    booted
+        .run(&home, &["verify", target, "max_connections=100"])
+        .fine();
+}
+
+/// Another program's server is not pgdyno's to stop: that program would start it again.
+#[test]
+fn server_that_another_program_runs_is_not_restarted() {
+    let (home, booted) = (Home::new(), Booted::start());
+    let version = booted.cluster("main");
+    booted.unit(
+        "keeper.service",
+        &format!(
+            "[Service]\nExecStart=/bin/sh -c 'pg_ctlcluster --skip-systemctl-redirect {version} main start; exec sleep 1000'\n"
+        ),
+    );
+    booted.tool("systemctl", &["start", "keeper.service"]);
+    let target = "host=/run/postgresql user=postgres dbname=postgres";
+    common::until("the server", || {
+        let asked = booted.run(&home, &["facts", target]);
+        if asked.code == 0 { Ok(()) } else { Err(asked.err) }
+    });
+    let facts = booted.run(&home, &["facts", target, "--json"]).fine().json();
+    let why = fact(&facts, "manager.kind");
+    assert!(why.contains("keeper.service, whose main process is"), "{why}");
+    booted
+        .run(&home, &["apply", target, "max_connections=50", "--allow-restart"])
+        .fails(
+            4,
+            &[
+                "what restarts this server is unknown",
+                "keeper.service",
+                "restart_command",
+            ],
+        );
+    // As its user agrees to in so many words.
+    let restart = format!("pg_ctlcluster --skip-systemctl-redirect {version} main restart");
+    booted
+        .run(
+            &home,
+            &[
+                "apply",
+                target,
+                "max_connections=50",
+                "--allow-restart",
+                "--restart-command",
+                &restart,
+            ],
+        )
+        .fine();
+    booted.run(&home, &["restore"]).fine();
+}
