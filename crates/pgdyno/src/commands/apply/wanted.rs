@@ -135,7 +135,7 @@ impl Trouble {
     fn of(setting: &Setting, objection: Objection) -> Trouble {
         let Objection { error, mut mends } = objection;
         if matches!(&error, ApplyError::Control(ControlError::NotAllowed)) {
-            mends = vec!["--allow-restart --restart-command COMMAND".to_owned()];
+            mends = vec!["--allow-restart".to_owned()];
         }
         // Its hint says more: which files not even root may have.
         if matches!(&error, ApplyError::UndoUnit(UndoUnitError::Host(error)) if error.is_refused()) {

@@ -34,8 +34,8 @@ const CONSENT: &str = "\
 What a command does without being asked, and what needs your consent:
 
   always                        reads; loads that create no object; settings that you name
-  --allow-restart               restarts a server that pgdyno did not create, with your
-                                restart command
+  --allow-restart               stops and starts a server that pgdyno did not create, by what
+                                runs it or your restart command
   --allow-data                  creates tables of the load on such a server, and drops them
   --accept-durability-risk KNOB a value that can lose committed data in a crash, for this
                                 command alone
