@@ -89,6 +89,12 @@ pub enum ApplyError {
         /// The action that the role has no right to, as a verb phrase.
         what: String,
     },
+    /// A database that an experiment would make.
+    #[error("the database {name} is there already, and pgdyno does not drop what others may have created")]
+    DatabaseThere {
+        /// Its name.
+        name: String,
+    },
     /// The server allows ALTER SYSTEM to no role.
     #[error("this server does not allow ALTER SYSTEM")]
     NoAlterSystem,

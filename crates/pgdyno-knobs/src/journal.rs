@@ -463,8 +463,10 @@ impl Journal {
     /// one sees the other at least.
     fn announce(&mut self, knob: &str, unit: &UndoUnit) -> Result<(), JournalError> {
         // Data is no setting, and the file as a whole is only written back.
-        let is_setting =
-            !matches!(unit, UndoUnit::Made { .. } | UndoUnit::Objects { .. }) && knob != AUTO_CONF;
+        let is_setting = !matches!(
+            unit,
+            UndoUnit::Made { .. } | UndoUnit::Database { .. } | UndoUnit::Objects { .. }
+        ) && knob != AUTO_CONF;
         let Some(notice) = self.notice.as_mut().filter(|_| is_setting) else {
             return Ok(());
         };

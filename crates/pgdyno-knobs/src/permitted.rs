@@ -6,6 +6,7 @@ use crate::catalogue::{Catalogue, Kind, sysctl_path};
 use crate::persist::{SYSCTL_FILE, TMPFILES_FILE};
 use crate::undo::{FilePart, UndoUnit, swap};
 use pgdyno_host::Directory;
+use pgdyno_server::is_made_database;
 use std::io;
 use std::path::{Component, Path};
 
@@ -35,6 +36,9 @@ pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> 
         UndoUnit::AutoConf { data } | UndoUnit::WalDirectory { data } | UndoUnit::Affinity { data } => {
             let reason = is_plain(data).then(|| not_data(data));
             reason.unwrap_or_else(|| Some(unknown(&data.display().to_string())))
+        }
+        UndoUnit::Database { name } => {
+            (!is_made_database(name)).then(|| format!("{name} is no database that pgdyno makes"))
         }
         // Asked of the server by its name, and only what it answers is set.
         UndoUnit::Storage { .. } | UndoUnit::Made { .. } | UndoUnit::Objects { .. } => None,
@@ -191,6 +195,11 @@ mod tests {
         assert!(!refused(&parameter("work_mem")) && refused(&parameter("no_such_parameter")));
         let data = |path: &str| UndoUnit::AutoConf { data: path.into() };
         assert!(refused(&data("/srv/../etc")) && refused(&data("x")));
+        let database = |name: &str| UndoUnit::Database { name: name.into() };
+        assert!(!refused(&database("pgdyno_pgbench_1_template")));
+        for name in ["postgres", "pgdyno_", "pgdyno_x; DROP TABLE y", "pgdyno_X"] {
+            assert!(refused(&database(name)), "{name}");
+        }
     }
 
     /// A data directory says its version by its owner's file, and a swap file is where nobody else can exchange it.

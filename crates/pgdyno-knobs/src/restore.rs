@@ -93,7 +93,10 @@ impl Group {
             | UndoUnit::Swap { .. }
             | UndoUnit::OwnFile { .. }
             | UndoUnit::WalDirectory { .. } => Turn::Host,
-            UndoUnit::Storage { .. } | UndoUnit::Made { .. } | UndoUnit::Objects { .. } => Turn::Last,
+            UndoUnit::Storage { .. }
+            | UndoUnit::Made { .. }
+            | UndoUnit::Database { .. }
+            | UndoUnit::Objects { .. } => Turn::Last,
         }
     }
 
@@ -106,6 +109,7 @@ impl Group {
                 | UndoUnit::WalDirectory { .. }
                 | UndoUnit::Storage { .. }
                 | UndoUnit::Made { .. }
+                | UndoUnit::Database { .. }
                 | UndoUnit::Objects { .. }
         )
     }

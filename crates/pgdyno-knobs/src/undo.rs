@@ -19,7 +19,8 @@ use pgdyno_host::{HostAccess, HostError};
 use pgdyno_sandbox::Manager;
 use pgdyno_server::{
     Conninfo, DatabaseObject, NoPostmaster, Postmaster, Server, ServerError, StorageOption, autoconf,
-    drop_made, made_objects, objects, one_spelling, set_storage, storage_of,
+    drop_made, drop_made_database, has_database, made_objects, objects, one_spelling, set_storage,
+    storage_of,
 };
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -139,6 +140,11 @@ pub enum UndoUnit {
         /// What the comment on each of its objects ends with.
         mark: String,
     },
+    /// A database that an experiment makes on a server that pgdyno did not create.
+    Database {
+        /// Its name, as `is_made_database` of pgdyno-server accepts it.
+        name: String,
+    },
     /// What commands of an experiment may make on a server that pgdyno did not create: compared, never dropped.
     Objects {
         /// Statements that may make objects, as the experiment file has them.
@@ -177,6 +183,8 @@ pub enum SavedState {
     Held,
     /// The objects that carry the mark, by name.
     Made(Vec<String>),
+    /// Whether there is such a database.
+    Database(bool),
     /// Objects of the database and its server, as DROP names them.
     Objects(Vec<DatabaseObject>),
 }
@@ -420,6 +428,7 @@ impl UndoUnit {
             }),
             UndoUnit::Held { .. } => SavedState::Held,
             UndoUnit::Made { mark, .. } => SavedState::Made(made_objects(&mut access.server()?, mark)?),
+            UndoUnit::Database { name } => SavedState::Database(has_database(&mut access.server()?, name)?),
             UndoUnit::Objects { .. } => SavedState::Objects(objects(&mut access.server()?)?),
         })
     }
@@ -465,6 +474,9 @@ impl UndoUnit {
             }
             (UndoUnit::Made { mark, .. }, SavedState::Made(to)) if to.is_empty() => {
                 Ok(drop_made(&mut access.server()?, mark)?)
+            }
+            (UndoUnit::Database { name }, SavedState::Database(false)) => {
+                Ok(drop_made_database(&mut access.server()?, name)?)
             }
             _ => Err(UndoUnitError::Mixed),
         }
@@ -514,6 +526,7 @@ impl UndoUnit {
             UndoUnit::Affinity { data } => format!("processes of the server in {}", data.display()),
             UndoUnit::Swap { path } | UndoUnit::OwnFile { path } | UndoUnit::Held { path } => path.clone(),
             UndoUnit::Made { dataset, .. } => format!("tables of {dataset}"),
+            UndoUnit::Database { name } => format!("database {name}"),
             UndoUnit::Objects { commands } => format!("made by {}", commands.join("; ")),
         }
     }
@@ -569,6 +582,8 @@ pub(crate) fn shown(saved: &SavedState) -> String {
         SavedState::Held => "(not held)".into(),
         SavedState::Made(objects) if objects.is_empty() => "(not there)".into(),
         SavedState::Made(objects) => objects.join(", "),
+        SavedState::Database(false) => "(not there)".into(),
+        SavedState::Database(true) => "there".into(),
         SavedState::Objects(objects) => format!("{} objects", objects.len()),
     }
 }

@@ -153,18 +153,13 @@ pub enum LabError {
         /// What would be made, with sizes.
         objects: String,
     },
-    /// Something about the data that only a sandbox allows.
-    #[error(
-        "{0} is done in sandboxes only: pgdyno makes and drops no database on a server that it did not create"
-    )]
-    SandboxOnly(&'static str),
     /// A figure's statement returned something else.
     #[error("expected a number in the first column of the first row, and it is \"{0}\"")]
     NoNumber(String),
     /// A step of a trial without a server.
     #[error("the trial has no server")]
     NoServer,
-    /// A crash or a pooler on a server that is no sandbox.
+    /// A crash, a pooler or a copy of the files of a server that is no sandbox.
     #[error("{0} is for sandboxes only")]
     ForSandboxes(&'static str),
     /// A standby is not as its primary is.

@@ -5,7 +5,7 @@ mod data;
 mod load;
 mod order;
 
-pub(crate) use data::{DataKey, data_of, listed};
+pub(crate) use data::{DataKey, data_of, listed, template_of};
 pub use load::load_plan;
 pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
 

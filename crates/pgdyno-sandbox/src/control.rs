@@ -170,28 +170,25 @@ impl Managed {
             let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
             log.as_ref().and_then(CurrentLog::end).unwrap_or_default()
         };
-        let is_there = self.manager.can_stop() && matches!(self.postmaster(), Some(Ok(_)));
-        if !is_there {
-            self.manager.clear_failures();
-            self.run(Act::Start).map_err(|error| match error {
-                ControlError::Command { command, reason } => ControlError::Command {
-                    command,
-                    reason: reason + &log(),
-                },
-                other => other,
-            })?;
-        }
-        let begun = Instant::now();
+        let (mut since, mut is_started) = (Instant::now(), false);
         loop {
+            let found = self.postmaster();
+            let is_gone = matches!(
+                found,
+                Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
+            );
+            let is_there = self.manager.can_stop() && matches!(found, Some(Ok(_)));
+            // Also one that was there, and was about to end.
+            if !is_started && !is_there {
+                self.manager.clear_failures();
+                self.run(Act::Start).map_err(|error| with_log(error, &log()))?;
+                (since, is_started) = (Instant::now(), true);
+            }
             let error = match Server::connect(&self.conninfo) {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
-            let waited = begun.elapsed();
-            let is_gone = matches!(
-                self.postmaster(),
-                Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
-            );
+            let waited = since.elapsed();
             if waited >= ANSWERS_WITHIN || is_gone && waited >= APPEARS_WITHIN {
                 return Err(ControlError::NotUp {
                     limit_s: waited.as_secs(),
@@ -304,6 +301,16 @@ fn options_in(text: &str) -> Option<(&str, Vec<&str>)> {
     Path::new(program)
         .is_absolute()
         .then(|| (program, arguments.collect()))
+}
+
+fn with_log(error: ControlError, log: &str) -> ControlError {
+    match error {
+        ControlError::Command { command, reason } => ControlError::Command {
+            command,
+            reason: reason + log,
+        },
+        other => other,
+    }
 }
 
 /// Runs a command to its end; a failure carries what it printed last.

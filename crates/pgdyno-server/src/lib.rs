@@ -44,7 +44,10 @@ pub use given::{
 };
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};
-pub use made::{DatabaseObject, OBJECTS_MAX, ObjectKind, drop_made, drops_of, made_objects, objects};
+pub use made::{
+    DatabaseObject, OBJECTS_MAX, ObjectKind, drop_made, drop_made_database, drops_of, has_database,
+    is_made_database, made_objects, objects,
+};
 pub use own::marked;
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};

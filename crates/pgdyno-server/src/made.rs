@@ -141,6 +141,28 @@ pub fn drop_made(server: &mut Server, mark: &str) -> Result<(), ServerError> {
     server.execute("dropping the data that the experiment has made", &drops.join(" "))
 }
 
+/// Whether a database has a name as pgdyno gives it to those that an experiment makes: `pgdyno_`, and letters, digits and underscores.
+pub fn is_made_database(name: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    name.strip_prefix("pgdyno_")
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_of_name))
+}
+
+/// Whether the server has a database of that name.
+pub fn has_database(server: &mut Server, name: &str) -> Result<bool, ServerError> {
+    let sql = format!("SELECT 1 FROM pg_database WHERE datname = {}", literal(name));
+    Ok(server.value("looking for a database", &sql)?.is_some())
+}
+
+/// Drops a database whose name [`is_made_database`] accepts, with the sessions in it. For pgdyno-knobs alone.
+pub fn drop_made_database(server: &mut Server, name: &str) -> Result<(), ServerError> {
+    if !is_made_database(name) {
+        return Ok(());
+    }
+    let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+    server.execute("dropping a database that the experiment has made", &sql)
+}
+
 /// The statements that drop objects in their order: one for all of a kind that follow one another, so that tables may refer to one
 /// another.
 pub fn drops_of(objects: &[DatabaseObject]) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::Changer;
 use crate::applied::ApplyError;
-use crate::restore::LEFT_OBJECTS;
+use crate::restore::{LEFT_OBJECTS, groups_of};
 use crate::undo::{SavedState, UndoUnit, UndoUnitError};
 
 /// Characters of the boot id that distinguish this machine's journals from those of another one.
@@ -39,6 +39,46 @@ impl Changer<'_> {
             },
         )?;
         made.ok_or_else(|| UndoUnitError::Mixed.into())
+    }
+
+    /// Has a database made by `make`, which runs also where this journal's database of that name was dropped since. It is dropped when
+    /// everything is restored.
+    ///
+    /// # Errors
+    ///
+    /// [`ApplyError::DatabaseThere`], the journal's and the server's; that of `make` is the inner result.
+    pub fn make_database<E>(
+        &mut self,
+        name: &str,
+        make: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Result<(), E>, ApplyError> {
+        let unit = UndoUnit::Database {
+            name: name.to_owned(),
+        };
+        let before = unit.capture(self.reader().access())?;
+        if before == SavedState::Database(true) {
+            let is_ours = groups_of(&self.journal.content()?.entries)
+                .iter()
+                .any(|group| group.unit == unit);
+            return match is_ours {
+                true => Ok(Ok(())),
+                false => Err(ApplyError::DatabaseThere {
+                    name: name.to_owned(),
+                }),
+            };
+        }
+        let mut made = Ok(());
+        self.change(
+            &format!("data.database.{name}"),
+            (&unit, 0),
+            before,
+            Some("made"),
+            |this| {
+                made = make();
+                Ok(unit.capture(this.reader().access())?)
+            },
+        )?;
+        Ok(made)
     }
 
     /// Notes in the journal which objects the server has before `commands`, of which nothing is known, run on it. Restoring names what

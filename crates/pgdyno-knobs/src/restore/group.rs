@@ -292,6 +292,8 @@ impl Group {
             SavedState::OwnFile(content) => return self.cut_short && written(content),
             // The mark says whose they are; and of objects that are only listed nothing is written.
             SavedState::Made(_) | SavedState::Objects(_) => return true,
+            // It was not there before, and has a name of pgdyno's.
+            SavedState::Database(_) => return true,
             SavedState::AutoConf(_) | SavedState::Held => return false,
         };
         let (leads, counterparts) = match &self.unit {

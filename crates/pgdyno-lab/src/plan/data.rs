@@ -44,6 +44,11 @@ impl DataKey {
     }
 }
 
+/// The name of the database that new ones of a name are copied from.
+pub(crate) fn template_of(name: &str) -> String {
+    format!("{name}_template")
+}
+
 /// The data that a treatment's load reads; `None` where it reads none, or brings its own.
 pub(crate) fn data_of(treatment: &Treatment) -> Option<DataKey> {
     let dataset = treatment.data.of_load(&treatment.load)?;

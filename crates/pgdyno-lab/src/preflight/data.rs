@@ -3,9 +3,10 @@
 use super::room::{Need, check_room, here};
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
-use crate::plan::{Plan, data_of, listed};
+use crate::plan::{Plan, data_of, listed, template_of};
+use pgdyno_knobs::ApplyError;
 use pgdyno_sandbox::Control;
-use pgdyno_server::{OBJECTS_MAX, Server, ServerError, objects};
+use pgdyno_server::{OBJECTS_MAX, Server, ServerError, has_database, objects};
 use pgdyno_workload::{DataError, DataPlan, Dataset, shape_of, tables_there};
 use std::collections::BTreeSet;
 
@@ -61,19 +62,15 @@ impl Preflight<'_> {
                 check_room(self.host, plan, data, &needs, found);
             }
         } else {
-            if keys.iter().any(|key| plan.database_of(key).is_some()) {
-                let what = "data of several kinds, from a template or with SQL of its own is for sandboxes only: pgdyno makes no database on a server \
-                            that it did not create";
-                found.add(Finding::new(
-                    FindingKind::Other,
-                    what,
-                    &["--target sandbox:NAME".to_owned()],
-                ));
-                return Ok(());
-            }
             let mut lacking = Vec::new();
-            for data in plans {
-                self.of_data(data, server, found, &mut lacking)?;
+            for (key, data) in keys.iter().zip(plans) {
+                match plan.database_of(key) {
+                    Some(database) => lacking.push(Lacking {
+                        database: Some(database),
+                        data,
+                    }),
+                    None => self.of_data(data, server, found, &mut lacking)?,
+                }
             }
             if !lacking.is_empty() {
                 self.of_lacking(plan, &lacking, server, found)?;
@@ -88,7 +85,7 @@ impl Preflight<'_> {
         data: DataPlan,
         server: &mut Server,
         found: &mut PreflightReport,
-        lacking: &mut Vec<DataPlan>,
+        lacking: &mut Vec<Lacking>,
     ) -> Result<(), ServerError> {
         let endpoint = endpoint(&self.target.conninfo);
         let set = data.dataset.name();
@@ -126,7 +123,7 @@ impl Preflight<'_> {
             Err(DataError::Missing { why, .. }) => {
                 let there = tables_there(&endpoint, data.dataset).unwrap_or_default();
                 if there.is_empty() {
-                    lacking.push(data);
+                    lacking.push(Lacking { database: None, data });
                 } else {
                     let what = format!(
                         "the tables {} are there, and hold no data of {set} ({why}); they are left alone",
@@ -149,17 +146,47 @@ impl Preflight<'_> {
         Ok(())
     }
 
+    /// Databases that would be made: the right to it, and that there are none of these names.
+    fn of_databases(
+        &self,
+        plan: &Plan,
+        lacking: &[Lacking],
+        server: &mut Server,
+        found: &mut PreflightReport,
+    ) -> Result<(), ServerError> {
+        let sql = "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname = current_user AND NOT rolcreatedb AND NOT rolsuper";
+        if let Some(role) = server.value("asking whether the role may make databases", sql)? {
+            let what = format!("the role {role} may not make databases");
+            let mends = [format!("ALTER ROLE {role} CREATEDB")];
+            found.add(Finding::new(FindingKind::Right, what, &mends));
+        }
+        for name in lacking.iter().filter_map(|lacking| lacking.database.as_ref()) {
+            let template = plan.uses_template().then(|| template_of(name));
+            for name in std::iter::once(name.clone()).chain(template) {
+                if has_database(server, &name)? {
+                    let error = ApplyError::DatabaseThere { name: name.clone() };
+                    let mends = [format!("DROP DATABASE {name}")];
+                    found.add(Finding::new(FindingKind::Other, error.to_string(), &mends));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Data that would be made on a server that pgdyno did not create: consent, rights, room.
     fn of_lacking(
         &self,
         plan: &Plan,
-        lacking: &[DataPlan],
+        lacking: &[Lacking],
         server: &mut Server,
         found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
-        found.objects = lacking.iter().flat_map(DataPlan::objects).collect();
+        found.objects = lacking
+            .iter()
+            .flat_map(|lacking| lacking.data.objects())
+            .collect();
         if !self.consent.data {
-            let listed: Vec<String> = lacking.iter().map(listed).collect();
+            let listed: Vec<String> = lacking.iter().map(Lacking::listed).collect();
             let what = format!(
                 "the server lacks the experiment's data, and pgdyno did not create this server: nothing is made on it without \
                  consent. It would be made, and dropped at the end: {}",
@@ -178,7 +205,12 @@ impl Preflight<'_> {
         let role = role.unwrap_or_default();
         // What is set for the role in the database comes before what is set for either.
         let alter = format!("ALTER ROLE {role} IN DATABASE {}", next().unwrap_or_default());
+        if lacking.iter().any(|lacking| lacking.database.is_some()) {
+            self.of_databases(plan, lacking, server, found)?;
+        }
         match schema {
+            // Of databases of its own the role is the owner.
+            _ if lacking.iter().all(|lacking| lacking.database.is_some()) => {}
             None => {
                 let what =
                     format!("the role {role} has no schema that tables would be made in (search_path)");
@@ -204,7 +236,9 @@ impl Preflight<'_> {
             let mends = [format!("{alter} SET default_transaction_read_only = off")];
             found.add(Finding::new(FindingKind::Right, what, &mends));
         }
-        let bytes = lacking.iter().map(DataPlan::bytes).sum();
+        let copies = if plan.uses_template() { 2 } else { 1 };
+        let bytes: u64 = lacking.iter().map(|lacking| lacking.data.bytes()).sum();
+        let bytes = bytes.saturating_mul(copies);
         let Some(data) = &self.target.data else {
             let why = "room on the server's disk: it is not within reach from here";
             found.unproven.push(why.to_owned());
@@ -218,6 +252,23 @@ impl Preflight<'_> {
         needs.extend(self.wal_need(server, bytes)?);
         check_room(self.host, plan, data, &needs, found);
         Ok(())
+    }
+}
+
+/// Data that is to be made.
+struct Lacking {
+    /// The database that is made for it, where it is not the target's own.
+    database: Option<String>,
+    data: DataPlan,
+}
+
+impl Lacking {
+    fn listed(&self) -> String {
+        let objects = listed(&self.data);
+        match &self.database {
+            Some(name) => format!("database {name} with {objects}"),
+            None => objects,
+        }
     }
 }
 

@@ -29,12 +29,6 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, allowed: Allowed) -> Vec
         ),
         (treatment.servers() > 1, "several servers at once"),
         (data.reset == Some(Reset::Recreate), "making new tables"),
-        (data.fillfactor.is_some(), "a fillfactor of the load's tables"),
-        (data.sql.is_some(), "SQL of the data's own"),
-        (
-            data.reset == Some(Reset::Template),
-            "a new database for each trial",
-        ),
         (data.reset == Some(Reset::Copy), "a copy of the files"),
         (load.crash == Some(true) || kills, "a crash"),
         (treatment.has_pooler(), "a pooler"),

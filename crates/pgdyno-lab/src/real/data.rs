@@ -5,7 +5,7 @@ use crate::error::LabError;
 use crate::file::{Prewarm, Reset};
 use crate::foreign::ProgramData;
 use crate::measure::endpoint;
-use crate::plan::Treatment;
+use crate::plan::{Treatment, template_of};
 use crate::ports::{Caches, Data, Present, Server as _};
 use pgdyno_engine::Endpoint;
 use pgdyno_knobs::ApplyError;
@@ -25,7 +25,7 @@ impl Data for RealTarget<'_> {
     }
 
     fn make_database(&mut self, name: &str) -> Result<(), LabError> {
-        make_database(&self.conninfo(None)?, self.resources.stop, name)
+        self.make_from(name, "template1")
     }
 
     fn create(
@@ -75,13 +75,13 @@ impl Data for RealTarget<'_> {
             for database in [&template_of(&name), &name] {
                 drop_database(&server, stop, database)?;
             }
-            make_database(&server, stop, &name)?;
+            self.make_database(&name)?;
             let scratch = self.resources.scratch.join(id.to_string());
             data.make(&own, &treatment.load, &scratch, stop)?;
             let mark = format!("COMMENT ON SCHEMA public IS '{}'", data.mark());
             work(&own, stop, &[("marking what a program has made", &mark)])?;
             if is_template {
-                keep_template(&server, stop, &name)?;
+                self.keep_template(&name)?;
             }
         }
         match reset {
@@ -92,7 +92,7 @@ impl Data for RealTarget<'_> {
     }
 
     fn keep_template(&mut self, name: &str) -> Result<(), LabError> {
-        keep_template(&self.conninfo(None)?, self.resources.stop, name)
+        self.make_from(&template_of(name), name)
     }
 
     fn renew_from_template(&mut self, name: &str) -> Result<(), LabError> {
@@ -154,6 +154,21 @@ impl RealTarget<'_> {
         Ok(endpoint(&self.conninfo(database)?).stopped_by(self.resources.stop))
     }
 
+    /// Makes a database as a copy of another one, if there is none of that name. On a server that pgdyno did not create it is in the journal
+    /// first.
+    fn make_from(&mut self, name: &str, template: &str) -> Result<(), LabError> {
+        let (server, stop) = (self.conninfo(None)?, self.resources.stop);
+        let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
+        let make = || work(&server, stop, &[("making a database", &sql)]);
+        if !self.is_sandbox() {
+            return Ok(self.changer.make_database(name, make)??);
+        }
+        match has_database(&server, name)? {
+            true => Ok(()),
+            false => Ok(make()?),
+        }
+    }
+
     /// Whether a database is there, and its schema has this comment.
     fn has_mark(&self, database: &str, mark: &str) -> Result<bool, LabError> {
         if !has_database(&self.conninfo(None)?, database)? {
@@ -170,7 +185,7 @@ impl RealTarget<'_> {
         act: impl FnOnce(&Sandbox) -> Result<Copied, SandboxError>,
     ) -> Result<(), LabError> {
         let Control::Sandbox(sandbox) = &self.changer.target()?.control else {
-            return Err(LabError::SandboxOnly("a copy of the files"));
+            return Err(LabError::ForSandboxes("a copy of the files"));
         };
         let trouble = |source: SandboxError| LabError::ServerVariant {
             what: "copying the data's files".to_owned(),
@@ -201,10 +216,6 @@ impl RealTarget<'_> {
     }
 }
 
-fn template_of(name: &str) -> String {
-    format!("{name}_template")
-}
-
 /// Statements that may take long, each with what is being done.
 fn work(conninfo: &Conninfo, stop: &Arc<AtomicBool>, statements: &[(&str, &str)]) -> Result<(), DataError> {
     let mut session = DataSession::open(&endpoint(conninfo).stopped_by(stop))?;
@@ -213,33 +224,13 @@ fn work(conninfo: &Conninfo, stop: &Arc<AtomicBool>, statements: &[(&str, &str)]
         .try_for_each(|(what, sql)| session.work(what, sql))
 }
 
-fn make_database(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
-    if has_database(conninfo, name)? {
-        return Ok(());
-    }
-    let sql = format!("CREATE DATABASE {name}");
-    Ok(work(conninfo, stop, &[("making a database", &sql)])?)
-}
-
 fn drop_database(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
     let sql = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
     Ok(work(conninfo, stop, &[("dropping data to make it again", &sql)])?)
 }
 
 fn has_database(conninfo: &Conninfo, name: &str) -> Result<bool, ServerError> {
-    let known = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
-    let found = Server::connect(conninfo)?.value("looking for a database", &known)?;
-    Ok(found.is_some())
-}
-
-/// The data as it was made, in a database that nobody writes to.
-fn keep_template(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
-    let template = template_of(name);
-    if has_database(conninfo, &template)? {
-        return Ok(());
-    }
-    let sql = format!("CREATE DATABASE {template} TEMPLATE {name}");
-    Ok(work(conninfo, stop, &[("making a template", &sql)])?)
+    pgdyno_server::has_database(&mut Server::connect(conninfo)?, name)
 }
 
 fn renew_from_template(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {

@@ -24,10 +24,10 @@ impl Runner<'_, '_> {
         let database = plan.database_of(data);
         let is_sandbox = target.is_sandbox();
         if let Some(name) = &database {
-            if !is_sandbox {
-                return Err(LabError::SandboxOnly(
-                    "data of several kinds, from a template or with SQL of its own,",
-                ));
+            if !is_sandbox && !self.consent.data {
+                return Err(LabError::DataNotAgreed {
+                    objects: format!("the database {name}: {}", listed(&data.plan())),
+                });
             }
             target.make_database(name)?;
         }
@@ -39,7 +39,7 @@ impl Runner<'_, '_> {
             {
                 false
             }
-            Present::There(shape) if !is_sandbox => {
+            Present::There(shape) if !is_sandbox && database.is_none() => {
                 return Err(LabError::OtherData {
                     dataset: data.dataset.name(),
                     there: shape.text(),
@@ -52,7 +52,9 @@ impl Runner<'_, '_> {
                 });
             }
             Present::Missing | Present::There(_) => {
-                self.create(target, database.as_deref(), &wanted, !is_sandbox)?;
+                // A database of its own is dropped as a whole.
+                let is_marked = !is_sandbox && database.is_none();
+                self.create(target, database.as_deref(), &wanted, is_marked)?;
                 true
             }
         };

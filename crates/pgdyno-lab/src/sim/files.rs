@@ -81,23 +81,23 @@ const SETTINGS: [&str; 10] = [
     "vm.nr_hugepages = 'auto'",
 ];
 /// Other keys of steps that only a sandbox has.
-const OF_SANDBOXES: [&str; 14] = [
+const OF_SANDBOXES: [&str; 11] = [
     "server.version = 16",
     "server.version = 17",
     "data.reset = 'recreate'",
-    "data.reset = 'template'",
     "data.reset = 'copy'",
     "server.pooler = 'pgbouncer'",
     "server.count = 2",
     "server.count = 4",
     "load.crash = true",
     "data.prewarm = 'cold'",
-    "data.partitions = 'hash:4'",
-    "data.sql = 'CREATE TABLE more (a int)'",
     "server.instance = 2",
     "server.temp_on = 'tmpfs:1G'",
 ];
-const OF_ALL: [&str; 4] = [
+const OF_ALL: [&str; 7] = [
+    "data.reset = 'template'",
+    "data.partitions = 'hash:4'",
+    "data.sql = 'CREATE TABLE more (a int)'",
     "load.clients = 8",
     "data.reset = 'vacuum'",
     "load.measure_s = 7",
@@ -117,9 +117,8 @@ const WINDOWS: [(u64, &str); 3] = [
     (3 * 60 + 12, "from = '03:10'\nto = '03:12'"),
 ];
 const MINUTE_MS: u64 = 60_000;
-/// Those of them that are a condition, and that want several databases.
+/// The one of them that is a condition.
 const CONDITION: usize = 2;
-const OF_DATA: usize = 3;
 
 impl Case {
     pub(super) fn drawn(seed: u64) -> Case {
@@ -276,7 +275,7 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
     );
     let reset = match is_sandbox {
         true => draws.of(&["none", "none", "recreate", "template", "copy", "vacuum"]),
-        false => draws.of(&["none", "vacuum"]),
+        false => draws.of(&["none", "vacuum", "template"]),
     };
     let _ = write!(
         text,
@@ -325,7 +324,6 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
             if draws.is(0.6) {
                 factors.push((first + also) % FACTORS.len());
             }
-            factors.retain(|factor| is_sandbox || *factor != OF_DATA);
             // What is compared is not only a condition.
             if factors.iter().all(|factor| *factor == CONDITION) {
                 factors.push(0);

@@ -55,6 +55,9 @@ pub(super) fn after_all(
         if server.tables.values().any(|tables| tables.marked_by.is_some()) {
             broken.push("marked data is left".to_owned());
         }
+        if server.databases.values().any(Option::is_some) {
+            broken.push("a database is left".to_owned());
+        }
     }
     let trials: Vec<&TrialRecord> = stored.trials.iter().map(|(_, trial)| trial).collect();
     broken.extend(order(world, plan, &trials));

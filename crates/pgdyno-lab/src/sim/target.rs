@@ -285,7 +285,13 @@ impl Data for SimTarget {
 
     fn make_database(&mut self, name: &str) -> Result<(), LabError> {
         let mut world = self.ask("making a database")?;
-        server!(self, world).databases.insert(name.to_owned());
+        let is_of_others = !world.is_sandbox && self.variant.is_target();
+        if is_of_others && !world.may_make_data {
+            world.broken.push("a database is made without consent".to_owned());
+        }
+        let by = is_of_others.then_some(self.journal);
+        let server = server!(self, world);
+        server.databases.entry(name.to_owned()).or_insert(by);
         Ok(())
     }
 
@@ -298,21 +304,22 @@ impl Data for SimTarget {
     ) -> Result<(), LabError> {
         let mut world = self.ask("making data")?;
         let name = key(database);
-        if !name.is_empty() && !server!(self, world).databases.contains(&name) {
+        if !name.is_empty() && !server!(self, world).databases.contains_key(&name) {
             world
                 .broken
                 .push(format!("data is made in {name}, which does not exist"));
         }
         if !world.is_sandbox && self.variant.is_target() {
-            if !is_marked {
-                world
-                    .broken
-                    .push("data is made unmarked on a server of others".to_owned());
+            if is_marked != name.is_empty() {
+                world.broken.push(
+                    "data is made unmarked on a server of others, or marked in a database of its own"
+                        .to_owned(),
+                );
             }
             if !world.may_make_data {
                 world.broken.push("data is made without consent".to_owned());
             }
-            if server!(self, world).tables.contains_key(&name) {
+            if name.is_empty() && server!(self, world).tables.contains_key(&name) {
                 world.broken.push("data of others is replaced".to_owned());
             }
         }

@@ -67,7 +67,8 @@ pub(super) struct SimServer {
     pub(super) settings: Settings,
     /// By database; the target's own is "".
     pub(super) tables: BTreeMap<String, Tables>,
-    pub(super) databases: BTreeSet<String>,
+    /// Those that were made, each with the journal that drops it, if one does.
+    pub(super) databases: BTreeMap<String, Option<usize>>,
     pub(super) templates: BTreeMap<String, Tables>,
     /// Copies of files; an unfinished one is `None`.
     pub(super) copies: BTreeMap<String, Option<BTreeMap<String, Tables>>>,
@@ -465,6 +466,17 @@ impl World {
             server
                 .tables
                 .retain(|_, tables| tables.marked_by != Some(journal));
+            let dropped: Vec<String> = server
+                .databases
+                .iter()
+                .filter(|(_, by)| **by == Some(journal))
+                .map(|(name, _)| name.clone())
+                .collect();
+            for name in dropped {
+                server.databases.remove(&name);
+                server.tables.remove(&name);
+                server.templates.remove(&name);
+            }
         }
     }
 

@@ -226,8 +226,12 @@ impl Sandbox {
         self.mount()?;
         if let State::Running(_) = self.state() {
             // Perhaps still starting: pg_ctl's wait is satisfied at once by a server that is up.
-            process::wait_until_ready(self)?;
-            return self.ensure_temp();
+            match process::wait_until_ready(self) {
+                Ok(()) => return self.ensure_temp(),
+                Err(error) if self.has_postmaster() => return Err(error),
+                // It was about to end.
+                Err(_) => {}
+            }
         }
         self.wait_for_the_dead();
         let groups = match self.make_cgroup()? {

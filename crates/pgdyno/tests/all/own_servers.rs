@@ -274,3 +274,65 @@ fn server_that_another_program_runs_is_not_restarted() {
         .fine();
     booted.run(&home, &["restore"]).fine();
 }
+
+/// An experiment whose trials begin with a new copy of their data each.
+fn with_template(home: &Home, measure_s: u32) -> String {
+    let path = home.write(
+        "template.toml",
+        &format!(
+            "name = \"copies\"\nquestion = \"Does it work?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n\
+             [data]\nscale = 1\nreset = \"template\"\n\
+             [load]\nworkload = \"tpcb\"\nclients = 1\nrate = \"100\"\nmeasure_s = {measure_s}\n\
+             [[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n\
+             [[step]]\nname = \"index\"\ndata.sql = \"CREATE INDEX ON pgbench_accounts (abalance)\"\n"
+        ),
+    );
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn databases_of_an_experiment_are_made_with_consent_and_dropped_at_its_end() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, before) = (foreign.target("postgres"), foreign.objects());
+    let path = with_template(&home, 1);
+    let run = ["run", &path, "--target", &target];
+    let listed = [
+        "--allow-data",
+        "database pgdyno_pgbench_1 with table pgbench_accounts",
+    ];
+    home.run(&run).fails(4, &listed);
+    foreign.ask("CREATE ROLE plain LOGIN IN ROLE pg_monitor, pg_checkpoint");
+    let plain = foreign.target("plain");
+    let agreed = [
+        &["run", &path, "--target", &plain],
+        &["--allow-data", "--dry-run"][..],
+    ]
+    .concat();
+    home.run(&agreed).fails(1, &["ALTER ROLE plain CREATEDB"]);
+    // One of that name is somebody's.
+    foreign.ask("CREATE DATABASE pgdyno_pgbench_1_template");
+    let agreed = [&run[..], &["--allow-data"]].concat();
+    home.run(&agreed)
+        .fails(1, &["the database pgdyno_pgbench_1_template is there already"]);
+    foreign.ask("DROP DATABASE pgdyno_pgbench_1_template");
+    home.run(&agreed).fine();
+    let report = home.run(&["report", "--format", "json"]).fine().json();
+    assert_eq!(ended(&report, "finished"), 3, "{report}");
+    assert_eq!(foreign.objects(), before);
+}
+
+#[test]
+fn databases_of_a_killed_experiment_are_dropped_by_restore() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, before) = (foreign.target("postgres"), foreign.objects());
+    let path = with_template(&home, 30);
+    let mut child = home.spawn(&["run", &path, "--target", &target, "--allow-data"]);
+    common::until_is("a load on the copy", "t".to_owned(), || {
+        foreign.ask("SELECT count(*) > 0 FROM pg_stat_database WHERE datname = 'pgdyno_pgbench_1' AND xact_commit > 50")
+    });
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    assert_ne!(foreign.objects(), before);
+    home.run(&["restore"]).fine();
+    assert_eq!(foreign.objects(), before);
+}
