@@ -11,6 +11,7 @@ mod statements;
 mod wants;
 
 use crate::file::settings_of;
+use crate::measure::{Generators, LoadFrom};
 use crate::plan::{Consent, Plan, Treatment};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Journals, Objection, Reader, Setting, Target};
@@ -120,6 +121,8 @@ pub struct Preflight<'a> {
     pub stop: &'a AtomicBool,
     /// Where copies of files are kept.
     pub scratch: &'a Path,
+    /// Hosts that drive loads, where there are any.
+    pub generators: Option<&'a dyn Generators>,
     /// Whether a throw-away server is started with what takes a restart. A run finds out by itself.
     pub rehearses: bool,
 }
@@ -218,9 +221,48 @@ impl Preflight<'_> {
         self.commands(plan, server, &mut found)?;
         self.rights(plan, server, &mut found)?;
         self.data(plan, server, &mut found)?;
+        self.load_hosts(plan, &mut found);
         exclude(plan, &found);
         say_if_nothing_is_left(plan, &mut found);
         Ok(found)
+    }
+
+    /// Hosts that would drive loads, each asked once for each way to the server.
+    fn load_hosts(&self, plan: &Plan, found: &mut PreflightReport) {
+        let Some(generators) = self.generators else {
+            return;
+        };
+        let mut asked: Vec<(LoadFrom<'_>, Vec<String>)> = Vec::new();
+        for number in plan.tested() {
+            let treatment = &plan.treatments[number];
+            let Some(hosts) = &treatment.load.hosts else {
+                continue;
+            };
+            let from = LoadFrom {
+                generators,
+                hosts,
+                connection: treatment.load.connection.as_deref(),
+            };
+            let is_same =
+                |other: &LoadFrom<'_>| (other.hosts, other.connection) == (from.hosts, from.connection);
+            match asked.iter_mut().find(|(other, _)| is_same(other)) {
+                Some((_, treatments)) => treatments.push(treatment.name.clone()),
+                None => asked.push((from, vec![treatment.name.clone()])),
+            }
+        }
+        for (from, treatments) in asked {
+            let Some(wrong) = generators.check(&from, &[&self.target.conninfo], self.stop) else {
+                found.unproven.push(format!(
+                    "load hosts {}: they are asked when a load begins",
+                    from.hosts.join(", ")
+                ));
+                continue;
+            };
+            found.add_all(wrong.into_iter().map(|what| Finding {
+                treatments: treatments.clone(),
+                ..Finding::new(FindingKind::Other, what, &[])
+            }));
+        }
     }
 
     fn settings(&self, plan: &Plan, found: &mut PreflightReport) {

@@ -3,9 +3,11 @@
 mod afar;
 mod meeting;
 mod part;
+mod reach;
 
 pub(crate) use afar::{Driving, LoadHostsAfar};
 pub(crate) use part::{CpuShares, JOB, Job};
+pub(crate) use reach::{SERVERS, connect};
 
 use crate::context::Context;
 use crate::ssh_way::{hand_on_stop, ssh_program, way};
@@ -55,8 +57,8 @@ impl<'a> LoadHosts<'a> {
     }
 }
 
-/// The load of a plan for the hosts that a user names.
-fn shared(from: &LoadFrom<'_>, ways: &[&Conninfo], plan: &LoadPlan) -> Result<SharedLoad, String> {
+/// The hosts that a user names, each with connection strings for the servers.
+fn ways_of_hosts(from: &LoadFrom<'_>, ways: &[&Conninfo]) -> Result<Vec<(String, Vec<String>)>, String> {
     let is_here =
         |way: &&&Conninfo| way.is_by_socket() || way.address().is_some_and(|address| address.is_loopback());
     let is_afar = from.hosts.iter().any(|name| name != LOCAL);
@@ -77,17 +79,29 @@ fn shared(from: &LoadFrom<'_>, ways: &[&Conninfo], plan: &LoadPlan) -> Result<Sh
         let servers = servers.collect::<Result<Vec<String>, _>>();
         Ok((name.clone(), servers.map_err(|error| error.to_string())?))
     });
+    hosts.collect()
+}
+
+/// The load of a plan for the hosts that a user names.
+fn shared(from: &LoadFrom<'_>, ways: &[&Conninfo], plan: &LoadPlan) -> Result<SharedLoad, String> {
     let mut plan = plan.clone();
     // The CPUs of one host are not those of another.
     plan.drive.cpus.clear();
     Ok(SharedLoad {
-        hosts: hosts.collect::<Result<_, String>>()?,
+        hosts: ways_of_hosts(from, ways)?,
         is_pooled: ways.iter().any(|way| way.is_proxied()),
         plan,
     })
 }
 
 impl Generators for LoadHosts<'_> {
+    fn check(&self, from: &LoadFrom<'_>, ways: &[&Conninfo], stop: &AtomicBool) -> Option<Vec<String>> {
+        Some(match ways_of_hosts(from, ways) {
+            Ok(hosts) => reach::check(self.context, &hosts, stop),
+            Err(why) => vec![why],
+        })
+    }
+
     fn drive(
         &self,
         from: &LoadFrom<'_>,

@@ -6,7 +6,7 @@ use crate::exit;
 use crate::failure::{InContext as _, Result, Usage, with_hint};
 use crate::remote::{arguments, request, without_options};
 use crate::show;
-use crate::ssh_way::{hand_on_stop, run_on, ssh_program, way};
+use crate::ssh_way::{CONNECT, hand_on_stop, run_on, ssh_program, way};
 use pgdyno_host::given_text;
 use pgdyno_remote::{Inventory, InventoryHost, Listener, Output, Request};
 use serde_json::{Value, json};
@@ -18,8 +18,6 @@ use std::thread;
 
 /// Hosts that are asked at the same time.
 const AT_ONCE: usize = 16;
-/// One that does not answer holds up nobody.
-const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
 /// What is kept of what a command prints.
 const PRINTED_MAX: usize = 64 << 20;
 /// Characters of a value in the table.

@@ -14,6 +14,9 @@ const PACKAGED: &str = "/usr/lib/pgdyno/agents";
 /// host's.
 pub(crate) const CARRIED: [&str; 1] = ["PGPASSWORD"];
 
+/// For ssh: a host that does not answer holds up nobody.
+pub(crate) const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
+
 /// The user's ssh with its first arguments, `PGDYNO_SSH` where that is set.
 pub(crate) fn ssh_program() -> Result<Vec<String>> {
     let Some(named) = variable("PGDYNO_SSH") else {

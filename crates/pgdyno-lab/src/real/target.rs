@@ -50,6 +50,7 @@ impl Server for RealTarget<'_> {
             binaries: self.resources.binaries,
             stop: self.resources.stop,
             scratch: self.resources.scratch,
+            generators: self.resources.generators,
             rehearses: false,
         };
         Ok(preflight.check(plan, &mut server)?)

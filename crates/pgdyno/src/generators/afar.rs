@@ -29,6 +29,11 @@ impl LoadHostsAfar<'_> {
 }
 
 impl Generators for LoadHostsAfar<'_> {
+    /// They are the coordinator's.
+    fn check(&self, _: &LoadFrom<'_>, _: &[&Conninfo], _: &AtomicBool) -> Option<Vec<String>> {
+        None
+    }
+
     fn drive(
         &self,
         from: &LoadFrom<'_>,

@@ -47,6 +47,11 @@ const PRINTED: &[(&str, &str, &str)] = &[
         "experiment.rs",
     ),
     (
+        "pgdyno-lab/src/preflight/data.rs",
+        "ALTER ROLE {role} CREATEDB",
+        "own_servers.rs",
+    ),
+    (
         "pgdyno-lab/src/preflight/rights.rs",
         "GRANT pg_checkpoint TO",
         "experiment.rs",

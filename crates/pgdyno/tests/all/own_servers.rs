@@ -309,6 +309,9 @@ fn databases_of_an_experiment_are_made_with_consent_and_dropped_at_its_end() {
     ]
     .concat();
     home.run(&agreed).fails(1, &["ALTER ROLE plain CREATEDB"]);
+    foreign.ask("ALTER ROLE plain CREATEDB");
+    let dry = home.run(&agreed);
+    assert!(!dry.err.contains("CREATEDB"), "{}", dry.err);
     // One of that name is somebody's.
     foreign.ask("CREATE DATABASE pgdyno_pgbench_1_template");
     let agreed = [&run[..], &["--allow-data"]].concat();

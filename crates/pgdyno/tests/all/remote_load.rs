@@ -256,6 +256,21 @@ fn experiment_takes_its_load_from_other_hosts() {
     pair.home.run(&["run", &password]).fails(2, &["password"]);
     let odd = file(main, "\"ssh:-oProxyCommand=x\"", "host=x");
     pair.home.run(&["run", &odd]).fails(2, &["is no host of a load"]);
+    // Before the first trial each host is asked, and asks the server.
+    let dry = |file: &str| {
+        let mut command = pair.far.command(&pair.home, &["run", file, "--dry-run"]);
+        said(command.output().expect("pgdyno runs"))
+    };
+    let driven_by = |hosts: &str, connection: &str| file(main, hosts, connection);
+    dry(&driven_by("\"local\", \"ssh:far\"", &driven.connection())).fine();
+    dry(&driven_by("\"ssh:nowhere\"", &driven.connection())).fails(1, &["load host", "ssh:nowhere"]);
+    let deaf = driven_by("\"ssh:far\"", "host=127.0.0.1 port=1");
+    let why = ["load host ssh:far: ", "no server answers", "127.0.0.1:1"];
+    dry(&deaf).fails(1, &why);
+    let begun = pair.home.run(&["list"]).fine().out;
+    let mut command = pair.far.command(&pair.home, &["run", &deaf]);
+    said(command.output().expect("pgdyno runs")).fails(1, &why);
+    assert_eq!(pair.home.run(&["list"]).fine().out, begun, "nothing is begun");
     let none = file(main, "\"gen1\"", "host=x");
     pair.home
         .run(&["run", &none])

@@ -2,8 +2,8 @@
 
 use crate::context::{Context, stop_flag};
 use crate::exit;
-use crate::failure::{Result, Usage};
-use crate::generators::{CpuShares, JOB, Job};
+use crate::failure::{Failure, Result, Usage};
+use crate::generators::{CpuShares, JOB, Job, SERVERS, connect};
 use pgdyno_engine::{LoadResult, Second};
 use pgdyno_remote::{Answer, Coordinator, FromGenerator, GeneratorHost, Question};
 use std::sync::Arc;
@@ -56,10 +56,15 @@ pub(super) fn run(context: &Context) -> Result<u8> {
     let (Some(coordinator), Some(files)) = (context.coordinator(), context.carried()) else {
         return Err(Usage("--load is for agents that a coordinator has started".into()).into());
     };
-    let content = files.iter().find(|file| file.path == JOB);
-    let job = content
-        .and_then(|file| file.content.as_deref())
-        .unwrap_or_default();
+    let content = |name: &str| {
+        let file = files.iter().find(|file| file.path == name);
+        file.and_then(|file| file.content.as_deref())
+    };
+    if let Some(servers) = content(SERVERS) {
+        let servers: Vec<String> = serde_json::from_str(servers)?;
+        return connect(&servers).map(|()| exit::FINE).map_err(Failure::new);
+    }
+    let job = content(JOB).unwrap_or_default();
     let stop = stop_flag()?;
     let driven = match serde_json::from_str::<Job>(job) {
         Ok(job) => drive(context, coordinator, &job, &stop),
