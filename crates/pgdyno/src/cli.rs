@@ -19,7 +19,7 @@ pub(crate) use gate::GateArgs;
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};
 pub(crate) use mcp::McpArgs;
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
-pub(crate) use remote::{AgentArgs, HostArgs, HostsArgs, OnDisconnect, RunHostArgs};
+pub(crate) use remote::{AgentArgs, HostArgs, HostsArgs, LoadGroupArgs, OnDisconnect, RunHostArgs};
 pub(crate) use sandbox::{CreateArgs, SandboxArgs, SandboxCommand};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
@@ -301,6 +301,26 @@ impl Command {
         })
     }
 
+    /// The group of an inventory that drives its load, if one does.
+    pub(crate) fn load_group(&self) -> Option<(&Path, &str)> {
+        let args = match self {
+            Command::Run(args) => &args.load,
+            Command::Resume(args) => &args.load,
+            Command::Bench(args) => &args.load_group,
+            _ => return None,
+        };
+        args.inventory.as_deref().zip(args.load_group.as_deref())
+    }
+
+    /// Takes hosts for those that drive its load.
+    pub(crate) fn set_load_hosts(&mut self, names: &[String]) {
+        match self {
+            Command::Run(args) => args.set.push(set_of_load_hosts(names)),
+            Command::Bench(args) => args.load_hosts = names.to_vec(),
+            _ => {}
+        }
+    }
+
     /// The hosts of an inventory that it is for, if it is for those.
     pub(crate) fn hosts(&self) -> Option<&HostsArgs> {
         let hosts = match self {
@@ -396,6 +416,12 @@ pub(crate) struct ConsentArgs {
     pub(crate) allow_data: bool,
 }
 
+/// `--set` with the hosts of a load.
+pub(crate) fn set_of_load_hosts(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    format!("load.hosts=[{}]", names.join(", "))
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The experiment file, or the name of a shipped one (`pgdyno experiments` lists them).
@@ -422,6 +448,8 @@ pub(crate) struct RunArgs {
     pub(crate) store: StoreArgs,
     #[command(flatten)]
     pub(crate) at: RunHostArgs,
+    #[command(flatten)]
+    pub(crate) load: LoadGroupArgs,
 }
 
 #[derive(Debug, Args)]
@@ -463,6 +491,8 @@ pub(crate) struct ResumeArgs {
     pub(crate) store: StoreArgs,
     #[command(flatten)]
     pub(crate) at: RunHostArgs,
+    #[command(flatten)]
+    pub(crate) load: LoadGroupArgs,
 }
 
 /// Format of a report.

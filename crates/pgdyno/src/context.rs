@@ -4,7 +4,7 @@ use crate::failure::Exposed;
 use crate::failure::{Failure, InContext as _, Result};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_knobs::{Catalogue, Journals, OtherUser};
-use pgdyno_remote::{CarriedFile, Coordinator, Request};
+use pgdyno_remote::{CarriedFile, Coordinator, InventoryHost, Request};
 use pgdyno_sandbox::BinarySources;
 use pgdyno_server::User;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -38,6 +38,8 @@ pub(crate) struct Context {
     journals: Journals,
     /// What has come with the command from another host; `None` where it is not run for one.
     served: Option<Arc<Served>>,
+    /// Hosts of an inventory that drive the command's load.
+    pub(crate) load_group: Arc<[InventoryHost]>,
 }
 
 /// A command of another host.
@@ -62,6 +64,7 @@ impl Context {
             directories,
             journals,
             served: SERVED.get().cloned(),
+            load_group: Arc::default(),
         })
     }
 

@@ -9,13 +9,14 @@ pub(crate) use afar::{Driving, LoadHostsAfar};
 pub(crate) use part::{CpuShares, JOB, Job};
 pub(crate) use reach::{SERVERS, connect};
 
+use crate::cli::Command;
 use crate::context::Context;
-use crate::ssh_way::{hand_on_stop, ssh_program, way};
+use crate::ssh_way::{hand_on_stop, hosts_of, ssh_program, way};
 use meeting::Meeting;
 use part::Part;
 use pgdyno_engine::{Second, Segment, join_results, join_seconds};
 use pgdyno_lab::{Generated, Generators, LoadFrom};
-use pgdyno_remote::{GeneratorHost, SharedLoad, SshHost};
+use pgdyno_remote::{GeneratorHost, InventoryHost, SharedLoad, SshHost};
 use pgdyno_server::{Conninfo, for_other_host};
 use pgdyno_workload::LoadPlan;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ use std::time::Duration;
 
 /// The host that this process runs on.
 const LOCAL: &str = "local";
+/// What the names of others begin with.
+const OVER_SSH: &str = "ssh:";
 /// How long something is waited for before who asks for it is answered that it is not there yet.
 const SOON: Duration = Duration::from_secs(1);
 /// A host with less than this share of idle CPU could not drive more: what it measured is its own limit.
@@ -38,7 +41,49 @@ const LATE_MAX: Duration = Duration::from_millis(50);
 /// Where a segment is driven.
 enum Place {
     Here,
-    Ssh(SshHost),
+    /// There, with the first arguments of ssh.
+    Ssh(SshHost, Vec<String>),
+}
+
+impl Place {
+    /// The place of a host by its name: one of the inventory's group, where there is one of that name, else where ssh leads.
+    fn of(context: &Context, name: &str) -> Result<Place, String> {
+        if name == LOCAL {
+            return Ok(Place::Here);
+        }
+        let mut program = ssh_program().map_err(|error| error.to_string())?;
+        match context.load_group.iter().find(|host| name_of(host) == name) {
+            Some(InventoryHost {
+                ssh: Some(host),
+                options,
+                ..
+            }) => {
+                program.extend(options.iter().cloned());
+                Ok(Place::Ssh(host.clone(), program))
+            }
+            _ => Ok(Place::Ssh(name.parse()?, program)),
+        }
+    }
+}
+
+/// How a host of an inventory is named as a load host.
+fn name_of(host: &InventoryHost) -> String {
+    match &host.ssh {
+        Some(_) => format!("{OVER_SSH}{}", host.name),
+        None => LOCAL.to_owned(),
+    }
+}
+
+/// Takes the hosts of the group that the command line names for those that drive its load.
+pub(crate) fn take_group(context: &mut Context, command: &mut Command) -> crate::failure::Result<()> {
+    let Some((file, group)) = command.load_group() else {
+        return Ok(());
+    };
+    let load_group = hosts_of(file, group)?;
+    let names: Vec<String> = load_group.iter().map(name_of).collect();
+    command.set_load_hosts(&names);
+    context.load_group = load_group.into();
+    Ok(())
 }
 
 /// The hosts that this user's ssh leads to.
@@ -121,15 +166,11 @@ impl LoadHosts<'_> {
         stop: &AtomicBool,
         on_second: &mut dyn FnMut(&Second),
     ) -> Result<Generated, String> {
-        let program = ssh_program().map_err(|error| error.to_string())?;
         let mut jobs = Vec::new();
         let among = u32::try_from(shared.hosts.len()).unwrap_or(u32::MAX);
         let segments = Segment::divide(&shared.plan.drive, among);
         for ((name, servers), segment) in shared.hosts.iter().zip(segments) {
-            let place = match &**name {
-                LOCAL => Place::Here,
-                name => Place::Ssh(name.parse()?),
-            };
+            let place = Place::of(self.context, name)?;
             let job = Job {
                 plan: shared.plan.clone(),
                 segment,
@@ -154,11 +195,10 @@ impl LoadHosts<'_> {
                     stop,
                     seconds: sender.clone(),
                 };
-                let program = &program;
                 handles.push(scope.spawn(move || {
                     let ended = match place {
                         Place::Here => part.here(),
-                        Place::Ssh(host) => {
+                        Place::Ssh(host, program) => {
                             let sudo = self.sudo_on.is_some_and(|own| own == host);
                             part.there(way(program, host, sudo))
                         }

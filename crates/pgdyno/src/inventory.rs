@@ -3,12 +3,11 @@
 use crate::cli::{Command, HostsArgs};
 use crate::context::{Context, stop_flag};
 use crate::exit;
-use crate::failure::{InContext as _, Result, Usage, with_hint};
+use crate::failure::{Result, with_hint};
 use crate::remote::{arguments, request, without_options};
 use crate::show;
-use crate::ssh_way::{CONNECT, hand_on_stop, run_on, ssh_program, way};
-use pgdyno_host::given_text;
-use pgdyno_remote::{Inventory, InventoryHost, Listener, Output, Request};
+use crate::ssh_way::{CONNECT, hand_on_stop, hosts_of, run_on, ssh_program, way};
+use pgdyno_remote::{InventoryHost, Listener, Output, Request};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
@@ -35,16 +34,7 @@ struct Seen {
 
 /// Runs the command of this process's command line on the hosts of the inventory.
 pub(crate) fn run(context: &Context, command: &Command, hosts: &HostsArgs, file: &Path) -> Result<u8> {
-    let text = given_text(file).with_context(|| format!("{} could not be read", file.display()))?;
-    let is_yaml = file
-        .extension()
-        .is_some_and(|extension| extension == "yml" || extension == "yaml");
-    let wrong = |error| Usage(format!("{}: {error}", file.display()));
-    let inventory = Inventory::parse(&text, is_yaml).map_err(wrong)?;
-    let hosts = inventory.hosts_of(&hosts.target_group).map_err(wrong)?;
-    if hosts.is_empty() {
-        return Err(Usage(format!("{}: there is no host in that group", file.display())).into());
-    }
+    let hosts = hosts_of(file, &hosts.target_group)?;
     let (arguments, as_json) = arguments_of_each(arguments()?);
     let request = request(arguments, Vec::new());
     let stop = stop_flag()?;

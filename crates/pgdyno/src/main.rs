@@ -97,8 +97,9 @@ fn serve_coordinator() -> u8 {
 }
 
 /// Runs a command on the host that it is for.
-fn execute(cli: cli::Cli) -> u8 {
-    code_of(context::Context::new().and_then(|context| {
+fn execute(mut cli: cli::Cli) -> u8 {
+    code_of(context::Context::new().and_then(|mut context| {
+        generators::take_group(&mut context, &mut cli.command)?;
         if let Some(hosts) = cli.command.hosts()
             && let Some(file) = &hosts.inventory
         {

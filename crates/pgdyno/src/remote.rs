@@ -15,7 +15,17 @@ use std::io::Write;
 pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &SshHost) -> Result<u8> {
     let all = arguments()?;
     // The results are kept here, and so are the words about them.
-    let of_run = || without_options(all.clone(), &["--store", "--report"]);
+    let kept = ["--store", "--report", "--inventory", "--load-group"];
+    let of_run = || {
+        let mut arguments = without_options(all.clone(), &kept);
+        if let Command::Run(args) = command
+            && args.load.load_group.is_some()
+            && let Some(hosts) = args.set.last()
+        {
+            arguments.extend(["--set".to_owned(), hosts.clone()]);
+        }
+        arguments
+    };
     let (request, book) = match command {
         Command::Run(args) => {
             let sent = Sent::of(context, args)?;

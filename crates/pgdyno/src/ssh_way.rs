@@ -1,8 +1,11 @@
 //! The way to hosts over ssh: the user's program, and ours for hosts of each kind.
 
 use crate::context::{Context, variable};
-use crate::failure::{Result, Usage};
-use pgdyno_remote::{AgentBinary, BinaryError, Host, Listener, RemoteError, Request, SshHost, SshWay};
+use crate::failure::{InContext as _, Result, Usage};
+use pgdyno_host::given_text;
+use pgdyno_remote::{
+    AgentBinary, BinaryError, Host, Inventory, InventoryHost, Listener, RemoteError, Request, SshHost, SshWay,
+};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -26,6 +29,21 @@ pub(crate) fn ssh_program() -> Result<Vec<String>> {
     match words.is_empty() {
         true => Err(Usage("PGDYNO_SSH names no program".into()).into()),
         false => Ok(words),
+    }
+}
+
+/// The hosts of a group of an inventory, one at least.
+pub(crate) fn hosts_of(file: &Path, group: &str) -> Result<Vec<InventoryHost>> {
+    let text = given_text(file).with_context(|| format!("{} could not be read", file.display()))?;
+    let is_yaml = file
+        .extension()
+        .is_some_and(|extension| extension == "yml" || extension == "yaml");
+    let wrong = |error| Usage(format!("{}: {error}", file.display()));
+    let inventory = Inventory::parse(&text, is_yaml).map_err(wrong)?;
+    let hosts = inventory.hosts_of(group).map_err(wrong)?;
+    match hosts.is_empty() {
+        true => Err(Usage(format!("{}: there is no host in that group", file.display())).into()),
+        false => Ok(hosts),
     }
 }
 

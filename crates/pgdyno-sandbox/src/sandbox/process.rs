@@ -5,12 +5,14 @@ use crate::log;
 use pgdyno_host::{Directory, HostAccess, LocalHost};
 use pgdyno_server::pause;
 use pgdyno_server::{Server, User};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,6 +21,9 @@ use std::time::{Duration, Instant};
 
 /// Recovery after a crash and the checkpoint of a stop can take minutes on a limited disk.
 const WAIT_S: u32 = 600;
+
+/// How long a socket that is closed here may be open in a forked process.
+const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Where programs find others, the shell above all.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -205,11 +210,17 @@ pub(crate) fn computed_parameter(sandbox: &Sandbox, name: &str) -> Result<String
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// An error where somebody listens at a port of 127.0.0.1, and goes on for a moment: a socket that was closed here is still open in a process
+/// that was forked meanwhile, until that executes its program.
 pub(crate) fn check_port(port: u16) -> Result<(), SandboxError> {
-    match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
-        Err(e) if e.kind() == io::ErrorKind::AddrInUse => Err(SandboxError::PortTaken(port)),
-        _ => Ok(()),
+    let deadline = Instant::now() + CLOSED_WITHIN;
+    while !is_free(port) {
+        if Instant::now() >= deadline {
+            return Err(SandboxError::PortTaken(port));
+        }
+        pause(Duration::from_millis(20));
     }
+    Ok(())
 }
 
 /// A port that nobody uses, and what keeps it so. Those that the kernel gives to connections come last: one of them may be taken by the
@@ -234,14 +245,33 @@ pub(crate) fn draw_port() -> io::Result<(u16, TcpListener)> {
     Ok((port, held))
 }
 
-/// Whether nobody listens at a port of 127.0.0.1.
+/// Whether nobody listens at a port of 127.0.0.1. This does not listen itself, so it is in nobody's way.
 pub(crate) fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+    let bound = || {
+        let socket = socket_with(
+            AddressFamily::INET,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))
+    };
+    bound() != Err(Errno::ADDRINUSE)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn port_is_taken_by_who_listens_and_not_by_who_only_looks() {
+        let (port, held) = draw_port().unwrap();
+        assert!(matches!(check_port(port), Err(SandboxError::PortTaken(taken)) if taken == port));
+        drop(held);
+        check_port(port).unwrap();
+        assert!(is_free(port) && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok());
+    }
 
     /// Cargo gives a test dozens of variables.
     #[test]

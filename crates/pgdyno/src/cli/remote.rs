@@ -31,6 +31,18 @@ pub(crate) struct HostsArgs {
     pub(crate) target_group: String,
 }
 
+/// A group of an inventory that drives a load.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Other hosts")]
+pub(crate) struct LoadGroupArgs {
+    /// Ansible inventory (INI or YAML) of --load-group.
+    #[arg(long, value_name = "FILE", requires = "load_group")]
+    pub(crate) inventory: Option<PathBuf>,
+    /// Drive the load from all hosts of this group of the inventory, over ssh.
+    #[arg(long, value_name = "GROUP", requires = "inventory")]
+    pub(crate) load_group: Option<String>,
+}
+
 /// What an agent does that has waited in vain for another connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnDisconnect {

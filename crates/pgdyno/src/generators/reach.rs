@@ -1,9 +1,9 @@
 //! Load hosts before any load: whether ssh leads to them, and they to the servers.
 
-use super::LOCAL;
+use super::Place;
 use crate::context::{Context, variable};
 use crate::failure::with_hint;
-use crate::ssh_way::{CONNECT, hand_on_stop, run_on, ssh_program, way};
+use crate::ssh_way::{CONNECT, hand_on_stop, run_on, way};
 use pgdyno_remote::{CarriedFile, Listener, Output, PROTOCOL, Request, SshHost};
 use pgdyno_server::{Found, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,9 +43,9 @@ pub(super) fn check(context: &Context, hosts: &[(String, Vec<String>)], stop: &A
             .iter()
             .zip(&stops)
             .map(|((name, servers), stop)| {
-                let ask = move || match &**name {
-                    LOCAL => connect(servers),
-                    name => there(context, name, servers, stop),
+                let ask = move || match Place::of(context, name)? {
+                    Place::Here => connect(servers),
+                    Place::Ssh(host, program) => there(context, (&host, program), servers, stop),
                 };
                 (name, scope.spawn(ask))
             })
@@ -73,9 +73,12 @@ pub(super) fn check(context: &Context, hosts: &[(String, Vec<String>)], stop: &A
     })
 }
 
-fn there(context: &Context, name: &str, servers: &[String], stop: &AtomicBool) -> Result<(), String> {
-    let host: SshHost = name.parse()?;
-    let mut program = ssh_program().map_err(with_hint)?;
+fn there(
+    context: &Context,
+    (host, mut program): (&SshHost, Vec<String>),
+    servers: &[String],
+    stop: &AtomicBool,
+) -> Result<(), String> {
     program.extend(CONNECT.map(str::to_owned));
     let request = Request {
         protocol: PROTOCOL,
@@ -90,7 +93,7 @@ fn there(context: &Context, name: &str, servers: &[String], stop: &AtomicBool) -
     };
     let mut remarks = Remarks::default();
     let code =
-        run_on(context, way(&program, &host, false), &request, &mut remarks, stop).map_err(with_hint)?;
+        run_on(context, way(&program, host, false), &request, &mut remarks, stop).map_err(with_hint)?;
     match code {
         0 => Ok(()),
         _ => Err(String::from_utf8_lossy(&remarks.0).trim().replace('\n', "; ")),

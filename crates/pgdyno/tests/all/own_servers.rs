@@ -1,7 +1,7 @@
 //! Servers that pgdyno did not create, stopped and started with consent by what runs them: pg_ctl, Debian's clusters, units of systemd.
 
 use common::foreign::Foreign;
-use common::machine::whole_machine;
+use common::machine::quiet_machine;
 use common::systemd::Booted;
 use common::{Home, ended, kernel};
 use serde_json::Value;
@@ -143,7 +143,7 @@ fn server_that_a_killed_process_had_stopped_is_started_by_restore() {
 
 #[test]
 fn pool_of_huge_pages_is_sized_for_an_own_server() {
-    let _machine = whole_machine();
+    let _machine = quiet_machine();
     let (home, foreign) = (Home::new(), Foreign::start());
     let target = foreign.target("postgres");
     let pool = "/proc/sys/vm/nr_hugepages";

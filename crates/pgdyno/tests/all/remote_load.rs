@@ -271,6 +271,26 @@ fn experiment_takes_its_load_from_other_hosts() {
     let mut command = pair.far.command(&pair.home, &["run", &deaf]);
     said(command.output().expect("pgdyno runs")).fails(1, &why);
     assert_eq!(pair.home.run(&["list"]).fine().out, begun, "nothing is begun");
+    // A group of an inventory in place of the file's hosts: its way is in there, and its name is in the results.
+    let inventory = format!(
+        "[gens]\ngen1 ansible_host=far\n[gens:vars]\nansible_ssh_common_args='-o LogLevel=ERROR'\n\
+         [elsewhere]\ngen2 ansible_host={FAR_ADDRESS} ansible_ssh_private_key_file=/no/such/key\n"
+    );
+    let inventory = pair.home.write("hosts.ini", &inventory);
+    let inventory = inventory.to_string_lossy();
+    let group = |name: &'static str| ["--inventory", &*inventory, "--load-group", name];
+    let with_group = |more: &[&str]| {
+        let of_file = driven_by("\"ssh:nowhere\"", &driven.connection());
+        let mut command = pair
+            .far
+            .command(&pair.home, &[&["run", &of_file, "--json"], more].concat());
+        said(command.output().expect("pgdyno runs"))
+    };
+    let ran = with_group(&group("gens"));
+    assert!(ran.out.contains("ssh:gen1"), "{}", ran.out);
+    check(ran);
+    with_group(&group("elsewhere")).fails(1, &["ssh:gen2"]);
+    with_group(&group("none")).fails(2, &["none"]);
     let none = file(main, "\"gen1\"", "host=x");
     pair.home
         .run(&["run", &none])
