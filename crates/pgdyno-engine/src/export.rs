@@ -1,6 +1,6 @@
 //! Response times in a format that others read: HdrHistogram's log, one interval per second or per trial.
 
-use crate::books::Second;
+use crate::books::Books;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use pgdyno_record::decoded_histogram;
@@ -10,10 +10,11 @@ use std::time::{Duration, SystemTime};
 /// The log's column of maxima is in milliseconds.
 const NS_PER_MS: f64 = 1e6;
 
-/// Begins a log of a load's seconds, warm-up included, and lets `act` write them as they come; values are nanoseconds.
+/// Begins a log of a load's intervals, warm-up included, and lets `act` write the books of each, with its length in seconds, as they come;
+/// values are nanoseconds.
 pub fn with_interval_log<R>(
     mut out: impl Write,
-    act: impl FnOnce(&mut dyn FnMut(&Second) -> io::Result<()>) -> R,
+    act: impl FnOnce(&mut dyn FnMut(&Books, f64) -> io::Result<()>) -> R,
 ) -> io::Result<R> {
     let now = SystemTime::now();
     let mut serializer = V2DeflateSerializer::new();
@@ -24,9 +25,9 @@ pub fn with_interval_log<R>(
         .with_max_value_divisor(NS_PER_MS)
         .begin_log_with(&mut out, &mut serializer)?;
     let mut begins = Duration::ZERO;
-    let result = act(&mut |second| {
-        let length = Duration::from_secs_f64(second.length_s);
-        log.write_histogram(&second.books.response_ns, begins, length, None)
+    let result = act(&mut |books, length_s| {
+        let length = Duration::from_secs_f64(length_s);
+        log.write_histogram(&books.response_ns, begins, length, None)
             .map_err(|error| io::Error::other(error.to_string()))?;
         begins += length;
         Ok(())

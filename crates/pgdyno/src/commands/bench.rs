@@ -235,12 +235,21 @@ fn watch(
     let file = BufWriter::new(output::private_file(path).with_context(not_written)?);
     let mut written = Ok(());
     let measured = with_interval_log(file, |write| {
-        measure(conninfo, plan, probe, way, &mut |second| {
+        let measured = measure(conninfo, plan, probe, way, &mut |second| {
             if written.is_ok() {
-                written = write(second);
+                written = write(&second.books, second.length_s);
             }
             show(second);
-        })
+        });
+        // Responses that came after the end are the longest ones.
+        let rest = measured.as_ref().map(|measured| &measured.load.in_no_second);
+        if let Ok(rest) = rest
+            && !rest.response_ns.is_empty()
+            && written.is_ok()
+        {
+            written = write(rest, 0.0);
+        }
+        measured
     });
     written.with_context(not_written)?;
     Ok(measured.with_context(not_written)??)
