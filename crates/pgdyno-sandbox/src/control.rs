@@ -7,7 +7,7 @@ use crate::sandbox::process::{command, run};
 use crate::sandbox::{Sandbox, SandboxError};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_record::ErrorClass;
-use pgdyno_server::{Conninfo, NoPostmaster, Postmaster, Server, pause};
+use pgdyno_server::{Conninfo, NoPostmaster, Postmaster, Server, ServerError, pause};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -137,16 +137,21 @@ impl Managed {
         Some(Postmaster::of_data(&LocalHost::new(), data))
     }
 
+    /// Whether it is proven that it does not run.
+    fn is_down(&self) -> bool {
+        matches!(
+            self.postmaster(),
+            Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
+        )
+    }
+
     fn stop(&self) -> Result<bool, ControlError> {
         self.keep_log();
         if !self.manager.can_stop() {
             return Ok(false);
         }
         // One that is stopped already, some managers would not stop again.
-        if matches!(
-            self.postmaster(),
-            Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
-        ) {
+        if self.is_down() {
             return Ok(true);
         }
         self.run(Act::Stop)?;
@@ -185,7 +190,8 @@ impl Managed {
                 (since, is_started) = (Instant::now(), true);
             }
             let error = match Server::connect(&self.conninfo) {
-                Ok(_) => return Ok(()),
+                // Who starts it need not have a password.
+                Ok(_) | Err(ServerError::Login { .. }) => return Ok(()),
                 Err(error) => error,
             };
             let waited = since.elapsed();
@@ -223,6 +229,14 @@ impl Control {
             Control::Sandbox(_) => true,
             Control::Managed(managed) => managed.manager.can_stop(),
             Control::None => false,
+        }
+    }
+
+    /// Whether a server that is no sandbox is proven not to run, and can be started.
+    pub fn is_down(&self) -> bool {
+        match self {
+            Control::Managed(managed) => managed.is_down(),
+            Control::Sandbox(_) | Control::None => false,
         }
     }
 

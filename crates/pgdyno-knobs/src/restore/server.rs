@@ -114,12 +114,8 @@ impl Restorer<'_> {
                     )),
                     Err(error) => Err(error),
                 }),
-            // It may be down because a process was killed that had stopped it.
-            (Control::Managed(_), ServerRef::Address { conninfo, .. }) => self
-                .resolve(conninfo)
-                .and_then(|conninfo| Server::connect(&conninfo))
-                .map(drop)
-                .or_else(|_| control.start().map_err(|e| e.to_string())),
+            // A process was killed that had stopped it.
+            _ if control.is_down() => control.start().map_err(|e| e.to_string()),
             _ => Ok(()),
         };
         match done {
