@@ -395,6 +395,8 @@ impl<'a> Changer<'a> {
         for parameter in self.parameters.values_mut() {
             parameter.now.clone_from(&parameter.first);
         }
+        // It may run and let nobody in.
+        self.target()?.control.stop()?;
         self.target()?.control.start()?;
         Err(ApplyError::DoesNotStart(error.to_string()))
     }

@@ -115,18 +115,6 @@ impl Group {
     }
 }
 
-/// Whether a server is down while its settings are restored: a sandbox, and another one where its WAL is moved, or its huge pages are to
-/// leave their pool.
-fn needs_stop(control: &Control, groups: &[Group]) -> bool {
-    let is_moved =
-        |group: &Group| matches!(group.unit, UndoUnit::WalDirectory { .. }) || group.unit.is_pool();
-    match control {
-        Control::Sandbox(_) => true,
-        Control::Managed(_) => control.can_stop() && groups.iter().any(is_moved),
-        Control::None => false,
-    }
-}
-
 /// Those whose turn it is, the last that was touched first.
 fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
     groups.iter().rev().filter(move |group| group.turn() == turn)
@@ -221,7 +209,7 @@ impl Restorer<'_> {
         let mut is_stopped = false;
         if let Some(Ok(control)) = &server
             && touched
-            && needs_stop(control, &groups)
+            && self.needs_stop(control, &groups)
         {
             match stop(control) {
                 Ok(stopped) => is_stopped = stopped,
@@ -245,6 +233,24 @@ impl Restorer<'_> {
             _ => {}
         }
         lines
+    }
+
+    /// Whether a server is down while its settings are restored: a sandbox, and another one where its WAL is moved back, or its huge pages
+    /// are to leave their pool.
+    fn needs_stop(&self, control: &Control, groups: &[Group]) -> bool {
+        let is_moved = |group: &Group| {
+            let is_of_files = matches!(group.unit, UndoUnit::WalDirectory { .. }) || group.unit.is_pool();
+            is_of_files
+                && group
+                    .unit
+                    .capture(self.access())
+                    .is_ok_and(|now| now != group.first)
+        };
+        match control {
+            Control::Sandbox(_) => true,
+            Control::Managed(_) => control.can_stop() && groups.iter().any(is_moved),
+            Control::None => false,
+        }
     }
 
     /// Starts or stops the server as it was, and restores what only a running server can.

@@ -42,6 +42,14 @@ pub enum ControlError {
         /// Exit status and last output of the command.
         reason: String,
     },
+    /// The server is run by something else than when this was found.
+    #[error("the server is restarted by \"{now}\" now, and was by \"{was}\"")]
+    OtherManager {
+        /// The command as it was found.
+        was: String,
+        /// The command as it is now.
+        now: String,
+    },
     /// The server still runs after it was stopped.
     #[error("the server still runs after \"{command}\", as process {pid}")]
     StillRuns {
@@ -79,6 +87,7 @@ impl ControlError {
             ControlError::NotAllowed => ErrorClass::Refused,
             ControlError::Sandbox(error) => error.class(),
             ControlError::Command { .. }
+            | ControlError::OtherManager { .. }
             | ControlError::StillRuns { .. }
             | ControlError::NotUp { .. }
             | ControlError::Options { .. } => ErrorClass::Failed,
@@ -127,11 +136,6 @@ impl Managed {
         }
     }
 
-    /// What starts and stops it.
-    pub fn manager(&self) -> &Manager {
-        &self.manager
-    }
-
     fn postmaster(&self) -> Option<Result<Postmaster, NoPostmaster>> {
         let data = self.data.as_deref()?;
         Some(Postmaster::of_data(&LocalHost::new(), data))
@@ -154,6 +158,7 @@ impl Managed {
         if self.is_down() {
             return Ok(true);
         }
+        self.check_manager()?;
         self.run(Act::Stop)?;
         match self.postmaster() {
             Some(Ok(Postmaster { pid, .. })) => Err(ControlError::StillRuns {
@@ -161,6 +166,20 @@ impl Managed {
                 pid,
             }),
             _ => Ok(true),
+        }
+    }
+
+    /// What was found may have been long ago, by the process that wrote a journal.
+    fn check_manager(&self) -> Result<(), ControlError> {
+        let (Some(data), Some(Ok(first))) = (&self.data, self.postmaster()) else {
+            return Ok(());
+        };
+        match Manager::find(&LocalHost::new(), first.pid, data) {
+            Ok(found) if found.to_string() != self.manager.to_string() => Err(ControlError::OtherManager {
+                was: self.manager.to_string(),
+                now: found.to_string(),
+            }),
+            _ => Ok(()),
         }
     }
 
@@ -177,16 +196,17 @@ impl Managed {
         };
         let (mut since, mut is_started) = (Instant::now(), false);
         loop {
-            let found = self.postmaster();
-            let is_gone = matches!(
-                found,
-                Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
-            );
-            let is_there = self.manager.can_stop() && matches!(found, Some(Ok(_)));
+            let is_gone = self.is_down();
+            let is_there = self.manager.can_stop() && matches!(self.postmaster(), Some(Ok(_)));
             // Also one that was there, and was about to end.
             if !is_started && !is_there {
                 self.manager.clear_failures();
-                self.run(Act::Start).map_err(|error| with_log(error, &log()))?;
+                match self.run(Act::Start) {
+                    // Another start was under way.
+                    Err(_) if self.manager.can_stop() && matches!(self.postmaster(), Some(Ok(_))) => {}
+                    Err(error) => return Err(with_log(error, &log())),
+                    Ok(()) => {}
+                }
                 (since, is_started) = (Instant::now(), true);
             }
             let error = match Server::connect(&self.conninfo) {
@@ -208,7 +228,7 @@ impl Managed {
     }
 
     fn run(&self, act: Act) -> Result<(), ControlError> {
-        let shown = self.manager.to_string();
+        let shown = self.manager.line(act.word());
         let command = self.manager.command(act).map_err(|error| ControlError::Command {
             command: shown.clone(),
             reason: error.to_string(),
@@ -301,7 +321,7 @@ fn computed_parameter(data: &Path, name: &str) -> Result<String, ControlError> {
     let owner = owner_of(data).map_err(|error| wrong(error.to_string()))?;
     let mut command =
         command(Path::new(program), owner.as_ref(), &[]).map_err(|error| wrong(error.to_string()))?;
-    command.args(arguments).args(["-C", name]);
+    command.env("PGDATA", data).args(arguments).args(["-C", name]);
     let output = run("postgres -C", command)?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }

@@ -3,7 +3,7 @@
 mod find;
 mod unit;
 
-use crate::sandbox::process::command;
+use crate::sandbox::process::{command, command_with_groups};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_server::User;
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,8 @@ pub struct PgCtl {
     data: PathBuf,
     /// The file that it writes its messages to; `None` where its logging collector takes them.
     log: Option<PathBuf>,
+    /// Numbers of the groups that it is in.
+    groups: Vec<u32>,
     /// Variables of its environment that change how it runs.
     environment: BTreeMap<String, String>,
 }
@@ -63,7 +65,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    fn word(self) -> &'static str {
+    pub(crate) fn word(self) -> &'static str {
         match self {
             Act::Stop => "stop",
             Act::Start => "start",
@@ -84,6 +86,19 @@ impl Manager {
             Manager::Unit(_) => "systemd unit",
             Manager::Cluster(_) => "Debian cluster",
             Manager::PgCtl(_) => "pg_ctl",
+        }
+    }
+
+    /// The command that a person would stop, start or restart the server with.
+    pub(crate) fn line(&self, word: &str) -> String {
+        match self {
+            Manager::Command(restart) => restart.clone(),
+            Manager::Unit(unit) => unit.line(word),
+            Manager::Cluster(Cluster { version, name }) => format!("pg_ctlcluster {version} {name} {word}"),
+            Manager::PgCtl(pg_ctl) => {
+                let program = pg_ctl.bin.join("pg_ctl");
+                format!("{} -D {} {word}", program.display(), pg_ctl.data.display())
+            }
         }
     }
 
@@ -120,17 +135,7 @@ impl Manager {
 /// The command that a person would restart the server with.
 impl Display for Manager {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Manager::Command(restart) => f.write_str(restart),
-            Manager::Unit(unit) => write!(f, "{unit}"),
-            Manager::Cluster(Cluster { version, name }) => {
-                write!(f, "pg_ctlcluster {version} {name} restart")
-            }
-            Manager::PgCtl(pg_ctl) => {
-                let program = pg_ctl.bin.join("pg_ctl");
-                write!(f, "{} -D {} restart", program.display(), pg_ctl.data.display())
-            }
-        }
+        f.write_str(&self.line("restart"))
     }
 }
 
@@ -147,7 +152,8 @@ impl Cluster {
 
 impl PgCtl {
     fn command(&self, act: Act) -> io::Result<Command> {
-        let mut command = command(&self.bin.join("pg_ctl"), owner_of(&self.data)?.as_ref(), &[])?;
+        let owner = owner_of(&self.data)?;
+        let mut command = command_with_groups(&self.bin.join("pg_ctl"), owner.as_ref(), &self.groups, &[])?;
         command
             .env_remove("LC_ALL")
             .envs(&self.environment)
@@ -171,6 +177,10 @@ impl PgCtl {
 /// The owner of a data directory, as whom its server's programs run; `None` where that is this process's user.
 pub(crate) fn owner_of(data: &Path) -> io::Result<Option<User>> {
     let uid = Directory::open(data)?.owner().uid;
+    // PostgreSQL does not run as root, and neither does what its owner may have put in the place of its programs.
+    if uid == 0 {
+        return Err(io::Error::other(format!("{} belongs to root", data.display())));
+    }
     if User::is_own(uid) {
         return Ok(None);
     }

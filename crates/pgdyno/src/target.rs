@@ -97,11 +97,13 @@ pub(crate) fn of_experiment(
         }
         return of_sandbox(context, name, command);
     }
-    with_manager(of_server(
+    let held = with_manager(of_server(
         context,
         &text,
         Restarts::of_file(file, allows_restart),
-    )?)
+    )?)?;
+    held.show_manager();
+    Ok(held)
 }
 
 const NO_TARGET: &str = "neither the file's [target] nor --target names a server";
@@ -370,6 +372,7 @@ fn of_server(context: &Context, text: &str, restarts: Restarts) -> Result<(Held,
         .unwrap_or_default();
     let first = data.map(PathBuf::from).and_then(|data| {
         let pid = postmaster_here(&context.host, &data, &port)?;
+        serves(&context.host, pid, &mut server).then_some(())?;
         Some((data, pid))
     });
     let manager = match (restarts, &first) {
@@ -410,6 +413,13 @@ fn of_server(context: &Context, text: &str, restarts: Restarts) -> Result<(Held,
         guard: None,
     };
     Ok((held, unmanaged))
+}
+
+/// Whether a first process here is that of the server behind a connection: another host's may have the same directory and port.
+fn serves(host: &dyn HostAccess, pid: u32, server: &mut Server) -> bool {
+    let backend = server.value("asking for the session's process", "SELECT pg_backend_pid()");
+    let backend = backend.ok().flatten().and_then(|text| text.parse().ok());
+    backend.is_some_and(|backend| pgdyno_host::parent(host, backend) == Ok(pid))
 }
 
 /// The first process of the server with this data directory, where it runs on this host and its files can be written, and its postmaster.pid

@@ -107,8 +107,11 @@ impl Restorer<'_> {
                 .map_err(|e| e.to_string())
                 .and_then(|conninfo| match self.reload_at(&conninfo, names, data) {
                     Ok(waits) if waits.is_empty() => Ok(()),
-                    // It waits for a restart, or is down with what was just taken back.
-                    _ if control.can_restart() => restart(control),
+                    Ok(_) if control.can_restart() => restart(control),
+                    // It is down with what was just taken back; of one that only a command restarts nobody knows.
+                    Err(_) if control.is_down() || control.can_restart() && !control.can_stop() => {
+                        restart(control)
+                    }
                     Ok(names) => Err(format!(
                         "{names} wait for a restart, which nobody allowed pgdyno to do"
                     )),

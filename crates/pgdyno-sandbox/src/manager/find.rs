@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 pub(super) const PG_CTLCLUSTER: &str = "/usr/bin/pg_ctlcluster";
 /// Where its clusters have their files: below it the version, and the name.
 const CLUSTERS: &str = "/etc/postgresql/";
+/// Where their servers write their process ids.
+const PID_FILES: &str = "/run/postgresql/";
+/// A file of Patroni's in the data directory of a server that it runs.
+const OF_PATRONI: &str = "patroni.dynamic.json";
 /// How the kernel names a program that was replaced since it was started, or a file that was removed.
 const DELETED: &str = " (deleted)";
 /// Parts of a control group's path that are a container's.
@@ -22,7 +26,11 @@ const CONTAINERS: [(&str, &str); 6] = [
     ("kubepods", "Kubernetes"),
 ];
 /// Variables that change how a server runs, by how their names begin; others may hold secrets.
-const ENVIRONMENT: [&str; 10] = [
+const ENVIRONMENT: [&str; 14] = [
+    "PGDATA=",
+    "PGPORT=",
+    "PGDATESTYLE=",
+    "PGCLIENTENCODING=",
     "PATH=",
     "LANG=",
     "LC_",
@@ -50,6 +58,10 @@ impl Manager {
         if pid == 1 {
             return Err("it is the first process of a container".to_owned());
         }
+        let held = host.directory(data).map_err(|error| error.to_string())?;
+        if held.size(OF_PATRONI).is_ok() {
+            return Err("Patroni runs it, and starts it again by itself".to_owned());
+        }
         if let Some(unit) = Unit::of_group(&group) {
             return of_unit(host, unit, pid).map(Manager::Unit);
         }
@@ -63,11 +75,15 @@ impl Manager {
                 name(starter)
             ));
         }
-        let owner = host
-            .directory(data)
-            .map_err(|error| error.to_string())?
-            .owner()
-            .uid;
+        // A server that is started from here is in this process's group, and ends with a unit of that.
+        let own = group_of(host, std::process::id()).ok();
+        if let Some(own) = own.as_deref().and_then(Unit::of_group) {
+            return Err(format!(
+                "it would be started within {}, which runs pgdyno",
+                own.name
+            ));
+        }
+        let owner = held.owner().uid;
         if !User::is_root() && !User::is_own(owner) {
             return Err(format!("only root and its owner, user {owner}, can start it"));
         }
@@ -151,13 +167,37 @@ fn cluster_of(host: &dyn HostAccess, pid: u32) -> Option<Cluster> {
     };
     let is_cluster = is_word(version) && is_word(name) && rest == "postgresql.conf" && parts.next().is_none();
     let has_program = host.identity_of(PG_CTLCLUSTER).is_ok();
-    (is_cluster && has_program).then(|| Cluster {
+    // Anybody's arguments may name a cluster; its own server has written this.
+    let is_of_cluster = || {
+        let number = host.read_trimmed(&format!("{PID_FILES}{version}-{name}.pid"));
+        number.is_ok_and(|number| number == pid.to_string())
+    };
+    (is_cluster && has_program && is_of_cluster()).then(|| Cluster {
         version: version.to_owned(),
         name: name.to_owned(),
     })
 }
 
 fn pg_ctl_of(host: &dyn HostAccess, pid: u32, data: &Path) -> Result<PgCtl, String> {
+    let line = host
+        .read(&format!("/proc/{pid}/cmdline"))
+        .map_err(|error| error.to_string())?;
+    let mut arguments = line.split('\0');
+    // pg_ctl starts it with the same words in another directory.
+    while let Some(argument) = arguments.next() {
+        let path = match argument {
+            "-D" | "-k" => arguments.next(),
+            _ => argument.strip_prefix("config_file="),
+        };
+        if let Some(path) = path.filter(|path| !path.is_empty() && !path.starts_with('/')) {
+            return Err(format!("it was started with a relative path, {path}"));
+        }
+    }
+    let status = host
+        .read(&format!("/proc/{pid}/status"))
+        .map_err(|error| error.to_string())?;
+    let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"));
+    let groups = groups.unwrap_or_default().split_whitespace();
     let program = host
         .read_link(&format!("/proc/{pid}/exe"))
         .map_err(|error| error.to_string())?;
@@ -178,6 +218,7 @@ fn pg_ctl_of(host: &dyn HostAccess, pid: u32, data: &Path) -> Result<PgCtl, Stri
         bin,
         data: data.to_owned(),
         log,
+        groups: groups.filter_map(|group| group.parse().ok()).collect(),
         environment: kept
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect::<BTreeMap<_, _>>(),
@@ -234,6 +275,7 @@ mod tests {
             let tree = Tree(tempfile::tempdir().unwrap());
             tree.write("proc/60/cgroup", &format!("1:name=systemd:{group}\n0::{group}\n"));
             tree.starter(1, "init");
+            tree.write("proc/60/status", "Uid:\t26\t26\t26\t26\nGroups:\t26 105 \n");
             tree.write("proc/60/cmdline", &arguments.replace(' ', "\0"));
             tree.write(
                 "proc/60/environ",
@@ -291,6 +333,9 @@ mod tests {
         assert_eq!(found.log.as_deref(), Some(Path::new("/data/log")));
         let names: Vec<&str> = found.environment.keys().map(String::as_str).collect();
         assert_eq!(names, ["LD_PRELOAD", "TZ"]);
+        assert_eq!(found.groups, [26, 105]);
+        let relative = Tree::new(SESSION, "/srv/bin/postgres -D data");
+        fails(&relative, "a relative path, data");
         tree.errors("/dev/null");
         assert!(tree.find().is_ok());
         for lost in ["pipe:[812]", "/dev/pts/3", "/data/log (deleted)", "socket:[7]"] {
@@ -312,6 +357,9 @@ mod tests {
             "without its program"
         );
         tree.write("usr/bin/pg_ctlcluster", "");
+        tree.write("run/postgresql/17-main.pid", "61\n");
+        assert!(matches!(tree.find(), Ok(Manager::PgCtl(_))), "another's");
+        tree.write("run/postgresql/17-main.pid", "60\n");
         assert_eq!(tree.find().unwrap().to_string(), "pg_ctlcluster 17 main restart");
         let other = Tree::new("/", &config.replace("/main/", "/../-x/"));
         other.write("usr/bin/pg_ctlcluster", "");
@@ -337,5 +385,7 @@ mod tests {
         fails(&tree, "process 59 (patroni) has started it");
         tree.starter(59, "systemd");
         assert!(tree.find().is_ok());
+        tree.write("data/patroni.dynamic.json", "{}");
+        fails(&tree, "Patroni runs it");
     }
 }

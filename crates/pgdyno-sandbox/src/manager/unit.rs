@@ -6,11 +6,21 @@ use pgdyno_host::LocalHost;
 use pgdyno_server::User;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::process::Command;
 
 const SYSTEMCTL: &str = "systemctl";
+/// Properties that show whether a unit may be stopped and started.
+const PROPERTIES: [&str; 6] = [
+    "LoadState",
+    "MainPID",
+    "CanStop",
+    "RefuseManualStop",
+    "RefuseManualStart",
+    "Transient",
+];
+/// Properties that name units which are stopped with it, and not started with it.
+const DEPENDENT: [&str; 4] = ["RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"];
 
 /// A unit of systemd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,12 +76,16 @@ impl Unit {
         Ok(command)
     }
 
+    /// The command that a person would stop, start or restart it with.
+    pub(super) fn line(&self, word: &str) -> String {
+        let user = if self.of_user.is_some() { "--user " } else { "" };
+        format!("{SYSTEMCTL} {user}{word} {}", self.name)
+    }
+
     /// Asks systemd.
     pub(super) fn properties(&self) -> Result<Properties, String> {
-        let asked = [
-            "show",
-            "--property=LoadState,MainPID,CanStop,RefuseManualStop,RefuseManualStart",
-        ];
+        let names = format!("--property={},{}", PROPERTIES.join(","), DEPENDENT.join(","));
+        let asked = ["show", names.as_str()];
         let output = self
             .systemctl(&asked)
             .and_then(|mut command| command.output())
@@ -84,28 +98,29 @@ impl Unit {
     }
 }
 
-/// The command that a person would restart it with.
-impl Display for Unit {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let user = if self.of_user.is_some() { "--user " } else { "" };
-        write!(f, "{SYSTEMCTL} {user}restart {}", self.name)
-    }
-}
-
 fn properties_in(text: &str) -> Properties {
     let of: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
     let is = |name: &str, value: &str| of.get(name) == Some(&value);
+    let mut dependent = DEPENDENT.iter().filter_map(|name| of.get(name));
     let refusal = match () {
+        () if is("LoadState", "masked") => Some("it is masked"),
         () if !is("LoadState", "loaded") => Some("its file is not loaded"),
         () if is("CanStop", "no") || is("RefuseManualStop", "yes") => {
             Some("it refuses to be stopped by hand")
         }
         () if is("RefuseManualStart", "yes") => Some("it refuses to be started by hand"),
+        () if is("Transient", "yes") => Some("it is transient: once stopped it is gone"),
         () => None,
     };
+    let refusal = refusal.map(str::to_owned).or_else(|| {
+        let units = dependent.find(|units| !units.is_empty())?;
+        Some(format!(
+            "what needs it would be stopped with it, and stay down: {units}"
+        ))
+    });
     Properties {
         main_pid: of.get("MainPID").and_then(|pid| pid.parse().ok()).unwrap_or(0),
-        refusal: refusal.map(str::to_owned),
+        refusal,
     }
 }
 

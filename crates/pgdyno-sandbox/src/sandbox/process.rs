@@ -59,6 +59,17 @@ impl Entrance {
 
 /// A program of PostgreSQL or of the system, with nothing of this process's environment, run as `user` (or as this process's) after having gone through `entrances`.
 pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[Entrance]) -> io::Result<Command> {
+    let groups: Vec<u32> = user.iter().map(|user| user.gid).collect();
+    command_with_groups(program, user, &groups, entrances)
+}
+
+/// The same with these groups of the user's.
+pub(crate) fn command_with_groups(
+    program: &Path,
+    user: Option<&User>,
+    groups: &[u32],
+    entrances: &[Entrance],
+) -> io::Result<Command> {
     let mut command = Command::new(program);
     // Not this process's directory, which the server's user may not enter, nor its group: a Ctrl-C at the terminal is
     // for pgdyno, which then stops the server in order.
@@ -71,6 +82,7 @@ pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[Entrance
         .map(Entrance::try_clone)
         .collect::<io::Result<_>>()?;
     let ids = user.map(|user| (Uid::from_raw(user.uid), Gid::from_raw(user.gid)));
+    let groups: Vec<Gid> = groups.iter().map(|group| Gid::from_raw(*group)).collect();
     if entrances.is_empty() && ids.is_none() {
         return Ok(command);
     }
@@ -79,7 +91,7 @@ pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[Entrance
             entrance.enter()?;
         }
         if let Some((uid, gid)) = ids {
-            rustix::thread::set_thread_groups(&[gid])?;
+            rustix::thread::set_thread_groups(&groups)?;
             rustix::thread::set_thread_res_gid(gid, gid, gid)?;
             rustix::thread::set_thread_res_uid(uid, uid, uid)?;
         }

@@ -45,7 +45,6 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let command = format!("run {}", args.file.display());
     restore::before(context, None)?;
     let mut held = target::of_experiment(context, &file, args.target.as_deref(), consent.restart, &command)?;
-    held.show_manager();
     held.name = named_at(held.name, &args.at.on);
     let repeat = vec![repeat_command(args, &consent)];
     let summary = start(
