@@ -99,10 +99,7 @@ pub enum ApplyError {
     #[error("this server does not allow ALTER SYSTEM")]
     NoAlterSystem,
     /// Files that are moved while the server is down.
-    #[error(
-        "the server has to be stopped meanwhile, which pgdyno does with a sandbox, or where --allow-restart permits it and what runs \
-         the server is found"
-    )]
+    #[error("the server has to be stopped meanwhile, and its restart command cannot leave it stopped")]
     NeedsStop,
     /// The server's host is another machine, or may be.
     #[error("the server's files are not within reach here, so its host is not known to be this machine")]

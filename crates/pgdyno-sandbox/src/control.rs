@@ -175,7 +175,7 @@ impl Managed {
             return Ok(());
         };
         match Manager::find(&LocalHost::new(), first.pid, data) {
-            Ok(found) if found.to_string() != self.manager.to_string() => Err(ControlError::OtherManager {
+            Ok(found) if !found.is_as(&self.manager) => Err(ControlError::OtherManager {
                 was: self.manager.to_string(),
                 now: found.to_string(),
             }),

@@ -3,7 +3,7 @@
 mod find;
 mod unit;
 
-use crate::sandbox::process::{command, command_with_groups};
+use crate::sandbox::process::{WAIT_S, command, command_with_groups};
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_server::User;
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 pub(crate) use unit::Unit;
-
-/// Seconds that pg_ctl waits: recovery, and the checkpoint of a stop, can take minutes.
-const WAIT_S: &str = "600";
 
 /// What starts and stops a server that pgdyno did not create.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +86,14 @@ impl Manager {
         }
     }
 
+    /// Whether both stop and start the same server in the same way.
+    pub(crate) fn is_as(&self, other: &Manager) -> bool {
+        match (self, other) {
+            (Manager::PgCtl(one), Manager::PgCtl(two)) => (&one.bin, &one.data) == (&two.bin, &two.data),
+            _ => self == other,
+        }
+    }
+
     /// The command that a person would stop, start or restart the server with.
     pub(crate) fn line(&self, word: &str) -> String {
         match self {
@@ -159,7 +164,7 @@ impl PgCtl {
             .envs(&self.environment)
             .arg("--pgdata")
             .arg(&self.data)
-            .args(["--wait", "--timeout", WAIT_S]);
+            .args(["--wait", "--timeout", &WAIT_S.to_string()]);
         match act {
             Act::Stop => command.args(["--mode", "fast", "stop"]),
             // Of a server that is stopped, a restart is a start with the options that it had.

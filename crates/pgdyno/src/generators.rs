@@ -5,13 +5,14 @@ mod meeting;
 mod part;
 mod reach;
 
-pub(crate) use afar::{Driving, LoadHostsAfar};
+pub(crate) use afar::Driving;
 pub(crate) use part::{CpuShares, JOB, Job};
 pub(crate) use reach::{SERVERS, connect};
 
 use crate::cli::Command;
 use crate::context::Context;
 use crate::ssh_way::{hand_on_stop, hosts_of, ssh_program, way};
+use afar::LoadHostsAfar;
 use meeting::Meeting;
 use part::Part;
 use pgdyno_engine::{Second, Segment, join_results, join_seconds};
@@ -79,11 +80,14 @@ pub(crate) fn take_group(context: &mut Context, command: &mut Command) -> crate:
     let Some((file, group)) = command.load_group() else {
         return Ok(());
     };
-    let load_group = hosts_of(file, group)?;
-    let names: Vec<String> = load_group.iter().map(name_of).collect();
-    command.set_load_hosts(&names);
-    context.load_group = load_group.into();
+    context.load_group = hosts_of(file, group)?.into();
+    command.set_load_hosts(&names_of_group(context));
     Ok(())
+}
+
+/// Names of the hosts of the command line's group; none without one.
+pub(crate) fn names_of_group(context: &Context) -> Vec<String> {
+    context.load_group.iter().map(name_of).collect()
 }
 
 /// The hosts that this user's ssh leads to.
@@ -99,6 +103,14 @@ impl<'a> LoadHosts<'a> {
             context,
             sudo_on: None,
         }
+    }
+}
+
+/// What leads to load hosts: this user's ssh, or the coordinator that this process serves.
+pub(crate) fn generators_of(context: &Context) -> Box<dyn Generators + '_> {
+    match context.coordinator() {
+        Some(coordinator) => Box::new(LoadHostsAfar { coordinator }),
+        None => Box::new(LoadHosts::new(context)),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Commands on other hosts: the way there, and what is handed over.
 
-use crate::cli::{Command, HostArgs};
+use crate::cli::{Command, HostArgs, set_of_load_hosts};
 use crate::commands::experiment::{Book, Sent, takeover};
 use crate::commands::profile;
 use crate::context::{Context, stop_flag, variable};
 use crate::failure::{Failure, Result, Usage};
+use crate::generators::names_of_group;
 use crate::output;
 use crate::ssh_way::{CARRIED, run_on, ssh_program, way};
 use pgdyno_record::ProgressRecord;
@@ -18,11 +19,8 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
     let kept = ["--store", "--report", "--inventory", "--load-group"];
     let of_run = || {
         let mut arguments = without_options(all.clone(), &kept);
-        if let Command::Run(args) = command
-            && args.load.load_group.is_some()
-            && let Some(hosts) = args.set.last()
-        {
-            arguments.extend(["--set".to_owned(), hosts.clone()]);
+        if let (Command::Run(_), [_, ..]) = (command, &*context.load_group) {
+            arguments.extend(["--set".to_owned(), set_of_load_hosts(&names_of_group(context))]);
         }
         arguments
     };

@@ -179,7 +179,11 @@ impl Reader<'_> {
                 })
             }
             (UndoUnit::WalDirectory { .. }, _) => {
-                if !self.target()?.control.can_stop() {
+                let control = &self.target()?.control;
+                if !control.can_restart() {
+                    return Err(ControlError::NotAllowed.into());
+                }
+                if !control.can_stop() {
                     return Err(ApplyError::NeedsStop);
                 }
                 let wanted = wanted(unit, setting, before);

@@ -165,7 +165,9 @@ impl Preflight<'_> {
             for name in std::iter::once(name.clone()).chain(template) {
                 if has_database(server, &name)? {
                     let error = ApplyError::DatabaseThere { name: name.clone() };
-                    let mends = [format!("DROP DATABASE {name}")];
+                    let mends = [format!(
+                        "pgdyno restore (where a killed experiment has left it), or DROP DATABASE {name}"
+                    )];
                     found.add(Finding::new(FindingKind::Other, error.to_string(), &mends));
                 }
             }

@@ -20,7 +20,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// Recovery after a crash and the checkpoint of a stop can take minutes on a limited disk.
-const WAIT_S: u32 = 600;
+pub(crate) const WAIT_S: u32 = 600;
 
 /// How long a socket that is closed here may be open in a forked process.
 const CLOSED_WITHIN: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use crate::commands::restore;
 use crate::context::{Context, stop_flag, variable};
 use crate::exit;
 use crate::failure::{Failure, Result, Usage};
-use crate::generators::{LoadHosts, LoadHostsAfar};
+use crate::generators::generators_of;
 use crate::noted::Noted;
 use crate::own_load;
 use crate::paths::absolute;
@@ -14,7 +14,7 @@ use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::nearest_name;
-use pgdyno_lab::{Consent, ExperimentFile, Generators, Lab, LabError, Plan, ProfileSettings, Summary, sized};
+use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, Summary, sized};
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentStatus};
 use pgdyno_remote::SshHost;
 use pgdyno_report::Report;
@@ -228,14 +228,7 @@ fn with_lab(
         shown.event(&event);
     };
     let host: Arc<dyn HostAccess> = Arc::new(context.host.clone());
-    let afar = context
-        .coordinator()
-        .map(|coordinator| LoadHostsAfar { coordinator });
-    let here = LoadHosts::new(context);
-    let generators: &dyn Generators = match &afar {
-        Some(afar) => afar,
-        None => &here,
-    };
+    let generators = generators_of(context);
     let mut lab = Lab {
         host: &host,
         catalogue: &context.catalogue,
@@ -244,7 +237,7 @@ fn with_lab(
         binaries: &binaries,
         store,
         environment: &variable,
-        generators: Some(generators),
+        generators: Some(&*generators),
         consent,
         provider,
         minute_of_day: &minute_of_day,

@@ -14,8 +14,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 
 /// The hosts that the coordinator's ssh leads to.
-pub(crate) struct LoadHostsAfar<'a> {
-    pub(crate) coordinator: &'a Coordinator,
+pub(super) struct LoadHostsAfar<'a> {
+    pub(super) coordinator: &'a Coordinator,
 }
 
 impl LoadHostsAfar<'_> {

@@ -102,17 +102,7 @@ impl Part<'_> {
     /// Drives it there; an error names the host.
     pub(super) fn there(&self, way: SshWay<'_>) -> Result<Done, String> {
         let content = serde_json::to_string(self.job).map_err(|error| self.named(error))?;
-        let request = Request {
-            protocol: PROTOCOL,
-            arguments: ["agent", "--load"].map(str::to_owned).to_vec(),
-            variables: Vec::new(),
-            files: vec![CarriedFile {
-                path: JOB.to_owned(),
-                full_name: JOB.to_owned(),
-                content: Some(content),
-            }],
-            takeover: None,
-        };
+        let request = request(JOB, content);
         let mut heard = Heard::of(self);
         let ended = run_on(self.context, way, &request, &mut heard, self.stop);
         match (heard.failed, ended, heard.done) {
@@ -121,7 +111,7 @@ impl Part<'_> {
             (None, Err(error), None) => Err(with_hint(error)),
             (None, Ok(code), None) => Err(self.named(format!(
                 "it ends with exit code {code} and without a result: {}",
-                String::from_utf8_lossy(&heard.remarks).trim()
+                heard.remarks.text()
             ))),
         }
     }
@@ -135,7 +125,7 @@ struct Heard<'p> {
     seconds: u32,
     done: Option<Done>,
     failed: Option<String>,
-    remarks: Vec<u8>,
+    remarks: Remarks,
 }
 
 impl<'p> Heard<'p> {
@@ -146,7 +136,7 @@ impl<'p> Heard<'p> {
             seconds: 0,
             done: None,
             failed: None,
-            remarks: Vec::new(),
+            remarks: Remarks::default(),
         }
     }
 
@@ -184,9 +174,7 @@ impl<'p> Heard<'p> {
 
 impl Listener for Heard<'_> {
     fn printed(&mut self, output: Output<'_>) {
-        let (Output::Data(bytes) | Output::Remark(bytes)) = output;
-        let room = REMARKS_MAX.saturating_sub(self.remarks.len()).min(bytes.len());
-        self.remarks.extend_from_slice(&bytes[..room]);
+        self.remarks.printed(output);
     }
 
     fn answer(&mut self, question: Question) -> Answer {
@@ -202,8 +190,42 @@ impl Listener for Heard<'_> {
     }
 }
 
-/// What is kept of what a host prints.
-const REMARKS_MAX: usize = 4 << 10;
+/// What a host prints, kept up to a size.
+#[derive(Default)]
+pub(super) struct Remarks(Vec<u8>);
+
+impl Remarks {
+    const BYTES: usize = 4 << 10;
+
+    /// In one line.
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0).trim().replace('\n', "; ")
+    }
+}
+
+impl Listener for Remarks {
+    fn printed(&mut self, output: Output<'_>) {
+        let (Output::Data(bytes) | Output::Remark(bytes)) = output;
+        let room = Remarks::BYTES.saturating_sub(self.0.len()).min(bytes.len());
+        self.0.extend_from_slice(&bytes[..room]);
+    }
+}
+
+/// A command for a host of a load, with one file.
+pub(super) fn request(file: &str, content: String) -> Request {
+    Request {
+        protocol: PROTOCOL,
+        arguments: ["agent", "--load"].map(str::to_owned).to_vec(),
+        variables: Vec::new(),
+        files: vec![CarriedFile {
+            path: file.to_owned(),
+            full_name: file.to_owned(),
+            content: Some(content),
+        }],
+        takeover: None,
+    }
+}
+
 /// Seconds that a load may report beyond those of its plan.
 const SECONDS_BESIDE: u64 = 10;
 

@@ -1,31 +1,17 @@
 //! Load hosts before any load: whether ssh leads to them, and they to the servers.
 
 use super::Place;
+use super::part::{Remarks, request};
 use crate::context::{Context, variable};
 use crate::failure::with_hint;
 use crate::ssh_way::{CONNECT, hand_on_stop, run_on, way};
-use pgdyno_remote::{CarriedFile, Listener, Output, PROTOCOL, Request, SshHost};
+use pgdyno_remote::SshHost;
 use pgdyno_server::{Found, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Name of the file with the servers' connection strings, which is carried to a host and is on no disk.
 pub(crate) const SERVERS: &str = "servers.json";
-/// What is kept of what a host prints.
-const REMARKS_MAX: usize = 4 << 10;
-
-/// What a host prints for people.
-#[derive(Default)]
-struct Remarks(Vec<u8>);
-
-impl Listener for Remarks {
-    fn printed(&mut self, output: Output<'_>) {
-        let (Output::Data(bytes) | Output::Remark(bytes)) = output;
-        let room = REMARKS_MAX.saturating_sub(self.0.len()).min(bytes.len());
-        self.0.extend_from_slice(&bytes[..room]);
-    }
-}
-
 /// Connects to each server from this host.
 pub(crate) fn connect(servers: &[String]) -> Result<(), String> {
     servers.iter().try_for_each(|text| {
@@ -63,11 +49,7 @@ pub(super) fn check(context: &Context, hosts: &[(String, Vec<String>)], stop: &A
             let why = ended
                 .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                 .err()?;
-            // An error of ssh names the host.
-            Some(match why.contains(&**name) {
-                true => format!("load host: {why}"),
-                false => format!("load host {name}: {why}"),
-            })
+            Some(format!("load host {name}: {why}"))
         });
         wrong.collect()
     })
@@ -80,22 +62,13 @@ fn there(
     stop: &AtomicBool,
 ) -> Result<(), String> {
     program.extend(CONNECT.map(str::to_owned));
-    let request = Request {
-        protocol: PROTOCOL,
-        arguments: ["agent", "--load"].map(str::to_owned).to_vec(),
-        variables: Vec::new(),
-        files: vec![CarriedFile {
-            path: SERVERS.to_owned(),
-            full_name: SERVERS.to_owned(),
-            content: Some(serde_json::to_string(servers).map_err(|error| error.to_string())?),
-        }],
-        takeover: None,
-    };
+    let servers = serde_json::to_string(servers).map_err(|error| error.to_string())?;
+    let request = request(SERVERS, servers);
     let mut remarks = Remarks::default();
     let code =
         run_on(context, way(&program, host, false), &request, &mut remarks, stop).map_err(with_hint)?;
     match code {
         0 => Ok(()),
-        _ => Err(String::from_utf8_lossy(&remarks.0).trim().replace('\n', "; ")),
+        _ => Err(remarks.text()),
     }
 }

@@ -251,7 +251,6 @@ fn experiment_takes_its_load_from_other_hosts() {
     let create = format!("sandbox = \"there\"\ncreate = {{ version = 17, listen = \"{FAR_ADDRESS}/30\" }}");
     let there = file(&create, "\"local\", \"ssh:far\"", &format!("host={FAR_ADDRESS}"));
     check(pair.run(&["run", &there, "--json"]));
-    pair.run(&["sandbox", "destroy", "there"]).fine();
     let password = file(main, "\"ssh:far\"", "host=x password=secret");
     pair.home.run(&["run", &password]).fails(2, &["password"]);
     let odd = file(main, "\"ssh:-oProxyCommand=x\"", "host=x");
@@ -289,6 +288,10 @@ fn experiment_takes_its_load_from_other_hosts() {
     let ran = with_group(&group("gens"));
     assert!(ran.out.contains("ssh:gen1"), "{}", ran.out);
     check(ran);
+    // Of a run there, the group is this host's.
+    let there = file(&create, "\"ssh:nowhere\"", &format!("host={FAR_ADDRESS}"));
+    check(pair.run(&[&["run", &there, "--json"][..], &group("gens")].concat()));
+    pair.run(&["sandbox", "destroy", "there"]).fine();
     with_group(&group("elsewhere")).fails(1, &["ssh:gen2"]);
     with_group(&group("none")).fails(2, &["none"]);
     let none = file(main, "\"gen1\"", "host=x");

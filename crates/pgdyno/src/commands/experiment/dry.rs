@@ -8,13 +8,13 @@ use super::{Consent, Context, Plan, profiles_of};
 use crate::cli::RunArgs;
 use crate::exit;
 use crate::failure::Result;
-use crate::generators::{LoadHosts, LoadHostsAfar};
+use crate::generators::generators_of;
 use crate::target::{self, Ahead};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{
-    ExperimentFile, Finding, Generators, LabError, Preflight, PreflightReport, ProfileSettings, Reset,
-    Treatment, Unstarted, consents,
+    ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, Treatment,
+    Unstarted, consents,
 };
 use pgdyno_server::Server;
 use restarts::Restarts;
@@ -178,14 +178,7 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
     match (&target, not_yet) {
         (Some(target), _) => {
             let mut server = Server::connect(&target.conninfo)?;
-            let afar = context
-                .coordinator()
-                .map(|coordinator| LoadHostsAfar { coordinator });
-            let here = LoadHosts::new(context);
-            let generators: &dyn Generators = match &afar {
-                Some(afar) => afar,
-                None => &here,
-            };
+            let generators = generators_of(context);
             let preflight = Preflight {
                 host: &context.host,
                 catalogue: &context.catalogue,
@@ -196,7 +189,7 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
                 binaries: &binaries,
                 stop: &stop,
                 scratch: &scratch,
-                generators: Some(generators),
+                generators: Some(&*generators),
                 rehearses: true,
             };
             let whole = plan.clone();
