@@ -320,6 +320,21 @@ fn keys_choose_what_is_shown_and_q_gives_the_terminal_back() {
     watch.gave_the_terminal_back();
 }
 
+/// Reading by edges loses a key that arrives in the same moment as the signal, until the next key.
+#[test]
+fn a_key_that_arrives_with_a_new_size_is_shown() {
+    let home = home();
+    let mut watch = Watch::start(&home, &["watch", "sandbox:w"], &[]);
+    watch.sees("TPS");
+    for (key, expected) in [("2", "busy sessions by event"), ("1", "throughput")].repeat(50) {
+        watch.signal(Signal::WINCH);
+        watch.press(key);
+        watch.sees(expected);
+    }
+    watch.press("q");
+    assert_eq!(watch.ends(), Some(0));
+}
+
 #[test]
 fn signals_and_control_c_give_the_terminal_back() {
     let home = home();
