@@ -259,7 +259,7 @@ impl<'a> Changer<'a> {
         needs_restart |= self.moves_wal(&wholes)?;
         // Huge pages in use cannot leave their pool, so the server is down while the kernel's knobs are turned.
         if needs_restart {
-            self.target()?.control.stop()?;
+            self.stop()?;
         }
         // The WAL moves first: the settings of its disk are meant for the one that it is on then.
         let turned = self
@@ -358,25 +358,47 @@ impl<'a> Changer<'a> {
         Ok(after)
     }
 
+    /// Stops the server, where stopping and starting are apart. Of a user's own the journal says so first: one that is down without it was
+    /// stopped by somebody else.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be stopped, or there is none.
+    pub fn stop(&mut self) -> Result<(), ApplyError> {
+        if self.target()?.control.manager().is_some() {
+            self.journal.append(&Entry::Stopping)?;
+        }
+        self.target()?.control.stop()?;
+        Ok(())
+    }
+
+    fn start_once(&mut self) -> Result<(), ApplyError> {
+        self.target()?.control.start()?;
+        if self.target()?.control.manager().is_some() {
+            self.journal.append(&Entry::Started)?;
+        }
+        Ok(())
+    }
+
     /// Starts the server; if it does not come up, the settings from before the first change come back and it starts
     /// with those.
     fn start(&mut self) -> Result<(), ApplyError> {
-        let target = self.target()?;
-        let Err(error) = target.control.start() else {
+        let Err(error) = self.start_once() else {
             return Ok(());
         };
+        let target = self.target()?;
         // Where the server runs, one of its standbys does not, and that is no fault of its settings.
         let has_standbys =
             matches!(&target.control, Control::Sandbox(sandbox) if sandbox.record().standbys.is_some());
         if has_standbys && Server::connect(&target.conninfo).is_ok() {
-            return Err(error.into());
+            return Err(error);
         }
         let Some(data) = target.data.clone() else {
-            return Err(error.into());
+            return Err(error);
         };
         let unit = UndoUnit::AutoConf { data: data.clone() };
         let SavedState::AutoConf(now) = unit.capture(self.reader().access())? else {
-            return Err(error.into());
+            return Err(error);
         };
         let groups = groups_of(&self.journal.content()?.entries);
         let first = groups.iter().find_map(|group| match &group.first {
@@ -387,7 +409,7 @@ impl<'a> Changer<'a> {
             _ => None,
         });
         let Some(first) = first else {
-            return Err(error.into());
+            return Err(error);
         };
         self.change(AUTO_CONF, (&unit, 0), SavedState::AutoConf(now), None, |_| {
             Ok(write_auto_conf(&data, first)?)
@@ -396,8 +418,8 @@ impl<'a> Changer<'a> {
             parameter.now.clone_from(&parameter.first);
         }
         // It may run and let nobody in.
-        self.target()?.control.stop()?;
-        self.target()?.control.start()?;
+        self.stop()?;
+        self.start_once()?;
         Err(ApplyError::DoesNotStart(error.to_string()))
     }
 

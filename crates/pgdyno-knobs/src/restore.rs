@@ -8,7 +8,7 @@ pub(crate) use boot::Boot;
 pub(crate) use group::{Group, groups_of, merged};
 
 use crate::catalogue::Catalogue;
-use crate::journal::{Content, Journal, JournalError};
+use crate::journal::{Content, Entry, Journal, JournalError};
 use crate::permitted::refusal;
 use crate::reader::is_same_state;
 use crate::undo::{
@@ -115,6 +115,9 @@ impl Group {
     }
 }
 
+/// Writes a line into the journal that is restored.
+type Note<'a> = dyn FnMut(&Entry) -> Result<(), JournalError> + 'a;
+
 /// Those whose turn it is, the last that was touched first.
 fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
     groups.iter().rev().filter(move |group| group.turn() == turn)
@@ -123,9 +126,12 @@ fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
 impl Restorer<'_> {
     /// Restores an open journal and closes it, unless something failed: then it stays for another attempt. Of a damaged one what
     /// it proves is restored, and its file is kept under another name; lines at the end say what is wrong with it.
-    pub fn restore(&self, journal: Journal) -> Result<Vec<Restored>, JournalError> {
+    pub fn restore(&self, mut journal: Journal) -> Result<Vec<Restored>, JournalError> {
         let mut content = journal.content()?;
-        let mut restored = self.undo(&content);
+        let mut restored = self.undo(&content, &mut |entry| match content.damage.is_empty() {
+            true => journal.append(entry),
+            false => Ok(()),
+        });
         if restored.iter().any(|line| line.outcome == Outcome::Failed) {
             return Ok(restored);
         }
@@ -160,7 +166,8 @@ impl Restorer<'_> {
         refusal(&group.unit, self.catalogue).or_else(lost)
     }
 
-    fn undo(&self, content: &Content) -> Vec<Restored> {
+    /// Undoes what is in a journal; `note` writes a line into it before the server is stopped, and when it is started again.
+    fn undo(&self, content: &Content, note: &mut Note<'_>) -> Vec<Restored> {
         let groups = groups_of(&content.entries);
         let (groups, refused): (Vec<Group>, Vec<Group>) = groups
             .into_iter()
@@ -169,11 +176,11 @@ impl Restorer<'_> {
             .iter()
             .flat_map(|group| group.lines(Outcome::Left, self.refusal(group).as_deref()));
         let mut all: Vec<Restored> = lines.collect();
-        all.extend(self.undo_groups(content, groups));
+        all.extend(self.undo_groups(content, groups, note));
         all
     }
 
-    fn undo_groups(&self, content: &Content, groups: Vec<Group>) -> Vec<Restored> {
+    fn undo_groups(&self, content: &Content, groups: Vec<Group>, note: &mut Note<'_>) -> Vec<Restored> {
         let boot = Boot::of(&groups, self.rebooted(content));
         let reference = content.purpose.server.as_ref();
         if let Some(ServerRef::Sandbox { root, name }) = reference
@@ -211,11 +218,15 @@ impl Restorer<'_> {
             && touched
             && self.needs_stop(control, &groups)
         {
-            match stop(control) {
+            let noted = match control.manager() {
+                Some(_) => note(&Entry::Stopping).map_err(|e| e.to_string()),
+                None => Ok(()),
+            };
+            match noted.and_then(|()| stop(control)) {
                 Ok(stopped) => is_stopped = stopped,
-                Err(error) => {
-                    lines.extend(reference.map(|of| server_line(&describe(of), "stopping", &error)))
-                }
+                Err(error) => lines.extend(
+                    reference.map(|of| server_line(&describe(of), &format!("stopping it failed: {error}"))),
+                ),
             }
         }
         for group in of_turn(&groups, Turn::Parameters) {
@@ -224,11 +235,23 @@ impl Restorer<'_> {
         lines.extend(of_turn(&groups, Turn::Host).flat_map(|group| self.undo_on_host(group, &boot)));
         match server {
             Some(Ok(control)) if touched || control.manager().is_some() => {
-                lines.extend(self.revive(&control, content, &groups, is_stopped))
+                let revived = self.revive(&control, content, &groups, is_stopped);
+                if is_stopped
+                    && control.manager().is_some()
+                    && control.down().is_none()
+                    && let Err(error) = note(&Entry::Started)
+                {
+                    let name = reference.map(describe).unwrap_or_default();
+                    lines.push(server_line(
+                        &name,
+                        &format!("its start is not written down: {error}"),
+                    ));
+                }
+                lines.extend(revived);
             }
             Some(Err(reason)) if groups.iter().any(Group::is_in_server) => {
                 let name = reference.map(describe).unwrap_or_default();
-                lines.push(server_line(&name, "reaching", &reason));
+                lines.push(server_line(&name, &format!("reaching it failed: {reason}")));
             }
             _ => {}
         }
@@ -280,7 +303,7 @@ impl Restorer<'_> {
             && let Err(error) = stop(control)
         {
             let name = content.purpose.server.as_ref().map(describe).unwrap_or_default();
-            lines.push(server_line(&name, "stopping", &error));
+            lines.push(server_line(&name, &format!("stopping it failed: {error}")));
         }
         lines
     }

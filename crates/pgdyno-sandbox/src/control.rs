@@ -5,7 +5,8 @@ use crate::manager::{Act, Manager, owner_of};
 use crate::printed::Printed;
 use crate::sandbox::process::{command, run};
 use crate::sandbox::{Sandbox, SandboxError};
-use pgdyno_host::{Directory, LocalHost};
+use crate::started_with;
+use pgdyno_host::LocalHost;
 use pgdyno_record::ErrorClass;
 use pgdyno_server::{Conninfo, NoPostmaster, Postmaster, Server, ServerError, pause};
 use std::os::unix::process::CommandExt;
@@ -19,9 +20,6 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(300);
 /// How long its first process may be missing meanwhile: a manager may return before it is there.
 const APPEARS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// The file in which a server keeps the options that it was started with, and bytes of it.
-const OPTIONS: &str = "postmaster.opts";
-const OPTIONS_MAX: u64 = 64 << 10;
 
 /// Why a server could not be stopped or started.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +112,15 @@ pub enum Control {
     None,
 }
 
+/// How a server that does not run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Down {
+    /// It was stopped in order: its `postmaster.pid` is gone.
+    Stopped,
+    /// Its processes ended without that.
+    Died,
+}
+
 /// Somebody's server, and what starts and stops it.
 pub struct Managed {
     manager: Manager,
@@ -141,12 +148,13 @@ impl Managed {
         Some(Postmaster::of_data(&LocalHost::new(), data))
     }
 
-    /// Whether it is proven that it does not run.
-    fn is_down(&self) -> bool {
-        matches!(
-            self.postmaster(),
-            Some(Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_)))
-        )
+    /// How it ended, where it is proven that it does not run.
+    fn down(&self) -> Option<Down> {
+        match self.postmaster()? {
+            Err(NoPostmaster::NoFile(_)) => Some(Down::Stopped),
+            Err(NoPostmaster::NotRunning(_)) => Some(Down::Died),
+            _ => None,
+        }
     }
 
     fn stop(&self) -> Result<bool, ControlError> {
@@ -155,7 +163,7 @@ impl Managed {
             return Ok(false);
         }
         // One that is stopped already, some managers would not stop again.
-        if self.is_down() {
+        if self.down().is_some() {
             return Ok(true);
         }
         self.check_manager()?;
@@ -196,7 +204,7 @@ impl Managed {
         };
         let (mut since, mut is_started) = (Instant::now(), false);
         loop {
-            let is_gone = self.is_down();
+            let down = self.down();
             let is_there = self.manager.can_stop() && matches!(self.postmaster(), Some(Ok(_)));
             // Also one that was there, and was about to end.
             if !is_started && !is_there {
@@ -204,6 +212,11 @@ impl Managed {
                 match self.run(Act::Start) {
                     // Another start was under way.
                     Err(_) if self.manager.can_stop() && matches!(self.postmaster(), Some(Ok(_))) => {}
+                    // Until its parent has taken note of its end, a process that was killed is still there for a new server.
+                    Err(_) if down == Some(Down::Died) && since.elapsed() < APPEARS_WITHIN => {
+                        pause(LOOK_AGAIN);
+                        continue;
+                    }
                     Err(error) => return Err(with_log(error, &log())),
                     Ok(()) => {}
                 }
@@ -215,7 +228,7 @@ impl Managed {
                 Err(error) => error,
             };
             let waited = since.elapsed();
-            if waited >= ANSWERS_WITHIN || is_gone && waited >= APPEARS_WITHIN {
+            if waited >= ANSWERS_WITHIN || down.is_some() && waited >= APPEARS_WITHIN {
                 return Err(ControlError::NotUp {
                     limit_s: waited.as_secs(),
                     command: self.manager.to_string(),
@@ -252,11 +265,11 @@ impl Control {
         }
     }
 
-    /// Whether a server that is no sandbox is proven not to run, and can be started.
-    pub fn is_down(&self) -> bool {
+    /// How a server that is no sandbox ended, where it is proven not to run, and can be started.
+    pub fn down(&self) -> Option<Down> {
         match self {
-            Control::Managed(managed) => managed.is_down(),
-            Control::Sandbox(_) | Control::None => false,
+            Control::Managed(managed) => managed.down(),
+            Control::Sandbox(_) | Control::None => None,
         }
     }
 
@@ -309,32 +322,18 @@ impl Control {
 /// `postgres -C NAME` with the options that the server was started with, as its owner.
 fn computed_parameter(data: &Path, name: &str) -> Result<String, ControlError> {
     let wrong = |reason: String| ControlError::Options {
-        path: data.join(OPTIONS),
+        path: data.join(started_with::FILE),
         reason,
     };
-    let held = Directory::open(data).map_err(|error| wrong(error.to_string()))?;
-    let text = held
-        .text(OPTIONS, OPTIONS_MAX)
-        .map_err(|error| wrong(error.to_string()))?;
-    let (program, arguments) =
-        options_in(&text).ok_or_else(|| wrong("expected a program with its arguments".to_owned()))?;
+    let text = started_with::read(data).map_err(|error| wrong(error.to_string()))?;
+    let (program, arguments) = started_with::options_in(&text)
+        .ok_or_else(|| wrong("expected a program with its arguments".to_owned()))?;
     let owner = owner_of(data).map_err(|error| wrong(error.to_string()))?;
     let mut command =
         command(Path::new(program), owner.as_ref(), &[]).map_err(|error| wrong(error.to_string()))?;
     command.env("PGDATA", data).args(arguments).args(["-C", name]);
     let output = run("postgres -C", command)?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// A program with its arguments, each in quotation marks, as a server writes them: nothing in them is escaped.
-fn options_in(text: &str) -> Option<(&str, Vec<&str>)> {
-    let line = text.trim_end_matches('\n');
-    let (program, rest) = line.split_once(" \"").unwrap_or((line, ""));
-    let rest = rest.strip_suffix('"').unwrap_or(rest);
-    let arguments = rest.split("\" \"").filter(|argument| !argument.is_empty());
-    Path::new(program)
-        .is_absolute()
-        .then(|| (program, arguments.collect()))
 }
 
 fn with_log(error: ControlError, log: &str) -> ControlError {
@@ -374,19 +373,6 @@ fn run_shown(mut command: Command, shown: &str) -> Result<(), ControlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn options_of_a_server_are_read_with_their_spaces() {
-        let text = "/usr/lib/postgresql/17/bin/postgres \"-D\" \"/srv/my data\" \"-c\" \"config_file=/etc/a b.conf\"\n";
-        let expected = ["-D", "/srv/my data", "-c", "config_file=/etc/a b.conf"];
-        assert_eq!(
-            options_in(text),
-            Some(("/usr/lib/postgresql/17/bin/postgres", expected.to_vec()))
-        );
-        assert_eq!(options_in("/bin/postgres\n"), Some(("/bin/postgres", Vec::new())));
-        assert_eq!(options_in("postgres \"-D\" \"x\"\n"), None);
-        assert_eq!(options_in(""), None);
-    }
 
     #[test]
     fn a_failed_restart_command_is_shown_with_its_last_lines() {

@@ -14,8 +14,9 @@ mod printed;
 mod programs;
 mod rehearsal;
 mod sandbox;
+mod started_with;
 
-pub use control::{Control, ControlError, Managed};
+pub use control::{Control, ControlError, Down, Managed};
 pub use manager::Manager;
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
 pub use programs::find as find_program;

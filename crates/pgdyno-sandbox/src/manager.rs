@@ -4,6 +4,7 @@ mod find;
 mod unit;
 
 use crate::sandbox::process::{WAIT_S, command, command_with_groups};
+use crate::started_with;
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_server::User;
 use serde::{Deserialize, Serialize};
@@ -167,12 +168,21 @@ impl PgCtl {
             .args(["--wait", "--timeout", &WAIT_S.to_string()]);
         match act {
             Act::Stop => command.args(["--mode", "fast", "stop"]),
-            // Of a server that is stopped, a restart is a start with the options that it had.
+            // No restart, which would use these options too: by a postmaster.pid that a killed server has left, it sends a signal to
+            // whatever process has that number now.
             Act::Start => {
+                let text = started_with::read(&self.data)?;
+                let (_, arguments) = started_with::options_in(&text).ok_or_else(|| {
+                    io::Error::other(format!(
+                        "{}: expected a program with its arguments",
+                        started_with::FILE
+                    ))
+                })?;
+                command.arg("--options").arg(started_with::quoted(&arguments));
                 if let Some(log) = &self.log {
                     command.arg("--log").arg(log);
                 }
-                command.arg("restart")
+                command.arg("start")
             }
         };
         Ok(command)

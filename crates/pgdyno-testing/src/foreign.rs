@@ -1,6 +1,6 @@
 //! A server that pgdyno did not create: Debian's, in a directory of its own, reached over its socket.
 
-use super::{directory, memory, system_program, tool};
+use super::{directory, memory, signal, system_program, tool, until_is};
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use std::fs;
 use std::path::PathBuf;
@@ -24,10 +24,36 @@ impl Foreign {
             directory,
         };
         foreign.as_postgres("initdb", &["-U", "postgres", "--auth=trust", "--no-sync"]);
+        foreign.start_again();
+        foreign
+    }
+
+    /// Starts it, as its owner.
+    pub fn start_again(&self) {
+        let place = self.directory.path().display();
         let options = format!("-c listen_addresses='' -c fsync=off -k {place}");
         let log = format!("{place}/log");
-        foreign.as_postgres("pg_ctl", &["-o", &options, "-l", &log, "-w", "start"]);
-        foreign
+        self.as_postgres("pg_ctl", &["-o", &options, "-l", &log, "-w", "start"]);
+    }
+
+    /// Stops it in order, as its owner.
+    pub fn stop(&self) {
+        self.as_postgres("pg_ctl", &["-m", "fast", "-w", "stop"]);
+    }
+
+    /// Kills its first process, and waits for the end of the others.
+    pub fn kill(&self) {
+        let data = self.data("");
+        let text = fs::read_to_string(data.join("postmaster.pid")).expect("it runs");
+        signal(text.lines().next().expect("a number"), "-KILL");
+        let place = data.canonicalize().expect("its data");
+        let in_it = || {
+            let processes = fs::read_dir("/proc").expect("processes").flatten();
+            processes
+                .filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == place))
+                .count()
+        };
+        until_is("processes in the data directory", 0, in_it);
     }
 
     fn as_postgres(&self, program: &str, arguments: &[&str]) {

@@ -135,6 +135,10 @@ pub enum Entry {
         /// State of the undo unit after the write.
         after: SavedState,
     },
+    /// The server, which is no sandbox, is about to be stopped.
+    Stopping,
+    /// The server was started again.
+    Started,
     /// The changes stay when their process ends.
     Kept(Keep),
     /// The changes stay until `pgdyno restore`.
@@ -172,6 +176,16 @@ impl Content {
             Entry::Kept(keep) => Some(*keep),
             _ => None,
         })
+    }
+
+    /// Whether the server was stopped, and not started again.
+    pub(crate) fn has_stopped_server(&self) -> bool {
+        let last = self.entries.iter().rev().find_map(|entry| match entry {
+            Entry::Stopping => Some(true),
+            Entry::Started => Some(false),
+            _ => None,
+        });
+        last == Some(true)
     }
 
     /// Whether the changes are to stay beyond this instant.

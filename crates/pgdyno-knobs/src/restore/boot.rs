@@ -155,7 +155,7 @@ mod tests {
         };
         let status = restorer.status(&content);
         assert_eq!((status[0].state, status[1].state), states);
-        let lines = restorer.undo(&content);
+        let lines = restorer.undo(&content, &mut |_| Ok(()));
         let outcome = |knob: &str| {
             lines
                 .iter()

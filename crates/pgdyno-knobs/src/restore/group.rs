@@ -83,7 +83,12 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
             }
             // What was done after it may be of what it announced.
             Entry::Lost => last = None,
-            Entry::Open(_) | Entry::Kept(_) | Entry::Confirmed | Entry::Closed => {}
+            Entry::Open(_)
+            | Entry::Stopping
+            | Entry::Started
+            | Entry::Kept(_)
+            | Entry::Confirmed
+            | Entry::Closed => {}
         }
     }
     groups.into_iter().flat_map(Group::by_knob).collect()

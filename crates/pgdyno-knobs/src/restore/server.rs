@@ -4,7 +4,7 @@ use super::group::Group;
 use super::{Outcome, Restored, Restorer, foreign_message};
 use crate::journal::Content;
 use crate::undo::{SavedState, ServerRef, UndoUnit, UndoUnitError, in_auto_conf};
-use pgdyno_sandbox::{Control, Managed, Sandbox, State};
+use pgdyno_sandbox::{Control, Down, Managed, Sandbox, State};
 use pgdyno_server::{
     Conninfo, Found, Postmaster, Server, ServerError, alter_system_reset, alter_system_set, pause, reload,
 };
@@ -98,6 +98,20 @@ impl Restorer<'_> {
         let Some(reference) = &content.purpose.server else {
             return Vec::new();
         };
+        let down = control.down();
+        // What a killed process had stopped, and what did not survive our settings.
+        let is_ours = match down {
+            Some(Down::Stopped) => content.has_stopped_server(),
+            Some(Down::Died) => true,
+            None => false,
+        };
+        if down.is_some() && !is_stopped && !is_ours {
+            let detail = "it is down, and pgdyno has not stopped it: it is not started";
+            return vec![Restored {
+                outcome: Outcome::Left,
+                ..server_line(&describe(reference), detail)
+            }];
+        }
         let done = match (control, reference) {
             (Control::Sandbox(_), _) if !content.purpose.server_was_running && !is_wanted => Ok(()),
             (Control::Sandbox(sandbox), _) => start_afresh(sandbox),
@@ -109,21 +123,21 @@ impl Restorer<'_> {
                     Ok(waits) if waits.is_empty() => Ok(()),
                     Ok(_) if control.can_restart() => restart(control),
                     // It is down with what was just taken back; of one that only a command restarts nobody knows.
-                    Err(_) if control.is_down() || control.can_restart() && !control.can_stop() => {
-                        restart(control)
-                    }
+                    Err(_) if is_ours || control.can_restart() && !control.can_stop() => restart(control),
                     Ok(names) => Err(format!(
                         "{names} wait for a restart, which nobody allowed pgdyno to do"
                     )),
                     Err(error) => Err(error),
                 }),
-            // A process was killed that had stopped it.
-            _ if control.is_down() => control.start().map_err(|e| e.to_string()),
+            _ if is_ours => control.start().map_err(|e| e.to_string()),
             _ => Ok(()),
         };
         match done {
             Ok(()) => Vec::new(),
-            Err(error) => vec![server_line(&describe(reference), "starting", &error)],
+            Err(error) => vec![server_line(
+                &describe(reference),
+                &format!("starting it failed: {error}"),
+            )],
         }
     }
 
@@ -246,13 +260,13 @@ pub(super) fn describe(server: &ServerRef) -> String {
     }
 }
 
-pub(super) fn server_line(name: &str, action: &str, error: &str) -> Restored {
+pub(super) fn server_line(name: &str, detail: &str) -> Restored {
     Restored {
         knob: "server".into(),
         place: name.to_owned(),
         was: "running".into(),
         set_to: String::new(),
         outcome: Outcome::Failed,
-        detail: Some(format!("{action} it failed: {error}")),
+        detail: Some(detail.to_owned()),
     }
 }

@@ -69,8 +69,7 @@ impl Server for RealTarget<'_> {
     }
 
     fn stop(&mut self) -> Result<(), LabError> {
-        let stopped = self.changer.target()?.control.stop();
-        Ok(stopped.map(|_| ()).map_err(ApplyError::from)?)
+        Ok(self.changer.stop()?)
     }
 
     fn beside(&mut self, database: Option<&str>) -> Result<ServerBeside, LabError> {

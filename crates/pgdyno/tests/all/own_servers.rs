@@ -119,16 +119,17 @@ fn server_that_a_killed_process_had_stopped_is_started_by_restore() {
     let (wal, running) = (foreign.data("pg_wal"), foreign.data("postmaster.pid"));
     let there = foreign.data("").parent().expect("a directory").join("wal");
     let setting = format!("server.wal_directory={}", there.display());
-    let mut downs = 0;
-    for _ in 0..20 {
+    // Without a parameter, nothing is changed before the server is stopped.
+    let mut downs = [0, 0];
+    for (turn, settings) in [&[&setting, "max_connections=50"][..], &[&setting]]
+        .iter()
+        .cycle()
+        .take(40)
+        .enumerate()
+    {
+        let arguments = [&["apply", &target], *settings, &["--allow-restart"]].concat();
         let mut child = home
-            .command(&[
-                "apply",
-                &target,
-                &setting,
-                "max_connections=50",
-                "--allow-restart",
-            ])
+            .command(&arguments)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -138,17 +139,41 @@ fn server_that_a_killed_process_had_stopped_is_started_by_restore() {
         }
         child.kill().expect("killed");
         child.wait().expect("ended");
-        downs += u32::from(!running.exists());
+        downs[turn % 2] += u32::from(!running.exists());
         home.run(&["restore"]).fine();
         assert_eq!(foreign.ask("SHOW max_connections"), "100");
         assert_eq!(foreign.auto_conf(), before);
         assert!(fs::symlink_metadata(&wal).expect("it is there").is_dir());
         assert!(!there.exists(), "nothing is left");
-        if downs == 2 {
+        if downs.iter().all(|&downs| downs > 0) {
             return;
         }
     }
     panic!("the server was never seen down");
+}
+
+/// What its owner stops stays stopped; what died while it was changed does not.
+#[test]
+fn server_that_its_owner_stopped_is_restored_and_not_started() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, before) = (foreign.target("postgres"), foreign.auto_conf());
+    let running = foreign.data("postmaster.pid");
+    let changed = ["apply", &target, "max_connections=50", "--allow-restart"];
+    home.run(&changed).fine();
+    foreign.stop();
+    let restored = home.run(&["restore"]);
+    let said = restored.out.clone() + &restored.err;
+    assert!(said.contains("pgdyno has not stopped it"), "{said}");
+    assert_eq!(foreign.auto_conf(), before);
+    assert!(!running.exists(), "it was started");
+    foreign.start_again();
+    assert_eq!(foreign.ask("SHOW max_connections"), "100");
+
+    home.run(&changed).fine();
+    foreign.kill();
+    home.run(&["restore"]).fine();
+    assert_eq!(foreign.ask("SHOW max_connections"), "100");
+    assert_eq!(foreign.auto_conf(), before);
 }
 
 #[test]
