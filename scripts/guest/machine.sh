@@ -13,7 +13,7 @@ pins=""
 extras=""
 disks=""
 console=ttyS0
-x86="qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max"
+x86="qemu-system-x86_64 -M q35 -accel tcg,thread=single -cpu max"
 four_nodes="-smp 8,sockets=4,cores=2,threads=1 -m 1024
  -object memory-backend-ram,id=m0,size=256M -numa node,nodeid=0,cpus=0-1,memdev=m0
  -object memory-backend-ram,id=m1,size=256M -numa node,nodeid=1,cpus=2-3,memdev=m1
