@@ -27,6 +27,7 @@ mod spread;
 mod steady;
 mod summary;
 mod trial_length;
+mod tuning;
 mod usl;
 mod verdict;
 
@@ -51,5 +52,9 @@ pub use spread::{Estimate, OpenEstimate};
 pub use steady::{Steadiness, coefficient_of_variation, has_settled, steadiness};
 pub use summary::{MeanInterval, mean_interval};
 pub use trial_length::{NoiseParts, TrialLength};
+pub use tuning::{
+    Dimension, Incumbent, Point, Reason, Search, SearchLevel, SearchMethod, SearchTrial, Space, SpaceError,
+    Suggestion,
+};
 pub use usl::{UslError, UslFit, UslNeed, UslParameters, UslPeak, UslPoint, fit_usl};
 pub use verdict::{Effect, Rules, Verdict, decide};

@@ -1,0 +1,366 @@
+//! What to try next, and what is best so far.
+
+use super::forest::Forest;
+use super::model::{Belief, Scaled, Surrogate};
+use super::process::Process;
+use super::space::{Point, SearchTrial, Space, below, uniform, weighted};
+use crate::matrix::count;
+use rand_core::SeedableRng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use statrs::distribution::{Continuous, ContinuousCDF, Normal};
+
+/// How a search chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchMethod {
+    /// By a Gaussian process whose knobs' effects add up, with priors: what `pgdyno tune` goes by.
+    Process,
+    /// By a forest of trees, as SMAC does.
+    Forest,
+    /// By the densities of good and bad trials, as Optuna's TPE does (Bergstra et al. 2011).
+    Densities,
+    /// By chance, by the priors.
+    Random,
+    /// Each knob's levels in turn, from the best so far.
+    OneAtATime,
+}
+
+/// Why a point is tried.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Reason {
+    /// It is a starting point, by number.
+    Start(usize),
+    /// It may be better than the best so far.
+    Improvement {
+        /// By what factor it is expected to be better than the best so far, as a logarithm, where that is less than 0 not at all.
+        expected: f64,
+        /// Logarithm of its expected value.
+        mean: f64,
+        /// Standard deviation of that.
+        sd: f64,
+    },
+    /// It is the best so far, and was measured too rarely to say so.
+    Again,
+    /// By chance, or because its turn has come.
+    Turn,
+}
+
+/// A point to try.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suggestion {
+    /// Its levels.
+    pub point: Point,
+    /// Why it is tried.
+    pub reason: Reason,
+}
+
+/// The best so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Incumbent {
+    /// Its levels.
+    pub point: Point,
+    /// Logarithm of its value, by all trials together.
+    pub mean: f64,
+    /// Standard deviation of that.
+    pub sd: f64,
+}
+
+/// A search: the same seed and the same trials give the same suggestion.
+pub struct Search<'a> {
+    /// What may be tried.
+    pub space: &'a Space,
+    /// Points that are tried first, in order.
+    pub starts: &'a [Point],
+    /// Whether a point may be tried at all.
+    pub allowed: &'a dyn Fn(&[usize]) -> bool,
+    /// How it chooses.
+    pub method: SearchMethod,
+    /// Seed of all chance in it.
+    pub seed: u64,
+}
+
+/// Trials of the best so far before it is trusted.
+const TRUSTED_AFTER: usize = 2;
+/// Points by chance that are compared, and how many of them are improved knob by knob.
+const DRAWN: usize = 400;
+const IMPROVED: usize = 4;
+/// Weight of the prior against the expected improvement: as of ten trials.
+const PRIOR_TRIALS: f64 = 10.0;
+/// Attempts at a point by chance that is allowed.
+const ATTEMPTS: usize = 1000;
+/// Part of the trials that count as good for densities.
+const GOOD: f64 = 0.25;
+
+impl Search<'_> {
+    /// What to try after these trials, in a block of this number; `None` where nothing is left that is allowed and new.
+    pub fn next(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (trials.len() as u64) << 32);
+        if let Some((i, start)) = self.start(trials) {
+            return Some(Suggestion {
+                point: start.clone(),
+                reason: Reason::Start(i),
+            });
+        }
+        let held = held(trials);
+        match self.method {
+            SearchMethod::Random => self.by_turn(self.new_point(trials, &mut random)),
+            SearchMethod::OneAtATime => {
+                let point = self.one_at_a_time((trials, &held), &mut random);
+                self.by_turn(point.or_else(|| self.new_point(trials, &mut random)))
+            }
+            SearchMethod::Densities => self.by_turn(self.by_densities((trials, &held), &mut random)),
+            SearchMethod::Process | SearchMethod::Forest => {
+                self.by_model((trials, &held, block), &mut random)
+            }
+        }
+    }
+
+    fn by_turn(&self, point: Option<Point>) -> Option<Suggestion> {
+        let reason = Reason::Turn;
+        point.map(|point| Suggestion { point, reason })
+    }
+
+    /// The first starting point without a trial.
+    fn start(&self, trials: &[SearchTrial]) -> Option<(usize, &Point)> {
+        let mut starts = self.starts.iter().enumerate();
+        starts.find(|(_, start)| (self.allowed)(start) && !trials.iter().any(|trial| trial.point == **start))
+    }
+
+    /// The best of the points that were tried; `None` before the first trial that did not fail.
+    pub fn best(&self, trials: &[SearchTrial]) -> Option<Incumbent> {
+        let trials = &held(trials);
+        let scaled = Scaled::of(trials);
+        let (point, belief) = match self.method {
+            SearchMethod::Process => incumbent(&Process::fit(self.space, trials, &scaled)?, trials)?,
+            _ => by_means(trials, &scaled)?,
+        };
+        let (mean, sd) = scaled.logarithm(belief);
+        Some(Incumbent { point, mean, sd })
+    }
+
+    /// How much of what the settings changed is each knob's doing, in parts of 1; `None` before there is anything to go by.
+    pub fn importance(&self, trials: &[SearchTrial]) -> Option<Vec<f64>> {
+        let trials = &held(trials);
+        Some(Process::fit(self.space, trials, &Scaled::of(trials))?.importance())
+    }
+
+    fn by_model(
+        &self,
+        (trials, held, block): (&[SearchTrial], &[SearchTrial], u32),
+        random: &mut Xoshiro256PlusPlus,
+    ) -> Option<Suggestion> {
+        let scaled = Scaled::of(held);
+        let model: Box<dyn Surrogate + '_> = match self.method {
+            SearchMethod::Forest => Box::new(Forest::fit(self.space, held, &scaled, random)),
+            _ => Box::new(Process::fit(self.space, held, &scaled)?),
+        };
+        let Some((best, belief)) = incumbent(&*model, held) else {
+            return self.by_turn(self.new_point(trials, random));
+        };
+        let own = || trials.iter().filter(|trial| trial.point == best);
+        if own().count() < TRUSTED_AFTER && own().all(|trial| trial.block != block) {
+            return Some(Suggestion {
+                point: best,
+                reason: Reason::Again,
+            });
+        }
+        let weight = PRIOR_TRIALS / count(trials.len().max(1));
+        let merit = |point: &[usize]| {
+            let of = model.believe(point);
+            log_improvement(of, belief.mean) + weight * self.space.log_prior(point)
+        };
+        let (point, of) = self.most(&merit, &*model, trials, &best, random)?;
+        let (mean, sd) = scaled.logarithm(of);
+        let (to_beat, _) = scaled.logarithm(belief);
+        Some(Suggestion {
+            point,
+            reason: Reason::Improvement {
+                expected: mean - to_beat,
+                mean,
+                sd,
+            },
+        })
+    }
+
+    /// The new point of most merit: the best of many by chance, improved knob by knob.
+    fn most(
+        &self,
+        merit: &dyn Fn(&[usize]) -> f64,
+        model: &dyn Surrogate,
+        trials: &[SearchTrial],
+        best: &[usize],
+        random: &mut Xoshiro256PlusPlus,
+    ) -> Option<(Point, Belief)> {
+        let is_new =
+            |point: &[usize]| (self.allowed)(point) && !trials.iter().any(|trial| trial.point == point);
+        let mut found: Vec<(f64, Point)> = Vec::new();
+        let consider = |point: Point, found: &mut Vec<(f64, Point)>| {
+            if is_new(&point) {
+                found.push((merit(&point), point));
+            }
+        };
+        for turn in 0..DRAWN {
+            let mut point = self.space.draw(random);
+            if turn % 2 == 0 {
+                // Near the best: most of its levels.
+                let kept = uniform(random);
+                for (level, of_best) in point.iter_mut().zip(best) {
+                    if uniform(random) < kept {
+                        *level = *of_best;
+                    }
+                }
+            }
+            consider(point, &mut found);
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.truncate(IMPROVED);
+        for (reached, point) in &mut found {
+            loop {
+                let begun = *reached;
+                for (knob, dimension) in self.space.dimensions().iter().enumerate() {
+                    for level in 0..dimension.levels.len() {
+                        let mut other = point.clone();
+                        other[knob] = level;
+                        if other != *point && is_new(&other) {
+                            let of = merit(&other);
+                            if of > *reached {
+                                (*reached, *point) = (of, other);
+                            }
+                        }
+                    }
+                }
+                if *reached <= begun {
+                    break;
+                }
+            }
+        }
+        let (_, point) = found.into_iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let of = model.believe(&point);
+        Some((point, of))
+    }
+
+    fn new_point(&self, trials: &[SearchTrial], random: &mut Xoshiro256PlusPlus) -> Option<Point> {
+        (0..ATTEMPTS)
+            .map(|_| self.space.draw(random))
+            .find(|point| (self.allowed)(point) && !trials.iter().any(|trial| trial.point == *point))
+    }
+
+    /// The best so far with one level changed that it was not tried with.
+    fn one_at_a_time(
+        &self,
+        (trials, held): (&[SearchTrial], &[SearchTrial]),
+        random: &mut Xoshiro256PlusPlus,
+    ) -> Option<Point> {
+        let (best, _) = by_means(held, &Scaled::of(held))?;
+        let turn = trials.len();
+        let knobs = self.space.dimensions().len();
+        for i in 0..knobs {
+            let knob = (turn + i) % knobs;
+            let levels = self.space.dimensions()[knob].levels.len();
+            let first = below(levels, random);
+            for level in (0..levels).map(|level| (first + level) % levels) {
+                let mut point = best.clone();
+                point[knob] = level;
+                if (self.allowed)(&point) && !trials.iter().any(|trial| trial.point == point) {
+                    return Some(point);
+                }
+            }
+        }
+        None
+    }
+
+    fn by_densities(
+        &self,
+        (trials, held): (&[SearchTrial], &[SearchTrial]),
+        random: &mut Xoshiro256PlusPlus,
+    ) -> Option<Point> {
+        let scaled = Scaled::of(held);
+        let mut order: Vec<usize> = (0..held.len()).collect();
+        order.sort_by(|&a, &b| scaled.values[b].total_cmp(&scaled.values[a]));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a part of a count"
+        )]
+        let good = ((count(held.len()) * GOOD).ceil() as usize).max(1);
+        let (good, bad) = order.split_at(good.min(order.len()));
+        // Each knob apart: how often a level, or one like it, is among them, with the prior as one trial.
+        let density = |knob: usize, rows: &[usize]| -> Vec<f64> {
+            let dimension = &self.space.dimensions()[knob];
+            let all: f64 = dimension.levels.iter().map(|level| level.prior).sum();
+            let levels = 0..dimension.levels.len();
+            let near = |level: usize| -> f64 {
+                let alike = rows
+                    .iter()
+                    .map(|&row| dimension.likeness(level, held[row].point[knob]).powi(4));
+                alike.sum::<f64>() + dimension.levels[level].prior / all
+            };
+            let weights: Vec<f64> = levels.map(near).collect();
+            let sum: f64 = weights.iter().sum();
+            weights.iter().map(|weight| weight / sum).collect()
+        };
+        let knobs = 0..self.space.dimensions().len();
+        let of: Vec<(Vec<f64>, Vec<f64>)> = knobs
+            .map(|knob| (density(knob, good), density(knob, bad)))
+            .collect();
+        let mut best: Option<(f64, Point)> = None;
+        for _ in 0..DRAWN {
+            let point: Point = of.iter().map(|(good, _)| weighted(good, random)).collect();
+            let each = of.iter().zip(&point);
+            let merit: f64 = each
+                .map(|((good, bad), &level)| (good[level] / bad[level]).ln())
+                .sum();
+            let is_new = (self.allowed)(&point) && !trials.iter().any(|trial| trial.point == point);
+            if is_new && best.as_ref().is_none_or(|(most, _)| merit > *most) {
+                best = Some((merit, point));
+            }
+        }
+        best.map(|(_, point)| point)
+    }
+}
+
+/// The trials that say something of their points.
+fn held(trials: &[SearchTrial]) -> Vec<SearchTrial> {
+    trials.iter().filter(|trial| trial.holds).cloned().collect()
+}
+
+/// The tried point of which most is believed, of those whose last trial did not fail.
+fn incumbent(model: &dyn Surrogate, trials: &[SearchTrial]) -> Option<(Point, Belief)> {
+    let tried = trials.iter().filter(|trial| trial.value.is_some());
+    tried
+        .map(|trial| (trial.point.clone(), model.believe(&trial.point)))
+        .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
+}
+
+/// The point with the largest mean of its own trials, for methods without a model of noise.
+fn by_means(trials: &[SearchTrial], scaled: &Scaled) -> Option<(Point, Belief)> {
+    let tried = trials.iter().filter(|trial| trial.value.is_some());
+    let of = |point: &Point| {
+        let own = trials
+            .iter()
+            .zip(&scaled.values)
+            .filter(|(trial, _)| trial.point == *point);
+        let own: Vec<f64> = own.map(|(_, value)| *value).collect();
+        Belief {
+            mean: own.iter().sum::<f64>() / count(own.len()),
+            sd: f64::NAN,
+        }
+    };
+    tried
+        .map(|trial| (trial.point.clone(), of(&trial.point)))
+        .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
+}
+
+/// Logarithm of the expected improvement over `to_beat`.
+fn log_improvement(of: Belief, to_beat: f64) -> f64 {
+    /// So far below, only which is nearer matters.
+    const HOPELESS: f64 = -8.0;
+    let sd = of.sd.max(1e-9);
+    let z = (of.mean - to_beat) / sd;
+    if z < HOPELESS {
+        return sd.ln() - z * z / 2.0 - 2.0 * (-z).ln();
+    }
+    let normal = Normal::standard();
+    (sd * (z * normal.cdf(z) + normal.pdf(z)))
+        .max(f64::MIN_POSITIVE)
+        .ln()
+}
