@@ -9,6 +9,7 @@ use pgdyno_knobs::{Applied, ApplyError, ConsentError, JournalError};
 use pgdyno_record::ErrorClass;
 use pgdyno_sandbox::{PoolerError, SandboxError};
 use pgdyno_server::ServerError;
+use pgdyno_stats::SpaceError;
 use pgdyno_store::StoreError;
 use pgdyno_workload::{DataError, ScriptError};
 
@@ -61,6 +62,9 @@ pub enum LabError {
         /// The error of the store.
         source: Box<StoreError>,
     },
+    /// A search has nothing to vary.
+    #[error("there is nothing to search: {0}")]
+    NothingToSearch(SpaceError),
     /// The server could not be reached or asked, before the first trial.
     #[error(transparent)]
     Server(#[from] ServerError),

@@ -8,6 +8,7 @@ mod levels;
 mod lines;
 mod parts;
 mod place;
+mod search;
 mod size;
 mod study;
 mod switch;
@@ -25,6 +26,8 @@ pub use parts::{
 };
 pub(crate) use place::LOOPBACK;
 pub use place::Place;
+pub(crate) use search::Bound;
+pub use search::{LimitPart, MethodWord, ScaleWord, SearchPart, StartPart};
 pub use size::sized;
 pub use study::{ChartPart, ClaimPart, FigurePart, StudyPart, TablePart};
 pub use switch::why_not_in_turns;

@@ -25,6 +25,7 @@ mod probe;
 mod real;
 mod recorder;
 mod runner;
+mod searched;
 #[cfg(test)]
 mod sim;
 mod statements;
@@ -36,9 +37,10 @@ pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here,
 pub use error::{LabError, ProviderError};
 pub use file::{
     BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart, ExperimentFile,
-    FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LoadOn, LoadPart, Place,
-    PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ServerPart, StepPart, StopRule, StudyPart,
-    SwitchPart, TablePart, Take, TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
+    FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LimitPart, LoadOn, LoadPart,
+    MethodWord, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ScaleWord, SearchPart,
+    ServerPart, StartPart, StepPart, StopRule, StudyPart, SwitchPart, TablePart, Take, TargetPart,
+    WindowPart, asks_for_target, given, sized, why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{Generated, Generators, LoadFrom, MeasureError, endpoint, measure};
@@ -50,4 +52,5 @@ pub use probe::{Depth, Probe};
 pub use real::ServerProvider;
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, Summary};
+pub use searched::{BestSoFar, Searched};
 pub use turns::TRANSACTIONS_OF_TURN;

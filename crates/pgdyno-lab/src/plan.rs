@@ -4,10 +4,12 @@ mod combine;
 mod data;
 mod load;
 mod order;
+mod search;
 
 pub(crate) use data::{DataKey, data_of, listed, template_of};
 pub use load::load_plan;
 pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
+pub(crate) use search::SearchPlan;
 
 use crate::file::{
     DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadOn, LoadPart, Place, PoolerWord, ServerPart,
@@ -24,6 +26,8 @@ use std::path::Path;
 
 /// Name of the treatment that all others are compared with.
 pub(crate) const REFERENCE: &str = "reference";
+/// Its title.
+const AS_IT_IS: &str = "As it is";
 /// The factor that steps are levels of.
 pub const STEP: &str = "step";
 /// More treatments than this are a mistake in the file: at a minute each they take eight hours a block.
@@ -199,9 +203,10 @@ impl Plan {
         consent: &Consent,
     ) -> Result<Plan, PlanError> {
         let mut plan = Plan::new(file, &ProfileSettings::new(), seed, catalogue, consent)?;
-        let stored = treatments.iter().enumerate();
-        let excluded: Vec<(usize, String)> = stored
-            .filter_map(|(i, stored)| Some((i, stored.why_not.clone()?)))
+        let number_of = |stored: &TreatmentRecord| plan.treatments.iter().position(|t| t.name == stored.name);
+        let excluded: Vec<(usize, String)> = treatments
+            .iter()
+            .filter_map(|stored| Some((number_of(stored)?, stored.why_not.clone()?)))
             .collect();
         plan.exclude(&excluded);
         for treatment in &mut plan.treatments {
@@ -346,7 +351,10 @@ impl Plan {
 
     /// Trials in all, if every block is run.
     pub fn trials(&self) -> u32 {
-        self.file.blocks * u32::try_from(self.tested().len()).unwrap_or(u32::MAX)
+        match &self.file.search {
+            Some(search) => search.trials,
+            None => self.file.blocks * u32::try_from(self.tested().len()).unwrap_or(u32::MAX),
+        }
     }
 }
 
@@ -418,7 +426,7 @@ impl Treatment {
         let (load, data, server) = whole_parts(file);
         Treatment {
             name: REFERENCE.into(),
-            title: "As it is".into(),
+            title: AS_IT_IS.into(),
             reason: None,
             settings: base.to_vec(),
             step: Vec::new(),

@@ -12,7 +12,7 @@ use pgdyno_engine::Second;
 use pgdyno_knobs::{Agreed, Applied, OfHost, Restart, Restored, Setting};
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, FactRecord, RestoredRecord, SeriesRecord, StoredExperiment,
-    TrialRecord,
+    TreatmentRecord, TrialRecord,
 };
 use pgdyno_store::StoreError;
 use pgdyno_workload::{DataPlan, DataProgress, Dataset, Shape};
@@ -37,6 +37,8 @@ pub(crate) trait Clock {
 pub trait Results {
     /// Begins an experiment and returns its number.
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError>;
+    /// Adds a treatment to an experiment; one of that name that is there already stays. It is durable then.
+    fn add_treatment(&mut self, id: i64, treatment: &TreatmentRecord) -> Result<(), StoreError>;
     /// Shows others that the experiment is still run by this process.
     fn keep(&mut self) -> Result<(), StoreError>;
     /// Keeps a trial with its series, and returns its number; it is durable then.

@@ -8,6 +8,7 @@ mod guard;
 mod in_turns;
 mod pace;
 mod prepare;
+mod searched;
 mod steps;
 mod switched;
 
@@ -284,6 +285,9 @@ impl Running<'_, '_, '_> {
         if let Some(slices) = Slices::of(&plan.file) {
             return self.switched(slices, &mut done);
         }
+        if plan.file.search.is_some() {
+            return self.searched();
+        }
         if let Some(slice) = turns_of_servers(&plan.file) {
             return self.in_turns(slice, &mut done);
         }
@@ -310,7 +314,7 @@ impl Running<'_, '_, '_> {
                 let begun = self.runner.clock.now();
                 (self.runner.on_event)(Event::TrialBegins { treatment, block });
                 let position = u32::try_from(i + 1).unwrap_or(u32::MAX);
-                let Some((record, series)) = self.trial(number, block, position) else {
+                let Some((record, series)) = self.trial((Some(number), treatment), block, position) else {
                     return Ok(false);
                 };
                 self.spent += self.runner.clock.now().saturating_sub(begun);
@@ -378,11 +382,15 @@ impl Running<'_, '_, '_> {
         let plan = self.plan;
         let mut done = Done::new();
         for (_, record) in self.runner.results.experiment(self.id)?.trials {
-            let Some(number) = plan.treatments.iter().position(|t| t.name == record.treatment) else {
-                continue;
-            };
-            if record.ended_by_guard {
-                self.ended.insert(number, record.block);
+            let number = plan.treatments.iter().position(|t| t.name == record.treatment);
+            match number {
+                // Its treatments are made while it runs, and tried again where that says more.
+                _ if plan.file.search.is_some() => {}
+                None => continue,
+                Some(number) if record.ended_by_guard => {
+                    self.ended.insert(number, record.block);
+                }
+                Some(_) => {}
             }
             self.looks.add(&record);
             self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));

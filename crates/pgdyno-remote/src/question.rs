@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use pgdyno_engine::{LoadResult, Second};
 use pgdyno_record::{
     ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, RestoredRecord, SeriesRecord,
-    StoredExperiment, TimeLists, TrialRecord, pack_series,
+    StoredExperiment, TimeLists, TreatmentRecord, TrialRecord, pack_series,
 };
 use pgdyno_workload::LoadPlan;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,13 @@ pub(crate) type Number = u64;
 pub enum Question {
     /// Begin an experiment; its number is the answer.
     Begin(Box<ExperimentRecord>),
+    /// Add a treatment, which a search has chosen; it is durable with the answer.
+    AddTreatment {
+        /// Number of the experiment.
+        id: i64,
+        /// The treatment.
+        treatment: Box<TreatmentRecord>,
+    },
     /// Show others that the experiment is still run.
     Keep,
     /// Keep a trial; it is durable with the answer, which is its number.

@@ -327,7 +327,7 @@ pub struct Experiment {
     #[cfg_attr(
         feature = "typescript",
         ts(
-            type = "\"cumulative\" | \"one-at-a-time\" | \"a-b\" | \"a-a\" | \"full-factorial\" | \"fractional\" | \"screening\" | \"switchback\" | \"ladder\" | \"load\""
+            type = "\"cumulative\" | \"one-at-a-time\" | \"a-b\" | \"a-a\" | \"full-factorial\" | \"fractional\" | \"screening\" | \"switchback\" | \"ladder\" | \"search\" | \"load\""
         )
     )]
     pub design: String,

@@ -1,7 +1,9 @@
 //! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial durable when it ends.
 
 use pgdyno_record::SeriesRecord;
-use pgdyno_record::{ExperimentRecord, ExperimentStatus, RestoredRecord, StoredExperiment, TrialRecord};
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, RestoredRecord, StoredExperiment, TreatmentRecord, TrialRecord,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::path::Path;
@@ -262,6 +264,24 @@ impl Store {
             &[stored.id.into(), identity.into()],
         )?;
         Ok(())
+    }
+
+    /// Adds a treatment to an experiment that is run; one of that name that is there already stays.
+    pub fn add_treatment(&mut self, experiment: i64, treatment: &TreatmentRecord) -> Result<(), StoreError> {
+        let database = self.database();
+        database.transaction(|_| {
+            let mut record = self.experiment_alone(experiment)?.record;
+            if record.treatments.iter().any(|other| other.name == treatment.name) {
+                return Ok(());
+            }
+            record.treatments.push(treatment.clone());
+            let text = self.encode("an experiment", &record)?;
+            database.execute(
+                "UPDATE experiment SET record = $2 WHERE id = $1",
+                &[experiment.into(), text.into()],
+            )?;
+            Ok(())
+        })
     }
 
     /// Keeps what was restored at the end.

@@ -11,6 +11,7 @@ mod remote;
 mod sandbox;
 mod serve;
 mod store;
+mod tune;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
 pub(crate) use bench::{BenchArgs, CreateDataArgs, DataCommand, PlacementName};
@@ -25,6 +26,7 @@ pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
     CheckStoreArgs, ImportArgs, ListArgs, NoteArgs, PruneArgs, SaveArgs, SaveFormat, TagArgs, TagDoes,
 };
+pub(crate) use tune::{LoadKind, TuneArgs};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
@@ -63,6 +65,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "resume",
             "experiments",
             "gate",
+            "tune",
         ],
     ),
     (
@@ -196,6 +199,11 @@ pub(crate) enum Command {
     /// slower than BASE, 5 if that is undecided.
     #[command(after_help = "Example: pgdyno gate /opt/pg-base/bin /opt/pg-head/bin --clients 4")]
     Gate(Box<GateArgs>),
+    /// Find the best durable settings of a server for a load, confirm them in new trials, and keep only those that pay.
+    #[command(
+        after_help = "Example: pgdyno tune sandbox:main --workload tpcc --scale 10 --clients 16 --trials 30"
+    )]
+    Tune(Box<TuneArgs>),
     /// List the experiments in the store, all or by tag, name, status, day or text.
     #[command(after_help = "Example: pgdyno list --tag nightly --since 2026-11-01")]
     List(ListArgs),
@@ -626,10 +634,10 @@ mod tests {
     }
 
     /// Imperatives that explain commands.
-    const VERBS: [&str; 25] = [
+    const VERBS: [&str; 26] = [
         "Add", "Apply", "Check", "Compare", "Compute", "Continue", "Create", "Destroy", "Drop", "Export",
-        "Import", "Keep", "List", "Measure", "Remove", "Restart", "Restore", "Run", "Serve", "Show", "Start",
-        "Stop", "Verify", "Watch", "Write",
+        "Find", "Import", "Keep", "List", "Measure", "Remove", "Restart", "Restore", "Run", "Serve", "Show",
+        "Start", "Stop", "Verify", "Watch", "Write",
     ];
 
     #[test]

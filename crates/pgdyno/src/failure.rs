@@ -215,6 +215,7 @@ macro_rules! explained {
 
 explained! {
     pgdyno_advice::AdviceError: ;
+    pgdyno_advice::PriorError: ;
     pgdyno_advice::ProfileError: class;
     pgdyno_engine::ConnectError: hint;
     pgdyno_knobs::ApplyError: class, hint;

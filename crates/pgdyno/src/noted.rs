@@ -107,7 +107,10 @@ impl Noted {
                 let was_one = progress.current.take().is_some();
                 phase(progress, TURNS) || was_one
             }
-            Event::Begun { .. } | Event::NotTested { .. } | Event::TrialWarns { .. } => false,
+            Event::Begun { .. }
+            | Event::NotTested { .. }
+            | Event::Suggested { .. }
+            | Event::TrialWarns { .. } => false,
         };
         if has_changed {
             self.write();

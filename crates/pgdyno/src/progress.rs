@@ -71,6 +71,8 @@ pub(crate) struct Experiment {
     now: String,
     /// Titles of treatments, by name.
     titles: BTreeMap<String, String>,
+    /// Levels of the treatments of a search, by name.
+    levels: BTreeMap<String, Vec<(String, String)>>,
     pub(crate) id: Option<i64>,
 }
 
@@ -92,6 +94,7 @@ impl Experiment {
             begun: Instant::now(),
             now: String::new(),
             titles: BTreeMap::new(),
+            levels: BTreeMap::new(),
             id: None,
         }
     }
@@ -147,6 +150,32 @@ impl Experiment {
                     self.bar.set_length(u64::from(*trials));
                     self.bar.enable_steady_tick(Duration::from_millis(500));
                 }
+            }
+            Event::Suggested { treatment, best } => {
+                if let Some(best) = best {
+                    let title = self.titles.get(&best.treatment).unwrap_or(&best.treatment);
+                    let (figure, [low, high]) = best.figure;
+                    let [figure, low, high] = [figure, low, high].map(three_digits);
+                    self.line(&format!("best so far: {title}, {figure} [{low}, {high}]"));
+                }
+                let why = treatment.reason.as_deref().unwrap_or_default();
+                let like = best.and_then(|best| self.levels.get(&best.treatment));
+                let line = match like {
+                    Some(like) if *like != treatment.levels => {
+                        let differ = treatment.levels.iter().filter(|level| !like.contains(level));
+                        let differ = differ.map(|(factor, level)| format!("{factor} {level}"));
+                        let differ: Vec<String> = differ.collect();
+                        format!(
+                            "next: {}, the best so far with {} ({why})",
+                            treatment.title,
+                            differ.join(", ")
+                        )
+                    }
+                    _ => format!("next: {} ({why})", treatment.title),
+                };
+                self.line(&line);
+                self.levels
+                    .insert(treatment.name.clone(), treatment.levels.clone());
             }
             Event::TrialBegins { treatment, block } => {
                 self.turned.clear();

@@ -308,7 +308,7 @@ export type Experiment = {
   /** Answer to the question in one sentence. */
   answer: string,
   /** Name of the design, which fixes what is compared with what. */
-  design: "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "switchback" | "ladder" | "load",
+  design: "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "switchback" | "ladder" | "search" | "load",
   /** Its state: "running", "finished" or "interrupted"; where [`Report::set_life`] was given the state of its process also
    * "killed" or "running or killed". */
   status: "running" | "killed" | "running or killed" | "finished" | "interrupted",

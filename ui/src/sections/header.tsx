@@ -16,6 +16,7 @@ const DESIGN = {
   screening: "screening of many factors",
   switchback: "treatments that take turns within one load",
   ladder: "levels along a curve",
+  search: "combinations, each chosen by the trials before it",
   load: "a load without treatments",
 } as const;
 

@@ -414,9 +414,7 @@ impl Resolver<'_> {
 
     fn wrong_version(&self, knob: &Knob) -> Option<Why> {
         let server = self.server_major.filter(|_| knob.kind == Kind::Guc)?;
-        let early = knob.since.is_some_and(|since| server < since);
-        let late = knob.until.is_some_and(|until| server > until);
-        (early || late).then_some(Why::Version {
+        (!knob.is_in(server)).then_some(Why::Version {
             server,
             since: knob.since,
             until: knob.until,

@@ -309,6 +309,11 @@ pub struct Knob {
 }
 
 impl Knob {
+    /// Whether PostgreSQL of this major version has it.
+    pub fn is_in(&self, major: u32) -> bool {
+        self.since.is_none_or(|since| major >= since) && self.until.is_none_or(|until| major <= until)
+    }
+
     /// What this very value can cost the user.
     pub fn risk_of(&self, value: &str) -> Risk {
         let safe = self

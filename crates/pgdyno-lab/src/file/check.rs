@@ -3,6 +3,7 @@
 mod event;
 mod figures;
 mod hosts;
+mod search;
 mod sql;
 mod study;
 mod switchback;
@@ -81,6 +82,7 @@ impl Check<'_> {
         self.factors()?;
         self.design()?;
         self.switchback()?;
+        self.search()?;
         self.events()?;
         self.hosts()?;
         self.instances()?;
@@ -418,7 +420,7 @@ impl Check<'_> {
                 steps + factors == 0,
                 "neither steps nor factors: it holds the reference against itself",
             ),
-            Design::FullFactorial | Design::Ladder => (factors > 0, "[[factor]] parts"),
+            Design::FullFactorial | Design::Ladder | Design::Search => (factors > 0, "[[factor]] parts"),
             Design::Fractional | Design::Screening => (factors > 1, "two or more [[factor]] parts"),
         };
         self.must(holds, &["design"], || {
@@ -441,7 +443,7 @@ impl Check<'_> {
         }
         let judges = !matches!(
             file.design,
-            Design::Ladder | Design::Fractional | Design::Screening
+            Design::Ladder | Design::Fractional | Design::Screening | Design::Search
         );
         self.must(judges || file.stop == StopRule::AfterBlocks, &["stop"], || {
             format!("design = \"{name}\" decides nothing after a block; leave stop at \"after-blocks\"")

@@ -28,6 +28,8 @@ pub enum Design {
     Switchback,
     /// Levels of one or more factors along a curve; nothing is better or worse than another.
     Ladder,
+    /// Combinations of the factors' levels, each chosen by the trials before it, to find the best.
+    Search,
 }
 
 impl Design {
@@ -43,6 +45,7 @@ impl Design {
             Design::Screening => "screening",
             Design::Switchback => "switchback",
             Design::Ladder => "ladder",
+            Design::Search => "search",
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::choices::{
     Design, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule,
 };
+use super::search::{ScaleWord, SearchPart};
 use super::study::{FigurePart, StudyPart};
 use pgdyno_engine::{Protocol, Spacing};
 use pgdyno_workload::{Control, Dataset, Partitions, Workload};
@@ -77,6 +78,8 @@ pub struct ExperimentFile {
     /// How the load of a switchback is cut.
     #[serde(default)]
     pub switch: SwitchPart,
+    /// What a search tries.
+    pub search: Option<SearchPart>,
     /// Bounds that end a treatment.
     #[serde(default)]
     pub guard: GuardPart,
@@ -325,6 +328,13 @@ pub struct FactorPart {
     /// Levels, the reference first.
     #[serde(default)]
     pub level: Vec<StepPart>,
+    /// In a search, how likely each level is to be the best, as weights; alike when not given.
+    #[serde(default)]
+    pub weights: Vec<f64>,
+    /// In a search, how much it is expected to matter, as a weight among the factors; 1 when not given.
+    pub relevance: Option<f64>,
+    /// In a search, how levels that are numbers are arranged; by their logarithms when not given.
+    pub scale: Option<ScaleWord>,
 }
 
 /// Something that is done to the server while a load runs: settings, a kill, or a neighbour.

@@ -1,6 +1,6 @@
 //! From steps or factors to treatments, and what each is compared with.
 
-use super::{PlanError, ProfileSettings, TREATMENTS_MAX, Treatment};
+use super::{AS_IT_IS, PlanError, ProfileSettings, REFERENCE, TREATMENTS_MAX, Treatment};
 use crate::file::{Design, ExperimentFile, StepPart};
 use crate::plan::STEP;
 use pgdyno_knobs::Setting;
@@ -38,6 +38,11 @@ pub(super) fn treatments(
         .iter()
         .map(|row| of_row(file, base, profiles, &levels, row))
         .collect();
+    if file.design == Design::Search {
+        for (treatment, row) in treatments.iter_mut().zip(&kept) {
+            (treatment.name, treatment.title) = named_by_difference(file, &levels, row);
+        }
+    }
     if matches!(
         file.design,
         Design::OneAtATime | Design::FullFactorial | Design::Switchback
@@ -55,6 +60,25 @@ pub(super) fn treatments(
         }
     }
     Ok(treatments)
+}
+
+/// Name and title of a row by what differs from the reference.
+fn named_by_difference(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -> (String, String) {
+    let each = file.factor.iter().zip(levels).zip(row);
+    let differ: Vec<(&str, &str)> = each
+        .filter(|(_, level)| **level != 0)
+        .map(|((factor, levels), &level)| (factor.name.as_str(), levels[level].name.as_str()))
+        .collect();
+    let joined = |sign: &str| {
+        let each = differ
+            .iter()
+            .map(|(factor, level)| format!("{factor}{sign}{level}"));
+        each.collect::<Vec<_>>().join(", ")
+    };
+    match differ.is_empty() {
+        true => (REFERENCE.to_owned(), AS_IT_IS.to_owned()),
+        false => (joined("="), joined(" ")),
+    }
 }
 
 fn of_steps(file: &ExperimentFile, base: &[Setting], profiles: &ProfileSettings) -> Vec<Treatment> {
@@ -87,7 +111,8 @@ fn of_steps(file: &ExperimentFile, base: &[Setting], profiles: &ProfileSettings)
 fn rows(design: Design, levels: &[Vec<StepPart>]) -> Result<Vec<Vec<usize>>, PlanError> {
     let counts: Vec<usize> = levels.iter().map(Vec::len).collect();
     let rows = match design {
-        Design::OneAtATime | Design::Switchback => one_at_a_time(&counts),
+        // What a search may try is examined level by level.
+        Design::OneAtATime | Design::Switchback | Design::Search => one_at_a_time(&counts),
         // Mirrored, so that main effects are free of interactions of two.
         Design::Screening => plackett_burman(counts.len(), true),
         Design::Fractional => return Ok(smallest_fraction(counts.len())?),
@@ -108,7 +133,7 @@ fn smallest_fraction(factors: usize) -> Result<Vec<Vec<usize>>, DesignError> {
     }
 }
 
-fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -> bool {
+pub(super) fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -> bool {
     file.exclude.iter().any(|excluded| {
         !excluded.is_empty()
             && file
@@ -124,7 +149,7 @@ fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -
     })
 }
 
-fn of_row(
+pub(super) fn of_row(
     file: &ExperimentFile,
     base: &[Setting],
     profiles: &ProfileSettings,

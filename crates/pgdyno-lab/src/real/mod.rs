@@ -14,7 +14,8 @@ pub(crate) use load::ASIDE;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
+    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TreatmentRecord,
+    TrialRecord,
 };
 use pgdyno_sandbox::{BinarySources, Pooler};
 use pgdyno_server::{Lookup, pause};
@@ -158,6 +159,10 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
 impl Results for Store {
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         Store::begin(self, record)
+    }
+
+    fn add_treatment(&mut self, id: i64, treatment: &TreatmentRecord) -> Result<(), StoreError> {
+        Store::add_treatment(self, id, treatment)
     }
 
     fn keep(&mut self) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! Events of a running experiment, for display.
 
 use crate::plan::{ServerVariant, Treatment};
+use crate::searched::BestSoFar;
 use pgdyno_engine::Second;
 use pgdyno_record::TrialRecord;
 use pgdyno_workload::DataProgress;
@@ -34,6 +35,13 @@ pub enum Event<'a> {
     Waiting {
         /// Minutes until the hours begin.
         minutes: u32,
+    },
+    /// A search has chosen what it tries next; the reason is the treatment's.
+    Suggested {
+        /// What is tried next.
+        treatment: &'a Treatment,
+        /// The best so far; `None` before the first trial that did not fail.
+        best: Option<&'a BestSoFar>,
     },
     /// A trial begins: settings are applied now.
     TrialBegins {

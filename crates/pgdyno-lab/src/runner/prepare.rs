@@ -131,8 +131,18 @@ impl Runner<'_, '_> {
     }
 }
 
-/// Treatments as they are stored.
+/// Treatments as they are stored. Of a search, those that are examined but cannot be tested, and the reference: the others follow when
+/// they are tried.
 pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<TreatmentRecord> {
+    let is_search = plan.file.search.is_some();
+    let stored = plan.treatments.iter().enumerate();
+    stored
+        .filter(|(i, treatment)| !is_search || *i == 0 || treatment.why_not.is_some())
+        .map(|(_, treatment)| treatment_record(treatment, plan, catalogue))
+        .collect()
+}
+
+pub(super) fn treatment_record(treatment: &Treatment, plan: &Plan, catalogue: &Catalogue) -> TreatmentRecord {
     let setting_record = |setting: &Setting, changed: bool| {
         let knob = catalogue.get(&setting.knob).ok();
         SettingRecord {
@@ -145,7 +155,7 @@ pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<Treat
             changed,
         }
     };
-    let treatments = plan.treatments.iter().map(|treatment| TreatmentRecord {
+    TreatmentRecord {
         name: treatment.name.clone(),
         title: treatment.title.clone(),
         reason: treatment.reason.clone(),
@@ -160,8 +170,7 @@ pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<Treat
         workload: (treatment.load != plan.file.load || treatment.data != plan.file.data)
             .then(|| workload_record(&treatment.load, &treatment.data)),
         environment: environment(treatment, plan.file.target.instances),
-    });
-    treatments.collect()
+    }
 }
 
 fn environment(treatment: &Treatment, instances: Instances) -> Vec<(String, String)> {

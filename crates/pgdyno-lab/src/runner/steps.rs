@@ -15,16 +15,24 @@ use pgdyno_record::{SeriesRecord, TrialRecord};
 
 /// A trial as it is stored.
 type Done = (TrialRecord, SeriesRecord);
+/// A treatment, with its number where the plan has it.
+type Numbered<'t> = (Option<usize>, &'t Treatment);
 /// What a load has measured, and why a guard has ended it, if one has; `None` where somebody asked to stop.
 type Driven = Option<(Measurement, Option<String>)>;
 
 impl Running<'_, '_, '_> {
     /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
-    pub(super) fn trial(&mut self, number: usize, block: u32, position: u32) -> Option<Done> {
-        let treatment = &self.plan.treatments[number];
+    pub(super) fn trial(
+        &mut self,
+        (number, treatment): Numbered<'_>,
+        block: u32,
+        position: u32,
+    ) -> Option<Done> {
         let mut record = empty_record(block, position, treatment, self.runner.clock.unix_ms());
         let done = match self.steps(treatment, &mut record) {
-            Ok(Some((measurement, guard))) => Some(self.close(number, record, measurement, guard)),
+            Ok(Some((measurement, guard))) => {
+                Some(self.close((number, treatment), record, measurement, guard))
+            }
             Ok(None) => None,
             Err(error) => Some((failed(record, error.to_string()), SeriesRecord::default())),
         };
@@ -174,12 +182,11 @@ impl Running<'_, '_, '_> {
     /// The record of a load that was driven, and the recovery time of a crash after it.
     fn close(
         &mut self,
-        number: usize,
+        (number, treatment): Numbered<'_>,
         record: TrialRecord,
         measurement: Measurement,
         guard: Option<String>,
     ) -> Done {
-        let treatment = &self.plan.treatments[number];
         let mut record = filled(record, &measurement);
         record
             .figures
@@ -196,7 +203,10 @@ impl Running<'_, '_, '_> {
             (self.runner.on_event)(Event::TrialWarns { treatment, warning });
         }
         if let Some(reason) = guard {
-            return (self.guarded(number, record, &reason), measurement.series);
+            return (
+                self.guarded((number, treatment), record, &reason),
+                measurement.series,
+            );
         }
         if treatment.load.crash == Some(true) && record.reason.is_none() {
             match self.target().and_then(|target| target.crash()) {
@@ -210,14 +220,21 @@ impl Running<'_, '_, '_> {
     }
 
     /// The record of a trial that a guard has ended, and with it its treatment.
-    pub(super) fn guarded(&mut self, number: usize, record: TrialRecord, reason: &str) -> TrialRecord {
+    pub(super) fn guarded(
+        &mut self,
+        (number, treatment): Numbered<'_>,
+        record: TrialRecord,
+        reason: &str,
+    ) -> TrialRecord {
         let reason = format!("guard: {reason}");
         (self.runner.on_event)(Event::GuardActs {
-            treatment: &self.plan.treatments[number],
+            treatment,
             reason: &reason,
-            lost: self.plan.file.blocks.saturating_sub(record.block),
+            lost: number.map_or(0, |_| self.plan.file.blocks.saturating_sub(record.block)),
         });
-        self.ended.insert(number, record.block);
+        if let Some(number) = number {
+            self.ended.insert(number, record.block);
+        }
         TrialRecord {
             ended_by_guard: true,
             ..failed(record, reason)

@@ -329,7 +329,10 @@ impl<'x> Running<'x, '_, '_> {
                 (Some(reason), ..) => {
                     let measured = whole.as_ref().map(|whole| turns.part(i).measurement(Some(whole)));
                     let series = measured.map_or_else(SeriesRecord::default, |measured| measured.series);
-                    decided.push((self.guarded(number, record, &reason), series));
+                    decided.push((
+                        self.guarded((Some(number), &self.plan.treatments[number]), record, &reason),
+                        series,
+                    ));
                 }
                 (None, Some(error), _) if is_complete || is_last => {
                     decided.push((failed(record, error), SeriesRecord::default()));

@@ -248,6 +248,27 @@ impl Case {
     }
 }
 
+/// Factors of a search with what else it goes by.
+fn search(draws: &mut Draws, text: &mut String, blocks: usize) {
+    let method = draws.of(&["process", "forest", "densities", "random", "one-at-a-time"]);
+    let trials = blocks.max(3) + draws.below(6);
+    let _ = writeln!(text, "[search]\nmethod = '{method}'\ntrials = {trials}");
+    if draws.is(0.3) {
+        *text += "subject_to = ['tps >= 500']\n";
+    }
+    if draws.is(0.5) {
+        *text += "[[search.start]]\nname = 'advice'\nlevels = { b = '256MB', w = '16MB' }\n";
+    }
+    if draws.is(0.3) {
+        *text += "[[search.limit]]\nsum = { b = 1, w = 8 }\nat_most = '300MB'\n";
+    }
+    *text += "[[factor]]\nname = 'w'\nof = 'work_mem'\nvalues = ['4MB', '16MB', '64MB']\nweights = [1, 2, 1]\n\
+              [[factor]]\nname = 'b'\nof = 'shared_buffers'\nvalues = ['128MB', '256MB']\nrelevance = 2\n";
+    if draws.is(0.5) {
+        *text += "[[factor]]\nname = 's'\nof = 'vm.swappiness'\nvalues = [60, 1, 10]\nscale = 'none'\n";
+    }
+}
+
 /// A file, and when it begins.
 fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
     let design = match draws.of(&[
@@ -260,9 +281,11 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
     ]) {
         _ if wants.decided => "a-b",
         _ if wants.version => "one-at-a-time",
+        _ if draws.is(0.04) => "search",
         design => design,
     };
-    let (stop, blocks) = match draws.is(0.1) && design != "ladder" && !wants.small {
+    let decides = !matches!(design, "ladder" | "search");
+    let (stop, blocks) = match draws.is(0.1) && decides && !wants.small {
         _ if wants.decided => ("when-decided", 4 + draws.below(2)),
         true if draws.is(0.5) => ("when-gain-decided", 5 + draws.below(4)),
         true => ("when-decided", 3 + draws.below(6)),
@@ -318,6 +341,7 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
     }
     match design {
         "a-a" => {}
+        "search" => search(draws, &mut text, blocks),
         "full-factorial" | "ladder" => {
             let (first, also) = (draws.below(FACTORS.len()), 1 + draws.below(FACTORS.len() - 1));
             let mut factors = vec![first];

@@ -11,7 +11,8 @@ use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
 use pgdyno_engine::Second;
 use pgdyno_knobs::{Catalogue, OfHost};
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
+    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TreatmentRecord,
+    TrialRecord,
 };
 use pgdyno_store::{Place, StoreError};
 use std::cell::{RefCell, RefMut};
@@ -113,6 +114,18 @@ impl Results for Shared {
         });
         world.step();
         Ok(id)
+    }
+
+    fn add_treatment(&mut self, id: i64, treatment: &TreatmentRecord) -> Result<(), StoreError> {
+        let mut world = self.store()?;
+        let treatments = &mut world.stored[index(id)].record.treatments;
+        if treatments.iter().any(|other| other.name == treatment.name) {
+            world.broken.push(format!("{} was added twice", treatment.name));
+        } else {
+            treatments.push(treatment.clone());
+        }
+        world.step();
+        Ok(())
     }
 
     /// Each trial begins with it.

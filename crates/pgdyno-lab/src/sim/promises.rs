@@ -3,11 +3,12 @@
 use super::World;
 use crate::decide::Looks;
 use crate::file::{Design, StopRule};
-use crate::plan::Plan;
+use crate::plan::{Plan, SearchPlan};
 use crate::trial::seed_of_trial;
 use pgdyno_engine::duration;
 use pgdyno_knobs::{Outcome, Restored};
-use pgdyno_record::{ExperimentStatus, RestoredRecord, StoredExperiment, TrialRecord};
+use pgdyno_record::{ExperimentStatus, RestoredRecord, StoredExperiment, TreatmentRecord, TrialRecord};
+use pgdyno_stats::SpaceError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an experiment may end before all its blocks are run.
@@ -60,8 +61,14 @@ pub(super) fn after_all(
         }
     }
     let trials: Vec<&TrialRecord> = stored.trials.iter().map(|(_, trial)| trial).collect();
-    broken.extend(order(world, plan, &trials));
-    broken.extend(completeness(plan, stored, &trials, early));
+    match plan.search(&stored.record) {
+        Some(search) => broken.extend(searched(plan, search, stored, early)),
+        None => {
+            broken.extend(order(plan, world, &trials));
+            broken.extend(completeness(plan, stored, &trials, early));
+        }
+    }
+    broken.extend(seeds(world, plan, &trials));
     broken.extend(beginnings(world, plan, early));
     broken.extend(ending(plan, stored, &trials, early));
     broken
@@ -141,8 +148,60 @@ fn with_next(plan: &Plan, spent_s: f64, trials: usize) -> f64 {
     spent_s + mean_s.max(plan.trial_s()) * begun_together(plan)
 }
 
-/// Trials are stored in the order of the plan, each driven with the seed of its place.
-fn order(world: &World, plan: &Plan, trials: &[&TrialRecord]) -> Vec<String> {
+/// Each trial of a search is what those before it ask for, in its place, and none is missing but for the budget.
+fn searched(
+    plan: &Plan,
+    search: Result<SearchPlan<'_>, SpaceError>,
+    stored: &StoredExperiment,
+    early: Option<Early>,
+) -> Vec<String> {
+    let mut broken = Vec::new();
+    let search = match search {
+        Ok(search) => search,
+        Err(error) => return vec![error.to_string()],
+    };
+    let treatments: BTreeMap<&str, &TreatmentRecord> = stored
+        .record
+        .treatments
+        .iter()
+        .map(|treatment| (treatment.name.as_str(), treatment))
+        .collect();
+    let mut tried = Vec::new();
+    for (number, (_, trial)) in (0..).zip(&stored.trials) {
+        let place = search.place(number);
+        if (trial.block, trial.position) != place {
+            broken.push(format!("trial {number} is in {place:?}"));
+        }
+        let treatment = treatments.get(trial.treatment.as_str());
+        let point = treatment.and_then(|treatment| search.point_of(treatment));
+        let expected = search.with(|search| search.next(&tried, place.0));
+        if point.is_none() || expected.map(|next| next.point) != point {
+            broken.push(format!("trial {number} is not what those before it ask for"));
+        }
+        tried.extend(point.map(|point| search.trial(&point, trial)));
+    }
+    let count = u32::try_from(stored.trials.len()).unwrap_or(u32::MAX);
+    let (block, _) = search.place(count);
+    let is_left = search.with(|search| search.next(&tried, block)).is_some();
+    let is_over = match early {
+        None => count == search.trials,
+        Some(Early::Decided) => !is_left,
+        Some(Early::Trials | Early::Time) => count < search.trials,
+    };
+    if !is_over {
+        broken.push(format!(
+            "it ended after {count} of {} trials ({early:?})",
+            search.trials
+        ));
+    }
+    if plan.file.budget.trials.is_some_and(|most| count > most) {
+        broken.push("it has more trials than its budget".to_owned());
+    }
+    broken
+}
+
+/// Trials are stored in the order of the plan.
+fn order(plan: &Plan, world: &World, trials: &[&TrialRecord]) -> Vec<String> {
     let mut broken = Vec::new();
     if world.is_switched {
         return broken;
@@ -160,6 +219,14 @@ fn order(world: &World, plan: &Plan, trials: &[&TrialRecord]) -> Vec<String> {
                 trial.treatment, trial.block
             ));
         }
+    }
+    broken
+}
+
+/// Each trial is driven with the seed of its place.
+fn seeds(world: &World, plan: &Plan, trials: &[&TrialRecord]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for trial in trials.iter().filter(|_| !world.is_switched) {
         let seed = seed_of_trial(plan.seed, trial.block, trial.position);
         let is_driven = world.drives.contains(&(seed, trial.treatment.clone()));
         if trial.tps.is_some() && !is_driven {
@@ -231,7 +298,7 @@ fn ending(
         broken.push("it ended for a budget of trials that is not spent".to_owned());
     }
     if plan.file.stop == StopRule::AfterBlocks {
-        if early == Some(Early::Decided) {
+        if early == Some(Early::Decided) && plan.file.search.is_none() {
             broken.push("it ended for a decision that nobody asked for".to_owned());
         }
         return broken;

@@ -42,6 +42,10 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
                 .is_some_and(|step| step.verdict == Verdict::Better)
         })
         .collect();
+    // The best of many is no finding: it looks better than it is.
+    if record.design == "search" {
+        return None;
+    }
     if record.design == "cumulative" {
         return paid.last().or(measured.last()).copied();
     }
@@ -65,6 +69,7 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
         DESIGN_OF_LOADS if !record.factors.is_empty() => of_curves(record, drafts),
         DESIGN_OF_LOADS => of_load(record, drafts),
         "fractional" | "screening" => of_effects(record, &drafts.effects),
+        "search" => of_search(record, &drafts.treatments),
         _ => of_treatments(analysis, drafts),
     };
     let main = main.or_else(|| of_events(&drafts.timelines));
@@ -176,6 +181,30 @@ fn of_load(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
     let p95 = driven.percentiles.and_then(|percentiles| percentiles.p95_ms);
     let p95 = p95.map_or_else(String::new, |ms| format!(", p95 {} ms", number(ms)));
     Some(format!("{}: {tps} TPS{p95}", load_of(record)))
+}
+
+/// A search compares nothing: it says what is to be confirmed.
+fn of_search(record: &ExperimentRecord, treatments: &[Treatment]) -> Option<String> {
+    let larger = record.larger_is_better(&record.metric);
+    let mean = |treatment: &Treatment| treatment.figures.get(&record.metric).copied();
+    let measured: Vec<(&Treatment, f64)> = treatments
+        .iter()
+        .filter_map(|treatment| Some((treatment, mean(treatment)?)))
+        .collect();
+    let merit = |figure: f64| if larger { figure } else { -figure };
+    let best = measured
+        .iter()
+        .max_by(|(_, a), (_, b)| merit(*a).total_cmp(&merit(*b)));
+    let (best, figure) = best?;
+    let metric = MetricWords::of(&record.metric);
+    Some(format!(
+        "{}: of {} combinations of settings that were tried, the best mean is that of \u{201c}{}\u{201d}, {}. \
+         Chosen from many, it looks better than it is: new trials must confirm it",
+        load_of(record),
+        measured.len(),
+        best.title,
+        with_unit(&metric, *figure)
+    ))
 }
 
 fn of_treatments(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {

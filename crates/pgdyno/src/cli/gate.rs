@@ -85,7 +85,7 @@ pub(crate) struct GateArgs {
     pub(crate) store: StoreArgs,
 }
 
-fn limit(text: &str) -> Result<f64, String> {
+pub(super) fn limit(text: &str) -> Result<f64, String> {
     let wrong = || "expected more than 0% and less than 100%, e.g. 2%".to_owned();
     share(text)
         .ok()

@@ -31,6 +31,7 @@ mod serve;
 mod show;
 mod store;
 mod stored;
+mod tune;
 mod watch;
 
 use crate::cli::Command;
@@ -50,6 +51,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8> {
         Command::Run(args) => experiment::run(context, &args),
         Command::Resume(args) => experiment::resume(context, &args),
         Command::Gate(args) => gate::run(context, &args),
+        Command::Tune(args) => tune::run(context, &args),
         Command::Experiments(args) => experiments::run(context, &args),
         Command::List(args) => list::run(context, &args),
         Command::Show(args) => show::run(context, &args),

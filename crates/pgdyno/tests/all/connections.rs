@@ -499,7 +499,7 @@ const MISTYPED: [&str; 30] = [
 ];
 
 /// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
-const COMMANDS: [&str; 69] = [
+const COMMANDS: [&str; 73] = [
     "completions|{}",
     "facts|{}",
     "facts|--host|{}",
@@ -550,6 +550,10 @@ const COMMANDS: [&str; 69] = [
     "gate|{}|{}",
     "gate|FILE|FILE|--script|{}",
     "gate|FILE.sql|FILE.sql|--target|{}",
+    "tune|{}",
+    "tune|sandbox:x|--script|{}",
+    "tune|sandbox:x|--subject-to|{}",
+    "tune|sandbox:x|--fix|work_mem={}",
     "init|{}|-",
     "init|sandbox:x|{}",
     "agent|--remove|{}",

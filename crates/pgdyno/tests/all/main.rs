@@ -51,6 +51,7 @@ mod several;
 mod standbys;
 mod store;
 mod switchback;
+mod tune;
 mod users;
 mod vocabulary;
 mod watch;

@@ -145,7 +145,8 @@ impl Book {
             | Question::Generator(_)
             | Question::Drive(_)
             | Question::NextSecond { .. } => None,
-            Question::AddTrial { id, .. }
+            Question::AddTreatment { id, .. }
+            | Question::AddTrial { id, .. }
             | Question::Experiment(id)
             | Question::SetStatus { id, .. }
             | Question::SetRestored { id, .. }
@@ -163,6 +164,9 @@ impl Book {
                 let id = self.store.begin(&record)?;
                 self.id = Some(id);
                 Ok(Answer::Numbered(id))
+            }
+            Question::AddTreatment { id, treatment } => {
+                self.store.add_treatment(id, &treatment).map(|()| Answer::Done)
             }
             Question::Keep => self.store.keep().map(|()| Answer::Done),
             Question::AddTrial { id, trial, series } => {

@@ -102,7 +102,13 @@ pub(super) fn dry_run(
     let plan = &looked.plan;
     let mut restarts = Restarts::new(context, looked.target.as_ref(), plan);
     let mut lines: Vec<Line<'_>> = Vec::new();
-    for block in 1..=plan.file.blocks {
+    // What a search tries is chosen trial by trial.
+    let blocks = if plan.file.search.is_some() {
+        0
+    } else {
+        plan.file.blocks
+    };
+    for block in 1..=blocks {
         for (i, number) in plan.order_of_block(block).into_iter().enumerate() {
             let treatment = &plan.treatments[number];
             let before = lines.last().map(|line| line.treatment);
@@ -132,7 +138,11 @@ pub(super) fn dry_run(
         .map(|object| object.bytes)
         .sum::<u64>() as f64
         / MAKE_BYTES_PER_S;
-    let all_s = made_s + lines.iter().map(Line::seconds).sum::<f64>();
+    let searched_s = match plan.file.search {
+        Some(_) => f64::from(plan.trials()) * (plan.trial_s() + RESTART_S + BESIDE_S),
+        None => 0.0,
+    };
+    let all_s = made_s + searched_s + lines.iter().map(Line::seconds).sum::<f64>();
     match args.store.json {
         true => put_page!(
             "{}",
@@ -310,12 +320,21 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
         pgdyno_lab::StopRule::WhenDecided => ", or fewer: it ends when every comparison is decided",
         pgdyno_lab::StopRule::AfterBlocks => "",
     };
+    let chosen = match plan.file.search {
+        Some(_) => ", each chosen by those before it",
+        None => "",
+    };
+    let trials = lines.len().max(
+        plan.file
+            .search
+            .as_ref()
+            .map_or(0, |search| search.trials as usize),
+    );
     put!(
-        "\n{} trials, about {}{or_fewer}",
-        lines.len(),
+        "\n{trials} trials{chosen}, about {}{or_fewer}",
         crate::show::time(all_s)
     );
-    for end in ends_before(plan, lines.len(), all_s) {
+    for end in ends_before(plan, trials, all_s) {
         put!("{end}");
     }
     put!("{}", detectable(plan));

@@ -8,7 +8,8 @@ use crate::failure::{Result, Usage};
 use crate::noted::NotedIn;
 use pgdyno_lab::{Results, Summary};
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord,
+    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TreatmentRecord,
+    TrialRecord,
 };
 use pgdyno_remote::{Answer, Coordinator, Question, RunEnd, SentSeries};
 use pgdyno_store::{Store, StoreError};
@@ -155,6 +156,13 @@ fn other() -> StoreError {
 impl Results for Afar {
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         self.numbered(Question::Begin(Box::new(record.clone())))
+    }
+
+    fn add_treatment(&mut self, id: i64, treatment: &TreatmentRecord) -> Result<(), StoreError> {
+        self.done(Question::AddTreatment {
+            id,
+            treatment: Box::new(treatment.clone()),
+        })
     }
 
     fn keep(&mut self) -> Result<(), StoreError> {

@@ -1,0 +1,249 @@
+//! What must hold of a search: factors of settings, starts and limits that name them, figures to hold to.
+
+use super::{Check, Checked};
+use crate::file::choices::{Design, StopRule};
+use crate::file::parts::{DataPart, LoadPart, ServerPart};
+use crate::file::search::{Bound, SearchPart};
+use crate::plan::REFERENCE;
+use pgdyno_knobs::gucvalue::quantity;
+use pgdyno_record::{BLOCKS_MAX, Metric, TREATMENTS_MAX};
+
+/// A search with fewer trials than this chooses nothing.
+const TRIALS_MIN: u32 = 3;
+/// Each treatment has a trial at least, and every trial is kept in mind.
+const TRIALS_MAX: u32 = 200;
+
+impl Check<'_> {
+    pub(super) fn search(&self) -> Checked {
+        let file = self.file;
+        let is_search = file.design == Design::Search;
+        let Some(search) = &file.search else {
+            return self.must(!is_search, &["design"], || {
+                "design = \"search\" needs [search] with trials = ...".into()
+            });
+        };
+        self.must(is_search, &["search"], || {
+            format!(
+                "[search] is of design = \"search\", and this one is \"{}\"",
+                file.design.name()
+            )
+        })?;
+        let most = TRIALS_MAX.min(u32::try_from(TREATMENTS_MAX).unwrap_or(u32::MAX));
+        self.must(
+            (TRIALS_MIN..=most).contains(&search.trials),
+            &["search", "trials"],
+            || format!("trials = {}: expected {TRIALS_MIN} to {most}", search.trials),
+        )?;
+        self.must(
+            file.blocks <= search.trials && file.blocks <= BLOCKS_MAX,
+            &["blocks"],
+            || {
+                format!(
+                    "blocks = {} are more than the {} trials that they divide",
+                    file.blocks, search.trials
+                )
+            },
+        )?;
+        self.must(file.stop == StopRule::AfterBlocks, &["stop"], || {
+            "design = \"search\" ends with its trials or its budget; leave stop at \"after-blocks\"".into()
+        })?;
+        self.must(file.event.is_empty(), &["event"], || {
+            "design = \"search\" has no events: what they change is no treatment's".into()
+        })?;
+        self.searched_factors()?;
+        for text in &search.subject_to {
+            let key = &["search", "subject_to"];
+            let bound = Bound::parse(text).map_err(|message| self.wrong(key, message))?;
+            let own = file.figure.iter().any(|figure| figure.name == bound.figure);
+            self.must(own || Metric::named(&bound.figure).is_some(), key, || {
+                format!("\"{}\" is no figure of a trial", bound.figure)
+            })?;
+        }
+        self.starts(search)?;
+        self.limits(search)
+    }
+
+    fn searched_factors(&self) -> Checked {
+        for (i, factor) in self.file.factor.iter().enumerate() {
+            let number = i.to_string();
+            let levels = factor.levels().unwrap_or_default();
+            self.must(!factor.condition, &["factor", &number, "condition"], || {
+                format!("\"{}\" is a condition, which a search has not", factor.name)
+            })?;
+            let sets_more = levels.iter().find(|level| {
+                level.profile.is_some()
+                    || level.load != LoadPart::default()
+                    || level.data != DataPart::default()
+                    || level.server != ServerPart::default()
+            });
+            self.must(sets_more.is_none(), &["factor", &number], || {
+                format!(
+                    "\"{}\" varies more than settings, which is all that a search varies",
+                    factor.name
+                )
+            })?;
+            let count = factor.weights.len();
+            self.must(
+                count == 0 || count == levels.len(),
+                &["factor", &number, "weights"],
+                || format!("{count} weights for {} levels", levels.len()),
+            )?;
+            let mut weights = factor.weights.iter().chain(&factor.relevance);
+            let wrong = weights.find(|weight| !(weight.is_finite() && **weight > 0.0));
+            self.must(wrong.is_none(), &["factor", &number], || {
+                format!("\"{}\" has a weight that is not above 0", factor.name)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn starts(&self, search: &SearchPart) -> Checked {
+        for (i, start) in search.start.iter().enumerate() {
+            let number = i.to_string();
+            let mut before = search.start[..i].iter();
+            let is_taken = start.name == REFERENCE || before.any(|other| other.name == start.name);
+            self.must(!is_taken, &["search", "start", &number, "name"], || {
+                format!("the name \"{}\" is taken", start.name)
+            })?;
+            for (factor, level) in &start.levels {
+                self.known_level(factor, level, &["search", "start", &number, "levels", factor])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn limits(&self, search: &SearchPart) -> Checked {
+        for (i, limit) in search.limit.iter().enumerate() {
+            let number = i.to_string();
+            let key = &["search", "limit", &number];
+            self.must(quantity(&limit.at_most).is_some(), key, || {
+                format!(
+                    "at_most = \"{}\": expected a number or a size, as \"700MB\"",
+                    limit.at_most
+                )
+            })?;
+            for (name, times) in &limit.sum {
+                self.must(times.is_finite() && *times > 0.0, key, || {
+                    format!("\"{name}\" counts {times} times: expected a number above 0")
+                })?;
+                let factor = self.file.factor.iter().find(|factor| factor.name == *name);
+                let Some(factor) = factor else {
+                    return Err(self.wrong(key, format!("there is no factor \"{name}\"")));
+                };
+                let levels = factor.levels().unwrap_or_default();
+                let odd = levels.iter().find(|level| quantity(&level.name).is_none());
+                if let Some(level) = odd {
+                    let message = format!(
+                        "the level \"{}\" of \"{name}\" is no number to add up",
+                        level.name
+                    );
+                    return Err(self.wrong(key, message));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::file::ExperimentFile;
+    use pgdyno_knobs::Catalogue;
+    use std::path::Path;
+
+    const SEARCH: &str = r#"
+name = "x"
+question = "?"
+design = "search"
+blocks = 2
+[data]
+scale = 1
+[load]
+workload = "tpcb"
+clients = 1
+measure_s = 5
+[search]
+trials = 8
+subject_to = ["p99_ms <= 20"]
+[[search.start]]
+name = "mine"
+levels = { buffers = "256MB" }
+[[search.limit]]
+sum = { buffers = 1, sorts = 4 }
+at_most = "700MB"
+[[factor]]
+name = "buffers"
+of = "shared_buffers"
+values = ["128MB", "256MB"]
+weights = [1, 2]
+relevance = 1
+[[factor]]
+name = "sorts"
+of = "work_mem"
+values = ["4MB", "64MB"]
+"#;
+
+    #[test]
+    fn search_that_contradicts_itself_is_refused_with_the_line() {
+        let catalogue = Catalogue::shipped().unwrap();
+        let parse = |text: &str| ExperimentFile::parse(text, Path::new("x.toml"), &catalogue);
+        parse(SEARCH).unwrap();
+        let check = |from: &str, to: &str, expected: &str| {
+            assert!(SEARCH.contains(from), "{from}");
+            let error = parse(&SEARCH.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.starts_with("x.toml, line "), "{error}");
+            assert!(error.contains(expected), "{to}: {error}");
+        };
+        check(
+            "\"search\"",
+            "\"full-factorial\"",
+            "[search] is of design = \"search\"",
+        );
+        check("trials = 8", "trials = 2", "expected 3 to 200");
+        check("trials = 8", "trials = 900", "expected 3 to 200");
+        check("trials = 8", "trails = 8", "trials");
+        check(
+            "blocks = 2",
+            "blocks = 9",
+            "blocks = 9 are more than the 8 trials",
+        );
+        check(
+            "blocks = 2\n",
+            "blocks = 8\nstop = \"when-decided\"\n",
+            "leave stop at",
+        );
+        check("p99_ms <= 20", "p99_ms < 20", "<= or >=");
+        check("p99_ms <= 20", "speed <= 20", "\"speed\" is no figure");
+        check(
+            "name = \"mine\"",
+            "name = \"reference\"",
+            "the name \"reference\" is taken",
+        );
+        check("buffers = \"256MB\"", "buffers = \"1GB\"", "has no level \"1GB\"");
+        check(
+            "buffers = \"256MB\"",
+            "bufers = \"256MB\"",
+            "no factor \"bufers\"",
+        );
+        check("\"700MB\"", "\"much\"", "expected a number or a size");
+        check("sorts = 4", "sorts = -4", "a number above 0");
+        check("sorts = 4", "sort = 4", "there is no factor \"sort\"");
+        check("weights = [1, 2]", "weights = [1]", "1 weights for 2 levels");
+        check("weights = [1, 2]", "weights = [1, 0]", "not above 0");
+        check("relevance = 1", "condition = true", "which a search has not");
+        check("\"work_mem\"", "\"data.scale\"", "data.scale");
+        check(
+            "values = [\"4MB\", \"64MB\"]",
+            "values = [\"4MB\", \"none\"]",
+            "is no number to add up",
+        );
+        let of_load = SEARCH.replace("of = \"work_mem\"", "of = \"load.clients\"");
+        let of_load = of_load.replace("[\"4MB\", \"64MB\"]", "[1, 2]");
+        let error = parse(&of_load).unwrap_err().to_string();
+        assert!(error.contains("all that a search varies"), "{error}");
+        let without = SEARCH
+            .replace("[search]\ntrials = 8\n", "")
+            .replace("subject_to = [\"p99_ms <= 20\"]\n", "");
+        assert!(parse(&without).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! What a search tries: how many trials, in which order of likelihood, and what it may not try.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// A search among the levels of the factors.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchPart {
+    /// Trials in all.
+    pub trials: u32,
+    /// How what is tried next is chosen.
+    #[serde(default)]
+    pub method: MethodWord,
+    /// What the best must hold to, as "p99_ms <= 20": a figure of a trial, `<=` or `>=`, a number.
+    #[serde(default)]
+    pub subject_to: Vec<String>,
+    /// Where it begins, after the reference.
+    #[serde(default)]
+    pub start: Vec<StartPart>,
+    /// Sums that no trial goes beyond.
+    #[serde(default)]
+    pub limit: Vec<LimitPart>,
+}
+
+/// How what is tried next is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MethodWord {
+    /// By a Gaussian process whose knobs' effects add up.
+    #[default]
+    Process,
+    /// By a forest of trees.
+    Forest,
+    /// By the densities of good and bad trials.
+    Densities,
+    /// By chance, as likely as the weights say.
+    Random,
+    /// One factor after the other, from the best so far.
+    OneAtATime,
+}
+
+/// A point at which a search begins.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StartPart {
+    /// Name of its treatment.
+    pub name: String,
+    /// Level of each factor; the reference's where none is named.
+    pub levels: BTreeMap<String, String>,
+}
+
+/// A sum that no trial goes beyond.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LimitPart {
+    /// How often each factor's level counts, where levels are numbers or sizes.
+    pub sum: BTreeMap<String, f64>,
+    /// The most that the sum may be, as a number or a size.
+    pub at_most: String,
+}
+
+/// How levels that are numbers are arranged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScaleWord {
+    /// By their logarithms: from 1 to 2 is as far as from 2 to 4.
+    Log,
+    /// By themselves.
+    Linear,
+    /// Not at all: nothing follows from one level for another.
+    None,
+}
+
+/// What the best must hold to.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Bound {
+    pub(crate) figure: String,
+    pub(crate) is_most: bool,
+    pub(crate) limit: f64,
+}
+
+impl Bound {
+    /// Reads "p99_ms <= 20"; an error says what was expected.
+    pub(crate) fn parse(text: &str) -> Result<Bound, String> {
+        let wrong =
+            || format!("\"{text}\": expected a figure, <= or >=, and a number above 0, as \"p99_ms <= 20\"");
+        let (is_most, (figure, limit)) = match (text.split_once("<="), text.split_once(">=")) {
+            (Some(parts), None) => (true, parts),
+            (None, Some(parts)) => (false, parts),
+            _ => return Err(wrong()),
+        };
+        let limit: f64 = limit.trim().parse().map_err(|_| wrong())?;
+        let figure = figure.trim().to_owned();
+        match limit.is_finite() && limit > 0.0 && !figure.is_empty() {
+            true => Ok(Bound {
+                figure,
+                is_most,
+                limit,
+            }),
+            false => Err(wrong()),
+        }
+    }
+
+    /// By how much a figure is beyond it, as a logarithm; 0 where it holds.
+    pub(crate) fn excess(&self, figure: f64) -> f64 {
+        let ratio = match self.is_most {
+            true => figure / self.limit,
+            false => self.limit / figure,
+        };
+        ratio.ln().max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bound_is_read_or_refused_with_what_was_expected() {
+        let bound = Bound::parse(" p99_ms<= 20 ").unwrap();
+        assert_eq!(
+            (bound.figure.as_str(), bound.is_most, bound.limit),
+            ("p99_ms", true, 20.0)
+        );
+        assert!(bound.excess(19.0) == 0.0 && bound.excess(40.0) > 0.6);
+        let least = Bound::parse("tps >= 100").unwrap();
+        assert!(least.excess(50.0) > 0.6 && least.excess(200.0) == 0.0);
+        for text in [
+            "p99_ms",
+            "p99_ms < 20",
+            "<= 20",
+            "p99_ms <= much",
+            "tps >= -1",
+            "a <= 1 >= 2",
+            "",
+        ] {
+            assert!(Bound::parse(text).unwrap_err().contains("expected"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A search: what is tried next follows from the trials so far, and from nothing else, so that a search that was killed goes on as it
+//! would have gone.
+
+use super::prepare::treatment_record;
+use super::{Event, Running};
+use crate::error::LabError;
+use crate::plan::{SearchPlan, Treatment};
+use crate::searched::{HALF_WIDTH, Tried};
+use pgdyno_stats::Reason;
+
+impl Running<'_, '_, '_> {
+    /// Runs the trials of a search that are not stored yet. Returns whether all is done, or somebody asked to stop.
+    pub(super) fn searched(&mut self) -> Result<bool, LabError> {
+        let stored = self.runner.results.experiment(self.id)?;
+        let search = match self.plan.search(&stored.record) {
+            Some(search) => search.map_err(LabError::NothingToSearch)?,
+            None => return Ok(true),
+        };
+        let mut tried = Tried::of(&search, &stored);
+        while tried.count < search.trials {
+            let (block, position) = search.place(tried.count);
+            if let Some(reason) = self.budget_is_spent() {
+                self.ends_early(reason, block - 1);
+                return Ok(true);
+            }
+            let begun = self.runner.clock.now();
+            let suggested = search.with(|search| search.next(&tried.trials, block));
+            let Some(next) = suggested else {
+                self.ends_early("nothing is left that was not tried", block - 1);
+                return Ok(true);
+            };
+            let best = search.with(|search| search.best(&tried.trials));
+            let best = best.and_then(|best| tried.best_so_far(&search, &best));
+            let treatment = self.candidate(&search, &mut tried, &next.point, why(next.reason))?;
+            self.own += self.runner.clock.now().saturating_sub(begun);
+            if !self.wait_for_window()? {
+                return Ok(false);
+            }
+            self.runner.results.keep()?;
+            let begun = self.runner.clock.now();
+            (self.runner.on_event)(Event::Suggested {
+                treatment: &treatment,
+                best: best.as_ref(),
+            });
+            (self.runner.on_event)(Event::TrialBegins {
+                treatment: &treatment,
+                block,
+            });
+            let Some((record, series)) = self.trial((None, &treatment), block, position) else {
+                return Ok(false);
+            };
+            self.spent += self.runner.clock.now().saturating_sub(begun);
+            self.store(&record, &series)?;
+            (self.runner.on_event)(Event::TrialEnds(&record));
+            tried.take_in(&search, &record);
+        }
+        Ok(true)
+    }
+
+    /// The treatment of a point, which is stored before its first trial.
+    fn candidate(
+        &mut self,
+        search: &SearchPlan<'_>,
+        tried: &mut Tried,
+        point: &[usize],
+        why: String,
+    ) -> Result<Treatment, LabError> {
+        let mut treatment = search.treatment(point, tried.treatments.len(), Some(why));
+        match tried.name_of(point) {
+            Some(name) => name.clone_into(&mut treatment.name),
+            None => {
+                let record = treatment_record(&treatment, self.plan, self.runner.catalogue);
+                self.runner.results.add_treatment(self.id, &record)?;
+                tried.treatments.push((point.to_vec(), treatment.name.clone()));
+            }
+        }
+        Ok(treatment)
+    }
+}
+
+/// Why a point is tried, in a sentence's part.
+fn why(reason: Reason) -> String {
+    let percent = |logarithm: f64| 100.0 * logarithm.exp_m1();
+    match reason {
+        Reason::Start(_) => "a starting point".to_owned(),
+        Reason::Improvement { expected, sd, .. } => format!(
+            "expected to differ from the best so far by {:+.1} % [{:+.1}, {:+.1}]",
+            percent(expected),
+            percent(expected - HALF_WIDTH * sd),
+            percent(expected + HALF_WIDTH * sd)
+        ),
+        Reason::Again => "the best so far, measured again".to_owned(),
+        Reason::Turn => "its turn".to_owned(),
+    }
+}

@@ -1,0 +1,119 @@
+//! Arguments of `pgdyno tune`.
+
+use super::bench::workload_parser;
+use super::{ConsentArgs, StoreArgs};
+use clap::{Args, ValueEnum};
+use pgdyno_engine::{CLIENTS_MAX, duration};
+use pgdyno_lab::Reset;
+use pgdyno_workload::{Dataset, Workload};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(crate) struct TuneArgs {
+    /// Server to tune: sandbox:NAME, or a connection string.
+    pub(crate) target: String,
+    /// Metric to make as large as possible [default: tps].
+    #[arg(long, value_name = "METRIC", conflicts_with = "minimize")]
+    pub(crate) maximize: Option<String>,
+    /// Metric to make as small as possible, e.g. p99_ms.
+    #[arg(long, value_name = "METRIC")]
+    pub(crate) minimize: Option<String>,
+    /// What the best must hold to, e.g. 'p99_ms <= 20'; may be repeated.
+    #[arg(long, value_name = "BOUND")]
+    pub(crate) subject_to: Vec<String>,
+    /// Trials of the search; the experiments that confirm its result come after them.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(6..=200))]
+    pub(crate) trials: u32,
+    /// Time after which the search begins no further trial, e.g. 2h [default: none].
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) time: Option<Duration>,
+    /// Vary this knob alone; may be repeated [default: all of the catalogue's that matter for the load].
+    #[arg(long, value_name = "KNOB")]
+    pub(crate) only: Vec<String>,
+    /// Do not vary this knob; may be repeated.
+    #[arg(long, value_name = "KNOB")]
+    pub(crate) without: Vec<String>,
+    /// Run all trials with this setting, e.g. shared_buffers=2GB; may be repeated.
+    #[arg(long, value_name = "KNOB=VALUE", value_parser = super::assignment)]
+    pub(crate) fix: Vec<(String, String)>,
+    /// Fact to go by in place of the one that was found, e.g. storage.data_medium=ssd; may be repeated.
+    #[arg(long, value_name = "FACT=VALUE", value_parser = super::assignment)]
+    pub(crate) given: Vec<(String, String)>,
+    /// Workload, which says what a transaction does (docs/reference/load.md).
+    #[arg(long, short, value_parser = workload_parser(), default_value = "tpcb")]
+    pub(crate) workload: Workload,
+    /// pgbench script to run instead of a workload.
+    #[arg(long, short = 'f', value_name = "FILE", conflicts_with = "workload")]
+    pub(crate) script: Option<PathBuf>,
+    /// Data set that a script is for [default: pgbench].
+    #[arg(long, value_name = "SET", requires = "script")]
+    pub(crate) dataset: Option<Dataset>,
+    /// Kind of load, which says which knobs matter [default: the workload's; of a script mixed].
+    #[arg(long)]
+    pub(crate) kind: Option<LoadKind>,
+    /// Scale of the data set.
+    #[arg(long, default_value_t = 10)]
+    pub(crate) scale: u32,
+    /// How the data is brought to the same state before each trial.
+    #[arg(long, default_value = "none", value_parser = reset)]
+    pub(crate) reset: Reset,
+    /// Number of clients, each with its own connection.
+    #[arg(long, short, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
+    pub(crate) clients: u32,
+    /// Measured time of each trial, e.g. 10s.
+    #[arg(long, short, default_value = "10s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Full load of each trial before measuring.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub(crate) warmup: Duration,
+    /// Smallest gain that matters: a setting that brings less is dropped.
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = super::gate::limit)]
+    pub(crate) smallest_effect: f64,
+    /// Blocks of each experiment that confirms, at most; it ends earlier once all is decided.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=100))]
+    pub(crate) blocks: u32,
+    /// Seed of the search [default: drawn].
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Go on after the search with this number, with the options it was begun with.
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub(crate) after: Option<i64>,
+    /// Write the settings that pay as a profile to FILE.
+    #[arg(long, value_name = "FILE", default_value = "tuned.toml")]
+    pub(crate) output: PathBuf,
+    /// Print the search's experiment file and what it varies, and run nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArgs,
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+}
+
+/// Kinds of load, by what matters for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LoadKind {
+    /// Short reads by key.
+    Reads,
+    /// Short transactions that write.
+    Writes,
+    /// Long queries over many rows.
+    Analytics,
+    /// Some of each.
+    Mixed,
+}
+
+fn reset(text: &str) -> Result<Reset, String> {
+    let known = [
+        Reset::None,
+        Reset::Recreate,
+        Reset::Template,
+        Reset::Copy,
+        Reset::Vacuum,
+    ];
+    known
+        .into_iter()
+        .find(|reset| reset.name() == text)
+        .ok_or_else(|| format!("expected {}", known.map(Reset::name).join(", ")))
+}

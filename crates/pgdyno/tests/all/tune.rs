@@ -1,0 +1,201 @@
+//! `pgdyno tune` for real: a search that is killed and goes on, a gain that is confirmed, and what cannot be tuned.
+
+use common::{Home, signal};
+use std::fs;
+
+/// Costs at which the planner reads the whole table unless a random page costs less than it does usually.
+const COSTS: [&str; 8] = [
+    "--fix",
+    "seq_page_cost=0.003",
+    "--fix",
+    "cpu_tuple_cost=0",
+    "--fix",
+    "cpu_operator_cost=0",
+    "--fix",
+    "cpu_index_tuple_cost=0",
+];
+
+fn home() -> Home {
+    let home = Home::new();
+    home.sandbox("t", &["--set", "fsync=off"]);
+    home
+}
+
+#[test]
+fn setting_that_pays_is_found_confirmed_and_written_as_a_profile() {
+    let home = home();
+    let script = home.write(
+        "find.sql",
+        "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    );
+    let profile = home.file("found.toml");
+    let (script, output) = (script.to_string_lossy(), profile.to_string_lossy());
+    let mut arguments = vec![
+        "tune",
+        "sandbox:t",
+        "--script",
+        &script,
+        "--scale",
+        "1",
+        "--clients",
+        "2",
+    ];
+    arguments.extend([
+        "--duration",
+        "1s",
+        "--warmup",
+        "200ms",
+        "--trials",
+        "6",
+        "--seed",
+        "1",
+    ]);
+    arguments.extend([
+        "--only",
+        "random_page_cost",
+        "--blocks",
+        "5",
+        "--output",
+        &output,
+        "--json",
+    ]);
+    arguments.extend(COSTS);
+    let found = home.run(&arguments).fine().json();
+    assert_eq!(
+        (&found["format"], &found["outcome"]),
+        (&"pgdyno-tune/1".into(), &"tuned".into())
+    );
+    let kept = found["kept"].as_array().expect("settings");
+    assert_eq!(kept[0]["setting"]["knob"], "random_page_cost");
+    assert!(
+        ["1.1", "2"].contains(&kept[0]["setting"]["value"].as_str().expect("a value")),
+        "{found:#}"
+    );
+    assert_eq!(found["proven"]["effect"]["verdict"], "better");
+    assert!(
+        found["proven"]["effect"]["ratio"].as_f64().expect("a ratio") > 1.5,
+        "{found:#}"
+    );
+    assert_eq!(
+        home.ask("t", "SHOW random_page_cost"),
+        "4",
+        "everything is restored"
+    );
+
+    let text = fs::read_to_string(&profile).expect("a profile");
+    assert!(text.contains("name = \"tuned\""), "{text}");
+    home.run(&["apply", "sandbox:t", &output]).fine();
+    assert_ne!(home.ask("t", "SHOW random_page_cost"), "4");
+    home.run(&["restore"]).fine();
+    let tagged = home.run(&["list", "--tag", "tune", "--json"]).fine().json();
+    let designs: Vec<&str> = tagged["experiments"]
+        .as_array()
+        .or(tagged.as_array())
+        .expect("a list")
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    assert!(
+        designs.contains(&"tune") && designs.contains(&"tune-confirm"),
+        "{designs:?}"
+    );
+}
+
+const SEARCH: &str = "name = 'search'\nquestion = 'Which is best?'\ndesign = 'search'\nblocks = 2\nseed = 3\n[data]\nscale = 1\n\
+     [load]\nworkload = 'select-only'\nclients = 1\nwarmup_s = 0\nmeasure_s = 1\n[search]\ntrials = 7\n\
+     [[search.start]]\nname = 'mine'\nlevels = { work_mem = '8MB' }\n\
+     [[search.limit]]\nsum = { work_mem = 4, shared_buffers = 1 }\nat_most = '200MB'\n\
+     [[factor]]\nname = 'work_mem'\nof = 'work_mem'\nvalues = ['4MB', '8MB', '64MB']\n\
+     [[factor]]\nname = 'shared_buffers'\nof = 'shared_buffers'\nvalues = ['64MB', '128MB', '7TB']\nweights = [1, 2, 1]\n\
+     [[factor]]\nname = 'random_page_cost'\nof = 'random_page_cost'\nvalues = [4, 1.1]\nrelevance = 0.5\n";
+
+#[test]
+fn killed_search_goes_on_with_what_its_trials_ask_for() {
+    let home = home();
+    let file = home.write("search.toml", SEARCH);
+    let file = file.to_string_lossy();
+    let mut run = home.start(&["run", &file, "--target", "sandbox:t"]);
+    run.until_it_prints("trial 3/7");
+    signal(run.id(), "-KILL");
+    run.end();
+    let before = home.stored_trials(1);
+    home.run(&["resume", "1"]).fine();
+    let after = home.stored_trials(1);
+    assert_eq!(after.len(), 7);
+    assert_eq!(after[..before.len()], before[..], "what was stored stays");
+    let report = home.run(&["report", "1", "--format", "json"]).fine().json();
+    let treatments = report["treatments"].as_array().expect("treatments");
+    let value = |treatment: &serde_json::Value, knob: &str| {
+        let settings = treatment["settings"].as_array().expect("settings").iter();
+        let own = settings.filter(|setting| setting["knob"] == knob);
+        own.filter_map(|setting| setting["value"].as_str().map(str::to_owned))
+            .next()
+    };
+    let tested = treatments
+        .iter()
+        .filter(|treatment| treatment["status"] == "tested");
+    let tested: Vec<_> = tested.collect();
+    assert_eq!(tested[0]["name"], "reference");
+    assert_eq!(tested[1]["name"], "mine");
+    assert_eq!(value(tested[1], "work_mem").as_deref(), Some("8MB"));
+    for treatment in &tested {
+        let (sorts, buffers) = (value(treatment, "work_mem"), value(treatment, "shared_buffers"));
+        assert_ne!(buffers.as_deref(), Some("7TB"), "it does not fit");
+        assert!(
+            sorts.as_deref() != Some("64MB"),
+            "four of them are beyond the limit"
+        );
+    }
+    assert_eq!(home.ask("t", "SHOW work_mem"), "4MB", "everything is restored");
+}
+
+#[test]
+fn what_cannot_be_tuned_is_refused_with_the_reason() {
+    let home = home();
+    let refused = |arguments: &[&str], texts: &[&str]| {
+        home.run(&[&["tune", "sandbox:t"], arguments].concat())
+            .fails(2, texts);
+    };
+    refused(&["--maximize", "p99_ms"], &["--minimize p99_ms"]);
+    refused(&["--minimize", "speed"], &["speed is no metric"]);
+    refused(
+        &["--only", "fsync"],
+        &["fsync is no knob that a search varies", "shared_buffers"],
+    );
+    refused(
+        &["--only", "jit", "--fix", "jit=off"],
+        &["there is no knob to vary"],
+    );
+    refused(&["--subject-to", "p99_ms < 3"], &["p99_ms <= 20"]);
+    refused(&["--trials", "2"], &["6..=200"]);
+    let risky = home.run(&["tune", "sandbox:t", "--fix", "fsync=off", "--only", "work_mem"]);
+    assert!(
+        risky.code != 0 && risky.err.contains("--accept-durability-risk"),
+        "{}",
+        risky.err
+    );
+    let dry = home
+        .run(&["tune", "sandbox:t", "--workload", "tpcb", "--dry-run", "--json"])
+        .fine()
+        .json();
+    let knobs = dry["space"]["knobs"].as_array().expect("knobs");
+    let risky = ["fsync", "full_page_writes", "synchronous_commit"];
+    assert!(
+        knobs
+            .iter()
+            .all(|knob| !risky.contains(&knob["knob"].as_str().expect("a name")))
+    );
+    assert!(
+        knobs.iter().any(|knob| knob["knob"] == "checkpoint_timeout"),
+        "{dry:#}"
+    );
+    let file = home.write("tune.toml", dry["file"].as_str().expect("a file"));
+    home.run(&[
+        "run",
+        &file.to_string_lossy(),
+        "--target",
+        "sandbox:t",
+        "--dry-run",
+    ])
+    .fine();
+}
