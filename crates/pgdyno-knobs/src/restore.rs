@@ -16,7 +16,7 @@ use crate::undo::{
     write_of,
 };
 use pgdyno_host::HostAccess;
-use pgdyno_sandbox::Control;
+use pgdyno_sandbox::{Control, Down};
 use pgdyno_server::{Conninfo, DatabaseObject, Lookup, OBJECTS_MAX, autoconf, drops_of};
 use serde::{Deserialize, Serialize};
 use server::{describe, server_line, stop};
@@ -214,9 +214,13 @@ impl Restorer<'_> {
         let touched = !groups.is_empty() || !content.purpose.server_was_running;
         lines.extend(of_turn(&groups, Turn::First).flat_map(|group| self.undo_on_host(group, &boot)));
         let mut is_stopped = false;
+        // What its owner has stopped stays so.
+        let is_owners =
+            |control: &Control| control.down() == Some(Down::Stopped) && !content.has_stopped_server();
         if let Some(Ok(control)) = &server
             && touched
             && self.needs_stop(control, &groups)
+            && !is_owners(control)
         {
             let noted = match control.manager() {
                 Some(_) => note(&Entry::Stopping).map_err(|e| e.to_string()),
@@ -236,7 +240,7 @@ impl Restorer<'_> {
         match server {
             Some(Ok(control)) if touched || control.manager().is_some() => {
                 let revived = self.revive(&control, content, &groups, is_stopped);
-                if is_stopped
+                if (is_stopped || content.has_stopped_server())
                     && control.manager().is_some()
                     && control.down().is_none()
                     && let Err(error) = note(&Entry::Started)

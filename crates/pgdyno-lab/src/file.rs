@@ -26,8 +26,7 @@ pub use parts::{
 };
 pub(crate) use place::LOOPBACK;
 pub use place::Place;
-pub(crate) use search::Bound;
-pub use search::{LimitPart, MethodWord, ScaleWord, SearchPart, StartPart};
+pub use search::{Bound, LimitPart, MethodWord, ScaleWord, SearchPart, StartPart};
 pub use size::sized;
 pub use study::{ChartPart, ClaimPart, FigurePart, StudyPart, TablePart};
 pub use switch::why_not_in_turns;

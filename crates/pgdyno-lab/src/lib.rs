@@ -36,11 +36,11 @@ pub use bench::Loads;
 pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
 pub use error::{LabError, ProviderError};
 pub use file::{
-    BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart, ExperimentFile,
-    FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LimitPart, LoadOn, LoadPart,
-    MethodWord, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ScaleWord, SearchPart,
-    ServerPart, StartPart, StepPart, StopRule, StudyPart, SwitchPart, TablePart, Take, TargetPart,
-    WindowPart, asks_for_target, given, sized, why_not_in_turns,
+    Bound, BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart,
+    ExperimentFile, FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LimitPart,
+    LoadOn, LoadPart, MethodWord, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ScaleWord,
+    SearchPart, ServerPart, StartPart, StepPart, StopRule, StudyPart, SwitchPart, TablePart, Take,
+    TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{Generated, Generators, LoadFrom, MeasureError, endpoint, measure};

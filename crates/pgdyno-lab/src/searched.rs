@@ -16,8 +16,10 @@ pub(crate) const HALF_WIDTH: f64 = 1.96;
 pub struct BestSoFar {
     /// Name of its treatment.
     pub treatment: String,
-    /// Its figure by all trials together, with the ends of its 95 % interval, the lower first.
-    pub figure: (f64, [f64; 2]),
+    /// Its figure by all trials together.
+    pub figure: f64,
+    /// The ends of the figure's 95 % interval, the lower first; `None` where the method has none.
+    pub interval: Option<[f64; 2]>,
 }
 
 /// What was tried so far.
@@ -67,7 +69,8 @@ impl Tried {
         let (one, other) = (figure(-1.0), figure(1.0));
         Some(BestSoFar {
             treatment,
-            figure: (figure(0.0), [one.min(other), one.max(other)]),
+            figure: search.figure(best.mean),
+            interval: best.sd.is_finite().then(|| [one.min(other), one.max(other)]),
         })
     }
 }

@@ -163,8 +163,8 @@ impl PgCtl {
         command
             .env_remove("LC_ALL")
             .envs(&self.environment)
-            .arg("--pgdata")
-            .arg(&self.data)
+            // The options have it already; named here it would be added to them at each start.
+            .env("PGDATA", &self.data)
             .args(["--wait", "--timeout", &WAIT_S.to_string()]);
         match act {
             Act::Stop => command.args(["--mode", "fast", "stop"]),

@@ -154,9 +154,11 @@ impl Experiment {
             Event::Suggested { treatment, best } => {
                 if let Some(best) = best {
                     let title = self.titles.get(&best.treatment).unwrap_or(&best.treatment);
-                    let (figure, [low, high]) = best.figure;
-                    let [figure, low, high] = [figure, low, high].map(three_digits);
-                    self.line(&format!("best so far: {title}, {figure} [{low}, {high}]"));
+                    let interval = best.interval.map(|ends| ends.map(three_digits));
+                    let interval =
+                        interval.map_or_else(String::new, |[low, high]| format!(" [{low}, {high}]"));
+                    let figure = three_digits(best.figure);
+                    self.line(&format!("best so far: {title}, {figure}{interval}"));
                 }
                 let why = treatment.reason.as_deref().unwrap_or_default();
                 let like = best.and_then(|best| self.levels.get(&best.treatment));

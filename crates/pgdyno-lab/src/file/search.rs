@@ -75,15 +75,22 @@ pub enum ScaleWord {
 
 /// What the best must hold to.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Bound {
-    pub(crate) figure: String,
-    pub(crate) is_most: bool,
-    pub(crate) limit: f64,
+pub struct Bound {
+    /// Figure of a trial.
+    pub figure: String,
+    /// Whether the limit is the most that it may be; else the least.
+    pub is_most: bool,
+    /// The limit.
+    pub limit: f64,
 }
 
 impl Bound {
-    /// Reads "p99_ms <= 20"; an error says what was expected.
-    pub(crate) fn parse(text: &str) -> Result<Bound, String> {
+    /// Reads "p99_ms <= 20".
+    ///
+    /// # Errors
+    ///
+    /// What was expected.
+    pub fn parse(text: &str) -> Result<Bound, String> {
         let wrong =
             || format!("\"{text}\": expected a figure, <= or >=, and a number above 0, as \"p99_ms <= 20\"");
         let (is_most, (figure, limit)) = match (text.split_once("<="), text.split_once(">=")) {
@@ -104,7 +111,7 @@ impl Bound {
     }
 
     /// By how much a figure is beyond it, as a logarithm; 0 where it holds.
-    pub(crate) fn excess(&self, figure: f64) -> f64 {
+    pub fn excess(&self, figure: f64) -> f64 {
         let ratio = match self.is_most {
             true => figure / self.limit,
             false => self.limit / figure,

@@ -8,8 +8,10 @@ use pgdyno_record::{ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus}
 use pgdyno_stats::{Dimension, Point, Search, SearchLevel, SearchMethod, SearchTrial, Space, SpaceError};
 
 /// A trial that breaks a bound counts for less, by this and by so many times the excess.
-const BROKEN: f64 = 0.1;
+const BROKEN: f64 = 3.0;
 const EXCESS_TIMES: f64 = 3.0;
+/// Values that differ by less than a part of this are the same.
+const SAME: f64 = 1e9;
 
 /// All that a search goes by, worked out of its plan.
 pub(crate) struct SearchPlan<'p> {
@@ -125,7 +127,8 @@ impl Plan {
             matches!(differs[..], [(of, name)] if of == factor && name == level)
         };
         let alone = self.treatments.iter().find(is_it);
-        alone.is_some_and(|treatment| treatment.why_not.is_none())
+        // One that is excluded beside the reference's other levels may be possible beside others.
+        alone.is_none_or(|treatment| treatment.why_not.is_none())
     }
 }
 
@@ -238,10 +241,16 @@ impl SearchPlan<'_> {
                     .map_or(1.0, |figure| bound.excess(figure))
             })
             .sum();
-        Some(match excess > 0.0 {
+        let value = match excess > 0.0 {
             true => value - BROKEN - EXCESS_TIMES * excess,
             false => value,
-        })
+        };
+        // What is read from the store again may differ in its last digit.
+        Some((value * SAME).round() / SAME)
+    }
+
+    pub(crate) fn is_larger_better(&self) -> bool {
+        self.larger_is_better
     }
 
     /// The figure that a search's value is of.

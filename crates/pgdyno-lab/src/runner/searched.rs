@@ -31,7 +31,12 @@ impl Running<'_, '_, '_> {
             };
             let best = search.with(|search| search.best(&tried.trials));
             let best = best.and_then(|best| tried.best_so_far(&search, &best));
-            let treatment = self.candidate(&search, &mut tried, &next.point, why(next.reason))?;
+            let treatment = self.candidate(
+                &search,
+                &mut tried,
+                &next.point,
+                why(next.reason, search.is_larger_better()),
+            )?;
             self.own += self.runner.clock.now().saturating_sub(begun);
             if !self.wait_for_window()? {
                 return Ok(false);
@@ -79,15 +84,16 @@ impl Running<'_, '_, '_> {
 }
 
 /// Why a point is tried, in a sentence's part.
-fn why(reason: Reason) -> String {
-    let percent = |logarithm: f64| 100.0 * logarithm.exp_m1();
+fn why(reason: Reason, larger_is_better: bool) -> String {
+    let sign = if larger_is_better { 1.0 } else { -1.0 };
+    let percent = |logarithm: f64| 100.0 * (sign * logarithm).exp_m1();
     match reason {
         Reason::Start(_) => "a starting point".to_owned(),
         Reason::Improvement { expected, sd, .. } => format!(
             "expected to differ from the best so far by {:+.1} % [{:+.1}, {:+.1}]",
             percent(expected),
-            percent(expected - HALF_WIDTH * sd),
-            percent(expected + HALF_WIDTH * sd)
+            percent(expected - sign * HALF_WIDTH * sd),
+            percent(expected + sign * HALF_WIDTH * sd)
         ),
         Reason::Again => "the best so far, measured again".to_owned(),
         Reason::Turn => "its turn".to_owned(),

@@ -11,11 +11,11 @@ use pgdyno_advice::{
     Exported, Files, Known, Now, Profile, ProfileSetting, Profiles, Resolved, export, is_profile_path,
 };
 use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_bytes, given_text, make_directory, replace_given};
-use pgdyno_knobs::{Kind, Knob, Place, Reader, Setting, Target};
+use pgdyno_knobs::{ApplyError, Kind, Knob, Place, Reader, Setting, Target};
 use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
 use pgdyno_record::FactRecord;
 use pgdyno_remote::CarriedFile;
-use pgdyno_sandbox::Control;
+use pgdyno_sandbox::{Control, ControlError};
 use pgdyno_server::{Guc, Server};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -182,6 +182,23 @@ impl Looked {
             }
             _ => Now::Unknown,
         }
+    }
+
+    /// What keeps a setting from being applied, if anything does; a restart does not where it is allowed.
+    pub(crate) fn objection(
+        &self,
+        context: &Context,
+        setting: &Setting,
+        allows_restart: bool,
+    ) -> Option<String> {
+        let is_allowed = |error: &ApplyError| {
+            allows_restart && matches!(error, ApplyError::Control(ControlError::NotAllowed))
+        };
+        let objections = self.reader(context).objections(setting);
+        let first = objections
+            .into_iter()
+            .find(|objection| !is_allowed(&objection.error));
+        first.map(|objection| objection.error.to_string())
     }
 
     fn place(&self, context: &Context, knob: &str) -> Place {

@@ -3,33 +3,34 @@
 
 mod file;
 mod outcome;
+mod space;
 
-use crate::cli::{LoadKind, TuneArgs};
+use crate::cli::TuneArgs;
 use crate::commands::experiment::{self, Begin};
 use crate::commands::{profile, report, restore};
-use crate::context::Context;
+use crate::context::{Context, stop_in_force};
 use crate::exit;
-use crate::failure::{InContext as _, Result, Usage};
+use crate::failure::{InContext as _, Refused, Result, Usage};
 use crate::{show, target};
 use file::{BEST, Common, KEPT, Start};
 use outcome::{Compared, Dropped, Kept};
-use pgdyno_advice::{Matters, Priors, SearchSpace, SpaceFor};
-use pgdyno_host::replace_given;
+use pgdyno_advice::{Now, SearchSpace};
+use pgdyno_host::{given_text, replace_given};
 use pgdyno_knobs::Setting;
-use pgdyno_knobs::gucvalue::quantity;
-use pgdyno_lab::{ExperimentFile, Searched};
+use pgdyno_lab::{Bound, ExperimentFile, Searched};
 use pgdyno_record::{Better, ExperimentStatus, Metric, StoredExperiment, TreatmentRecord};
 use pgdyno_report::Report;
 use pgdyno_stats::{Verdict, three_digits};
 use pgdyno_store::Store;
-use pgdyno_workload::Workload;
-use serde_json::json;
-use std::collections::BTreeMap;
+use serde_json::{Value as Json, json};
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 const FORMAT: &str = "pgdyno-tune/1";
 /// What all experiments of tunes are tagged with.
 const TAG: &str = "tune";
+/// Name of the profile that it writes.
+const PROFILE: &str = "tuned";
 /// The rest of the settings that are removed together, as each of them moves little.
 const REST: &str = "without-the-rest";
 /// Part of all effects from which on a setting is removed alone.
@@ -40,37 +41,65 @@ const ALONE_MAX: usize = 6;
 pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     let metric = metric(args)?;
     let common = Common::new(args, metric)?;
+    if !args.dry_run {
+        check_output(&args.output)?;
+        // What a killed command has left is no present state.
+        restore::before(context, None)?;
+    }
     let mut looked = profile::look(context, Some(&args.target))?;
     for (name, value) in &args.given {
         looked.known = looked.known.given_text(name, value);
     }
-    let kind = args.kind.unwrap_or_else(|| kind_of(args));
-    let profiles = profiles_of(context, &looked, kind)?;
-    let space = space(context, args, &looked, kind, &profiles)?;
-    let starts = starts(&space, &profiles);
-    let memory = looked
-        .known
-        .get("available.memory_bytes")
-        .ok()
-        .and_then(serde_json::Value::as_f64);
-    let text = common.search(&space, &starts, memory)?;
-    parsed(context, &text)?;
+    let kind = args.kind.unwrap_or_else(|| space::kind_of(args));
+    let profiles = space::profiles_of(context, &looked, kind)?;
+    let space = space::space(context, args, &looked, kind, &profiles)?;
+    let starts = space::starts(&space, &profiles);
+    let memory = looked.known.get("available.memory_bytes").ok();
+    let present = |knob: &str| match looked.current(context, knob) {
+        Now::Is(now) => Some(now),
+        Now::Unknown | Now::Nowhere(_) => None,
+    };
+    let text = common.search(&space, &starts, memory.and_then(Json::as_f64), &present)?;
+    let file = parsed(context, &text)?;
     if args.dry_run {
         return dry(args, &space, &starts, &text);
     }
     let mut store = context.store(args.store.store.place())?;
-    restore::before(context, None)?;
-    let id = match args.after {
-        Some(id) => id,
-        None => measured(context, args, &mut store, &text)?,
-    };
-    Tune {
+    let mut tune = Tune {
         context,
         args,
         common: &common,
-        looked: &looked.name,
+        target: &looked.name,
+        search: args.after,
+    };
+    let id = match args.after {
+        Some(id) => {
+            tune.is_the_same(&store.experiment(id)?, &file)?;
+            id
+        }
+        None => tune.measured(&mut store, &text)?,
+    };
+    tune.search = Some(id);
+    tune.after(&mut store, id)
+}
+
+/// Whether the profile can be written, before hours of trials: not over what is none of a tune's.
+fn check_output(path: &Path) -> Result<()> {
+    let directory = path
+        .parent()
+        .filter(|directory| !directory.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        return Err(Usage(format!("--output: there is no directory {}", directory.display())).into());
     }
-    .after(&mut store, id)
+    let is_own = |text: &str| text.contains(&format!("name = \"{PROFILE}\""));
+    match path.exists() && !given_text(path).is_ok_and(|there| is_own(&there)) {
+        true => Err(Refused(format!(
+            "{} is there and is no profile of a tune; it is not written over",
+            path.display()
+        ))
+        .into()),
+        false => Ok(()),
+    }
 }
 
 /// The metric that decides.
@@ -94,125 +123,6 @@ fn metric(args: &TuneArgs) -> Result<&str> {
         true => Ok(name),
         false => Err(Usage(format!("{name}: expected {option} {name}")).into()),
     }
-}
-
-/// The kind of a workload; a script may be anything.
-fn kind_of(args: &TuneArgs) -> LoadKind {
-    if args.script.is_some() {
-        return LoadKind::Mixed;
-    }
-    match args.workload {
-        Workload::Empty
-        | Workload::Simple
-        | Workload::Read
-        | Workload::SelectOnly
-        | Workload::PointSelect
-        | Workload::RangeSelect
-        | Workload::ReadOnly => LoadKind::Reads,
-        _ => LoadKind::Writes,
-    }
-}
-
-fn shares(kind: LoadKind) -> Matters {
-    let (reads, writes, analytics) = match kind {
-        LoadKind::Reads => (1.0, 0.0, 0.0),
-        LoadKind::Writes => (0.3, 1.0, 0.0),
-        LoadKind::Analytics => (0.3, 0.0, 1.0),
-        LoadKind::Mixed => (0.7, 0.7, 0.7),
-    };
-    Matters {
-        reads,
-        writes,
-        analytics,
-    }
-}
-
-/// What advice and pgtune set here for such a load: names of starting points, with their settings.
-fn profiles_of(
-    context: &Context,
-    looked: &profile::Looked,
-    kind: LoadKind,
-) -> Result<Vec<(&'static str, Vec<Setting>)>> {
-    let names = match kind {
-        LoadKind::Reads | LoadKind::Writes => [("advice", "oltp"), ("pgtune", "pgtune-oltp")],
-        LoadKind::Analytics => [("advice", "analytics"), ("pgtune", "pgtune-dw")],
-        LoadKind::Mixed => [("advice", "mixed"), ("pgtune", "pgtune-mixed")],
-    };
-    let resolved = names.into_iter().map(|(name, of)| {
-        let resolved = profile::resolve(context, looked, of)?;
-        Ok((name, resolved.to_apply()))
-    });
-    resolved.collect()
-}
-
-/// What the search varies.
-fn space(
-    context: &Context,
-    args: &TuneArgs,
-    looked: &profile::Looked,
-    kind: LoadKind,
-    profiles: &[(&'static str, Vec<Setting>)],
-) -> Result<SearchSpace> {
-    let priors = Priors::shipped(&context.catalogue)?;
-    let known = priors.knobs();
-    for knob in args.only.iter().chain(&args.without) {
-        if !known.contains(&knob.as_str()) {
-            return Err(Usage(format!(
-                "{knob} is no knob that a search varies; those are {}",
-                known.join(", ")
-            ))
-            .into());
-        }
-    }
-    let starts: Vec<Vec<Setting>> = profiles.iter().map(|(_, settings)| settings.clone()).collect();
-    let mut space = priors.space(&SpaceFor {
-        known: &looked.known,
-        catalogue: &context.catalogue,
-        major: looked.major(),
-        current: &|knob| looked.current(context, knob),
-        load: shares(kind),
-        starts: &starts,
-    });
-    let is_fixed = |knob: &String| args.fix.iter().any(|(fixed, _)| fixed == knob);
-    space.knobs.retain(|own| {
-        let is_wanted = args.only.is_empty() || args.only.contains(&own.knob);
-        is_wanted && !args.without.contains(&own.knob) && !is_fixed(&own.knob)
-    });
-    if !args.only.is_empty() {
-        space.skipped.retain(|(knob, _)| args.only.contains(knob));
-    }
-    if space.knobs.is_empty() {
-        let why = space
-            .skipped
-            .iter()
-            .map(|(knob, why)| format!("\n  {knob}: {why}"));
-        let why: String = why.collect();
-        return Err(Usage(format!("there is no knob to vary on this target{why}")).into());
-    }
-    Ok(space)
-}
-
-/// The starting points as levels of the space, without those that are the present state or one another.
-fn starts(space: &SearchSpace, profiles: &[(&'static str, Vec<Setting>)]) -> Vec<Start> {
-    let mut starts: Vec<Start> = Vec::new();
-    for (name, settings) in profiles {
-        let levels = space.knobs.iter().filter_map(|own| {
-            let setting = settings.iter().find(|setting| setting.knob == own.knob)?;
-            let mut others = own.values.iter().skip(1);
-            let level = others.find(|(value, _)| is_same(value, &setting.value))?;
-            Some((own.knob.clone(), level.0.clone()))
-        });
-        let levels: BTreeMap<String, String> = levels.collect();
-        if !levels.is_empty() && starts.iter().all(|(_, other)| *other != levels) {
-            starts.push(((*name).to_owned(), levels));
-        }
-    }
-    starts
-}
-
-/// Whether two values mean the same: 1GB and 1024MB.
-fn is_same(a: &str, b: &str) -> bool {
-    a == b || quantity(a).is_some_and(|number| quantity(b) == Some(number))
 }
 
 fn dry(args: &TuneArgs, space: &SearchSpace, starts: &[Start], text: &str) -> Result<u8> {
@@ -245,44 +155,83 @@ fn parsed(context: &Context, text: &str) -> Result<ExperimentFile> {
     Ok(file)
 }
 
-/// Runs an experiment of the tune to its end; its number.
-fn measured(context: &Context, args: &TuneArgs, store: &mut Store, text: &str) -> Result<i64> {
-    let file = parsed(context, text)?;
-    let consent = experiment::consent_of(&args.consent);
-    let held = target::of_experiment(context, &file, Some(&args.target), consent.restart, "tune")?;
-    let begin = Begin {
-        file,
-        text,
-        held,
-        repeat: vec!["pgdyno tune TARGET".to_owned()],
-        command: "tune",
-    };
-    let summary = experiment::start(context, store, &consent, begin)?;
-    store.tag(summary.id, TAG)?;
-    restore::check(&summary.restored)?;
-    restore::check_objects(&summary.restored)?;
-    if summary.status != ExperimentStatus::Finished {
-        fail!(
-            "stopped; `pgdyno resume {}` goes on with what was running",
-            summary.id
-        );
-    }
-    Ok(summary.id)
-}
-
-/// The experiments after the search.
+/// The experiments of a tune.
 struct Tune<'a> {
     context: &'a Context,
     args: &'a TuneArgs,
     common: &'a Common<'a>,
     /// Name of the target.
-    looked: &'a str,
+    target: &'a str,
+    /// Number of the search, once it has ended.
+    search: Option<i64>,
 }
 
 /// A step of an experiment: name, title, settings.
 type Step = (String, String, Vec<Setting>);
 
 impl Tune<'_> {
+    /// Runs an experiment of the tune to its end; its number.
+    fn measured(&self, store: &mut Store, text: &str) -> Result<i64> {
+        let stopped = |running: Option<i64>| {
+            let goes_on = match (self.search, running) {
+                (Some(search), _) => format!("pgdyno tune ... --after {search}"),
+                (None, Some(id)) => format!("pgdyno resume {id}, then pgdyno tune ... --after {id}"),
+                (None, None) => "the same command".to_owned(),
+            };
+            format!("stopped; {goes_on} goes on, with the options and the store that it was begun with")
+        };
+        // A request that came between two experiments.
+        if stop_in_force().load(Ordering::Relaxed) {
+            fail!("{}", stopped(None));
+        }
+        let (context, args) = (self.context, self.args);
+        let file = parsed(context, text)?;
+        let consent = experiment::consent_of(&args.consent);
+        let held = target::of_experiment(context, &file, Some(&args.target), consent.restart, "tune")?;
+        let shown = target::sandbox_named(&args.target).map_or("\"...\"", |_| args.target.as_str());
+        let begin = Begin {
+            file,
+            text,
+            held,
+            repeat: vec![format!("pgdyno tune {shown} ...")],
+            command: "tune",
+        };
+        let summary = experiment::start(context, store, &consent, begin)?;
+        store.tag(summary.id, TAG)?;
+        restore::check(&summary.restored)?;
+        restore::check_objects(&summary.restored)?;
+        if summary.status != ExperimentStatus::Finished {
+            fail!("{}", stopped(Some(summary.id)));
+        }
+        Ok(summary.id)
+    }
+
+    /// Refuses a search that was begun on another target, or for something else than is asked for now.
+    fn is_the_same(&self, stored: &StoredExperiment, now: &ExperimentFile) -> Result<()> {
+        let id = stored.id;
+        let then = parsed(self.context, &stored.record.file)?;
+        let bounds = |file: &ExperimentFile| file.search.as_ref().map(|search| search.subject_to.clone());
+        let differences = [
+            (
+                "the target",
+                stored.record.target != self.target && self.target.starts_with("sandbox "),
+            ),
+            ("the metric", then.metric != now.metric),
+            ("the load", then.load != now.load),
+            ("the data", then.data != now.data),
+            ("--fix", then.base != now.base),
+            ("--subject-to", bounds(&then) != bounds(now)),
+        ];
+        match differences.iter().find(|(_, differs)| *differs) {
+            Some((what, _)) => Err(Usage(format!(
+                "experiment {id} is not what is asked for now: {what} differs\n\
+                 hint: give the options that it was begun with; pgdyno show {id} has them"
+            ))
+            .into()),
+            None => Ok(()),
+        }
+    }
+
     fn after(&self, store: &mut Store, id: i64) -> Result<u8> {
         let stored = store.experiment(id)?;
         let consent = experiment::consent_of(&self.args.consent);
@@ -303,24 +252,34 @@ impl Tune<'_> {
         };
         let winner = changed(&stored, &best.treatment);
         if winner.is_empty() {
-            put!("the search has found nothing better than the present state (experiment {id})");
-            return Ok(exit::FINE);
+            match self.args.store.json {
+                true => put_page!(
+                    "{:#}",
+                    json!({ "format": FORMAT, "outcome": "nothing-better", "search": id })
+                ),
+                false => put!(
+                    "the search has found nothing better than the present state (experiment {id}); no profile is written"
+                ),
+            }
+            return Ok(exit::UNDECIDED);
         }
-        let (figure, [low, high]) = best.figure;
-        let [figure, low, high] = [figure, low, high].map(three_digits);
+        let interval = best.interval.map(|ends| ends.map(three_digits));
+        let interval = interval.map_or_else(String::new, |[low, high]| format!(" [{low}, {high}]"));
         err!(
-            "the best of {} trials ({} failed): {} {figure} [{low}, {high}]",
+            "the best of {} trials ({} failed): {} {}{interval}",
             searched.trials,
             searched.failed,
-            self.common.metric
+            self.common.metric,
+            three_digits(best.figure)
         );
         for setting in &winner {
             err!("  {} = {}", setting.knob, setting.value);
         }
         let confirmed = self.confirm(store, &stored, &winner)?;
-        let best_found = Compared::of(&confirmed, BEST);
+        let broken = self.broken(&confirmed, BEST)?;
+        let best_found = Compared::of(&confirmed, BEST).filter(|_| broken.is_empty());
         let Some(found) = best_found.filter(|found| found.is(Verdict::Better)) else {
-            return self.not_confirmed(&confirmed);
+            return self.not_confirmed(&confirmed, &broken);
         };
         // The reference has the present value of each knob that was varied.
         let present = stored
@@ -361,23 +320,44 @@ impl Tune<'_> {
         steps: &[Step],
     ) -> Result<Report> {
         let text = self.common.compared(words, base, steps)?;
-        let id = measured(self.context, self.args, store, &text)?;
+        let id = self.measured(store, &text)?;
         report::build(self.context, store, id)
     }
 
-    fn not_confirmed(&self, confirmed: &Report) -> Result<u8> {
+    /// The bounds that a treatment breaks, each with its figure.
+    fn broken(&self, report: &Report, name: &str) -> Result<Vec<String>> {
+        let treatment = report.treatments.iter().find(|treatment| treatment.name == name);
+        let mut broken = Vec::new();
+        for text in &self.args.subject_to {
+            let bound = Bound::parse(text).map_err(Usage)?;
+            let figure = treatment.and_then(|treatment| treatment.figures.get(&bound.figure));
+            match figure {
+                Some(figure) if bound.excess(*figure) > 0.0 => {
+                    broken.push(format!("{text}: it is {}", three_digits(*figure)));
+                }
+                Some(_) => {}
+                None => broken.push(format!("{text}: it was not measured")),
+            }
+        }
+        Ok(broken)
+    }
+
+    fn not_confirmed(&self, confirmed: &Report, broken: &[String]) -> Result<u8> {
         let found = Compared::of(confirmed, BEST);
         let shown = found.as_ref().map(|found| found.shown(self.args.smallest_effect));
         if self.args.store.json {
             put_page!(
                 "{:#}",
-                json!({ "format": FORMAT, "outcome": "not-confirmed", "best": found.as_ref().map(Compared::document) })
+                json!({ "format": FORMAT, "outcome": "not-confirmed", "best": found.as_ref().map(Compared::document), "broken": broken })
             );
         } else {
             put!(
                 "the best of the search is not confirmed: {}",
                 shown.unwrap_or_default()
             );
+            for bound in broken {
+                put!("it breaks {bound}");
+            }
             put!("no profile is written");
         }
         Ok(exit::UNDECIDED)
@@ -476,14 +456,9 @@ impl Tune<'_> {
         let Some(effect) = removed.effect else {
             return true;
         };
-        // A larger metric is worse where it is one to be minimised.
-        let loss = match self.args.minimize {
-            Some(_) => effect.ratio - 1.0,
-            None => 1.0 - effect.ratio,
-        };
         match effect.verdict {
             Verdict::Worse => true,
-            Verdict::Undecided => loss >= self.args.smallest_effect,
+            Verdict::Undecided => self.loss(effect.ratio) >= self.args.smallest_effect,
             Verdict::Better | Verdict::Same | Verdict::NoGain => false,
         }
     }
@@ -496,8 +471,16 @@ impl Tune<'_> {
         kept: Vec<Kept>,
         dropped: Vec<Dropped>,
     ) -> Result<(Vec<Kept>, Vec<Dropped>, Option<Compared>)> {
-        if dropped.is_empty() || kept.is_empty() {
+        let whole = |kept: Vec<Kept>, dropped: &[Dropped]| {
+            let back = dropped.iter().map(|dropped| unmeasured(&dropped.setting));
+            (kept.into_iter().chain(back).collect(), Vec::new(), None)
+        };
+        if dropped.is_empty() {
             return Ok((kept, dropped, None));
+        }
+        // Of several that bring the same, each can go, and not all.
+        if kept.is_empty() {
+            return Ok(whole(kept, &dropped));
         }
         err!("confirming what is left against the present state");
         let left: Vec<Setting> = kept.iter().map(|kept| kept.setting.clone()).collect();
@@ -511,13 +494,23 @@ impl Tune<'_> {
         ];
         let words = ("tune-kept", "Does the gain stay without what does not pay?");
         let report = self.run(store, words, &[], &steps)?;
-        let found = Compared::of(&report, KEPT);
-        match found {
-            Some(found) if found.is(Verdict::Better) => Ok((kept, dropped, Some(found))),
-            _ => {
-                let back = dropped.iter().map(|dropped| unmeasured(&dropped.setting));
-                Ok((kept.into_iter().chain(back).collect(), Vec::new(), None))
-            }
+        let ratio = |name: &str| Compared::of(&report, name).and_then(|found| Some(found.effect?.ratio));
+        let lost = match (ratio(KEPT), ratio(BEST)) {
+            (Some(kept), Some(best)) => self.loss(kept / best),
+            _ => f64::INFINITY,
+        };
+        let holds = self.broken(&report, KEPT)?.is_empty() && lost < self.args.smallest_effect;
+        match Compared::of(&report, KEPT).filter(|found| holds && found.is(Verdict::Better)) {
+            Some(found) => Ok((kept, dropped, Some(found))),
+            None => Ok(whole(kept, &dropped)),
+        }
+    }
+
+    /// What a ratio loses; a larger metric is worse where it is one to be minimised.
+    fn loss(&self, ratio: f64) -> f64 {
+        match self.args.minimize {
+            Some(_) => ratio - 1.0,
+            None => 1.0 - ratio,
         }
     }
 
@@ -531,13 +524,13 @@ impl Tune<'_> {
     ) -> Result<u8> {
         let smallest = self.args.smallest_effect;
         let proven = last.unwrap_or(found);
-        let title = format!("Tuned for {}", self.looked);
+        let title = format!("Tuned for {}", self.target);
         let summary = format!(
             "{} against the state before: {}. Found by experiment {id}.",
             self.common.metric,
             proven.shown(smallest)
         );
-        let text = outcome::profile("tuned", (&title, &summary), kept)?;
+        let text = outcome::profile(PROFILE, (&title, &summary), &self.args.fix, kept)?;
         let path = &self.args.output;
         replace_given(path, text.as_bytes(), 0o644).with_context(|| format!("writing {}", path.display()))?;
         if self.args.store.json {
@@ -579,16 +572,15 @@ impl Tune<'_> {
                 own.setting.value
             );
         }
-        let path = path.display();
-        err!(
-            "{}",
-            show::wrapped(
-                "",
-                &format!("{path}: the settings as a profile; pgdyno apply TARGET ./{path} applies them"),
-                110
-            )
-            .trim_end()
-        );
+        let path = match path
+            .parent()
+            .is_some_and(|directory| !directory.as_os_str().is_empty())
+        {
+            true => path.display().to_string(),
+            false => format!("./{}", path.display()),
+        };
+        let applied = format!("the settings as a profile: pgdyno apply TARGET {path}");
+        err!("{}", show::wrapped("", &applied, 110).trim_end());
         Ok(exit::FINE)
     }
 }

@@ -169,6 +169,23 @@ fn server_that_its_owner_stopped_is_restored_and_not_started() {
     foreign.start_again();
     assert_eq!(foreign.ask("SHOW max_connections"), "100");
 
+    // The options that it was started with are the same after each start.
+    let options = || fs::read_to_string(foreign.data("postmaster.opts")).expect("a file");
+    let begun_with = options();
+    home.run(&changed).fine();
+    assert_eq!(options(), begun_with);
+
+    // Its WAL is moved back though it is down, and it stays down.
+    let there = foreign.data("").parent().expect("a directory").join("wal");
+    let setting = format!("server.wal_directory={}", there.display());
+    home.run(&["apply", &target, &setting, "--allow-restart"]).fine();
+    foreign.stop();
+    home.run(&["restore"]);
+    let wal = fs::symlink_metadata(foreign.data("pg_wal")).expect("it is there");
+    assert!(wal.is_dir() && !there.exists());
+    assert!(!running.exists(), "it was started");
+    foreign.start_again();
+
     home.run(&changed).fine();
     foreign.kill();
     home.run(&["restore"]).fine();

@@ -1,8 +1,8 @@
 //! What must hold of a search: factors of settings, starts and limits that name them, figures to hold to.
 
 use super::{Check, Checked};
-use crate::file::choices::{Design, StopRule};
-use crate::file::parts::{DataPart, LoadPart, ServerPart};
+use crate::file::choices::{Design, Instances, StopRule};
+use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart};
 use crate::file::search::{Bound, SearchPart};
 use crate::plan::REFERENCE;
 use pgdyno_knobs::gucvalue::quantity;
@@ -50,7 +50,16 @@ impl Check<'_> {
         self.must(file.event.is_empty(), &["event"], || {
             "design = \"search\" has no events: what they change is no treatment's".into()
         })?;
+        self.must(
+            file.target.instances == Instances::Once,
+            &["target", "instances"],
+            || {
+                "instances = \"per-block\" is of servers that treatments have of their own: a search has one"
+                    .into()
+            },
+        )?;
         self.searched_factors()?;
+        self.reference_is_possible()?;
         for text in &search.subject_to {
             let key = &["search", "subject_to"];
             let bound = Bound::parse(text).map_err(|message| self.wrong(key, message))?;
@@ -97,13 +106,35 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// A search begins with the reference.
+    fn reference_is_possible(&self) -> Checked {
+        let is_first = |factor: &str, level: &str| {
+            let factor = self.file.factor.iter().find(|own| own.name == factor);
+            let levels = factor.and_then(|factor| factor.levels().ok());
+            levels.is_some_and(|levels| levels.first().is_some_and(|first| first.name == level))
+        };
+        for (i, excluded) in self.file.exclude.iter().enumerate() {
+            let excludes_it = excluded.iter().all(|(factor, level)| is_first(factor, level));
+            self.must(!excludes_it, &["exclude", &i.to_string()], || {
+                "it excludes the reference, with which a search begins".into()
+            })?;
+        }
+        Ok(())
+    }
+
     fn starts(&self, search: &SearchPart) -> Checked {
         for (i, start) in search.start.iter().enumerate() {
             let number = i.to_string();
             let mut before = search.start[..i].iter();
             let is_taken = start.name == REFERENCE || before.any(|other| other.name == start.name);
-            self.must(!is_taken, &["search", "start", &number, "name"], || {
-                format!("the name \"{}\" is taken", start.name)
+            let key = &["search", "start", &number, "name"];
+            self.must(!is_taken, key, || format!("the name \"{}\" is taken", start.name))?;
+            let is_generated = start.name.starts_with("candidate ") || start.name.contains('=');
+            self.must(!is_generated, key, || {
+                format!(
+                    "the name \"{}\" is like those that a search gives to what it chooses",
+                    start.name
+                )
             })?;
             for (factor, level) in &start.levels {
                 self.known_level(factor, level, &["search", "start", &number, "levels", factor])?;
@@ -116,12 +147,13 @@ impl Check<'_> {
         for (i, limit) in search.limit.iter().enumerate() {
             let number = i.to_string();
             let key = &["search", "limit", &number];
-            self.must(quantity(&limit.at_most).is_some(), key, || {
-                format!(
+            let Some((kind, _)) = quantity(&limit.at_most) else {
+                let message = format!(
                     "at_most = \"{}\": expected a number or a size, as \"700MB\"",
                     limit.at_most
-                )
-            })?;
+                );
+                return Err(self.wrong(key, message));
+            };
             for (name, times) in &limit.sum {
                 self.must(times.is_finite() && *times > 0.0, key, || {
                     format!("\"{name}\" counts {times} times: expected a number above 0")
@@ -131,11 +163,15 @@ impl Check<'_> {
                     return Err(self.wrong(key, format!("there is no factor \"{name}\"")));
                 };
                 let levels = factor.levels().unwrap_or_default();
-                let odd = levels.iter().find(|level| quantity(&level.name).is_none());
+                // Below 0 a number is a word, and 0 is as much in any unit.
+                let is_alike = |level: &StepPart| {
+                    quantity(&level.name).is_some_and(|(own, number)| own == kind || number <= 0.0)
+                };
+                let odd = levels.iter().find(|level| !is_alike(level));
                 if let Some(level) = odd {
                     let message = format!(
-                        "the level \"{}\" of \"{name}\" is no number to add up",
-                        level.name
+                        "the level \"{}\" of \"{name}\" is no number to add up to \"{}\"",
+                        level.name, limit.at_most
                     );
                     return Err(self.wrong(key, message));
                 }
@@ -227,6 +263,18 @@ values = ["4MB", "64MB"]
         );
         check("\"700MB\"", "\"much\"", "expected a number or a size");
         check("sorts = 4", "sorts = -4", "a number above 0");
+        check("\"700MB\"", "\"700\"", "to add up to \"700\"");
+        check("name = \"mine\"", "name = \"candidate 1\"", "is like those");
+        check(
+            "[search]",
+            "[target]\ninstances = \"per-block\"\n[search]",
+            "a search has one",
+        );
+        check(
+            "[[search.limit]]",
+            "[[exclude]]\nsorts = \"4MB\"\n[[search.limit]]",
+            "excludes the reference",
+        );
         check("sorts = 4", "sort = 4", "there is no factor \"sort\"");
         check("weights = [1, 2]", "weights = [1]", "1 weights for 2 levels");
         check("weights = [1, 2]", "weights = [1, 0]", "not above 0");

@@ -5,6 +5,7 @@ use crate::failure::{Failure, InContext as _, Result};
 use pgdyno_advice::{Scale, SearchSpace};
 use pgdyno_host::given_text;
 use pgdyno_knobs::Setting;
+use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_lab::Reset;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
@@ -87,9 +88,9 @@ impl<'a> Common<'a> {
         space: &SearchSpace,
         starts: &[Start],
         memory_bytes: Option<f64>,
+        present: &dyn Fn(&str) -> Option<String>,
     ) -> Result<String> {
         let args = self.args;
-        let has = |knob: &str| space.knobs.iter().any(|own| own.knob == knob);
         let mut search = vec![("trials", i64::from(args.trials).into())];
         if !args.subject_to.is_empty() {
             search.push(("subject_to", args.subject_to.clone().into()));
@@ -104,13 +105,7 @@ impl<'a> Common<'a> {
             ])
         });
         search.push(("start", starts.collect::<Vec<_>>().into()));
-        if let Some(memory) = memory_bytes.filter(|_| has(BUFFERS)) {
-            let mut sum = vec![(BUFFERS, 1.0.into())];
-            if has(SORTS) {
-                sum.push((SORTS, f64::from(args.clients).into()));
-            }
-            let at_most = format!("{:.0}MB", memory * MEMORY_PART / f64::from(1 << 20));
-            let limit = table(vec![("sum", table(sum)), ("at_most", at_most.into())]);
+        if let Some(limit) = self.limit(space, memory_bytes, present) {
             search.push(("limit", vec![limit].into()));
         }
         let factors = space.knobs.iter().map(|knob| {
@@ -144,6 +139,45 @@ impl<'a> Common<'a> {
             file.push(("budget", table(vec![("time", time.into())])));
         }
         toml::to_string(&table(file)).map_err(Failure::new)
+    }
+
+    /// What buffers and the sorts of all clients may take together: a part of the memory, and where that is unknown no more than now.
+    fn limit(
+        &self,
+        space: &SearchSpace,
+        memory_bytes: Option<f64>,
+        present: &dyn Fn(&str) -> Option<String>,
+    ) -> Option<Value> {
+        let fixed = |knob: &str| {
+            self.args
+                .fix
+                .iter()
+                .find(|(own, _)| own == knob)
+                .map(|(_, value)| value.clone())
+        };
+        let bytes = |knob: &str| {
+            let text = fixed(knob).or_else(|| present(knob))?;
+            quantity(&text).map(|(_, number)| number)
+        };
+        let clients = f64::from(self.args.clients);
+        let (mut sum, mut now, mut others) = (Vec::new(), 0.0, 0.0);
+        for (knob, times) in [(BUFFERS, 1.0), (SORTS, clients)] {
+            let own = bytes(knob).unwrap_or(0.0) * times;
+            match space.knobs.iter().any(|varied| varied.knob == knob) {
+                true => {
+                    sum.push((knob, times.into()));
+                    now += own;
+                }
+                false => others += own,
+            }
+        }
+        if sum.is_empty() {
+            return None;
+        }
+        // The present state is tried in any case.
+        let most = memory_bytes.map_or(now, |memory| (memory * MEMORY_PART - others).max(now));
+        let at_most = format!("{:.0}MB", (most / f64::from(1 << 20)).ceil());
+        Some(table(vec![("sum", table(sum)), ("at_most", at_most.into())]))
     }
 
     /// Treatments compared with the present state and `base` in blocks, each with its name, title and settings.

@@ -79,7 +79,20 @@ impl Compared {
 }
 
 /// The settings that pay, as a profile.
-pub(super) fn profile(name: &str, (title, summary): (&str, &str), kept: &[Kept]) -> Result<String> {
+pub(super) fn profile(
+    name: &str,
+    (title, summary): (&str, &str),
+    fixed: &[(String, String)],
+    kept: &[Kept],
+) -> Result<String> {
+    let fixed = fixed.iter().map(|(knob, value)| {
+        entry(&[
+            ("knob", knob),
+            ("value", value),
+            ("reason", "Fixed in all trials."),
+            ("source", "--fix"),
+        ])
+    });
     let settings = kept.iter().map(|kept| {
         let reason = match &kept.without {
             Some(without) => format!("Without it: {} ({} trials).", effect(without), kept.trials),
@@ -96,7 +109,7 @@ pub(super) fn profile(name: &str, (title, summary): (&str, &str), kept: &[Kept])
             ("source", &source),
         ])
     });
-    let settings: Vec<Value> = settings.collect();
+    let settings: Vec<Value> = fixed.chain(settings).collect();
     let mut profile = Table::new();
     for (key, text) in [("name", name), ("title", title), ("summary", summary)] {
         profile.insert(key.to_owned(), text.into());

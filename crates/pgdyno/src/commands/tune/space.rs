@@ -1,0 +1,148 @@
+//! What a tune varies on its target, and where it begins.
+
+use super::file::Start;
+use crate::cli::{LoadKind, TuneArgs};
+use crate::commands::profile;
+use crate::context::Context;
+use crate::failure::{Result, Usage};
+use pgdyno_advice::{Matters, Priors, SearchSpace, SpaceFor, SpaceKnob};
+use pgdyno_knobs::Setting;
+use pgdyno_knobs::gucvalue::quantity;
+use pgdyno_workload::Workload;
+use std::collections::BTreeMap;
+
+/// The kind of a workload; a script may be anything.
+pub(super) fn kind_of(args: &TuneArgs) -> LoadKind {
+    if args.script.is_some() {
+        return LoadKind::Mixed;
+    }
+    match args.workload {
+        Workload::Empty
+        | Workload::Simple
+        | Workload::Read
+        | Workload::SelectOnly
+        | Workload::PointSelect
+        | Workload::RangeSelect
+        | Workload::ReadOnly => LoadKind::Reads,
+        _ => LoadKind::Writes,
+    }
+}
+
+fn shares(kind: LoadKind) -> Matters {
+    let (reads, writes, analytics) = match kind {
+        LoadKind::Reads => (1.0, 0.0, 0.0),
+        LoadKind::Writes => (0.3, 1.0, 0.0),
+        LoadKind::Analytics => (0.3, 0.0, 1.0),
+        LoadKind::Mixed => (0.7, 0.7, 0.7),
+    };
+    Matters {
+        reads,
+        writes,
+        analytics,
+    }
+}
+
+/// What advice and pgtune set here for such a load: names of starting points, with their settings.
+pub(super) fn profiles_of(
+    context: &Context,
+    looked: &profile::Looked,
+    kind: LoadKind,
+) -> Result<Vec<(&'static str, Vec<Setting>)>> {
+    let names = match kind {
+        LoadKind::Reads | LoadKind::Writes => [("advice", "oltp"), ("pgtune", "pgtune-oltp")],
+        LoadKind::Analytics => [("advice", "analytics"), ("pgtune", "pgtune-dw")],
+        LoadKind::Mixed => [("advice", "mixed"), ("pgtune", "pgtune-mixed")],
+    };
+    let resolved = names.into_iter().map(|(name, of)| {
+        let resolved = profile::resolve(context, looked, of)?;
+        Ok((name, resolved.to_apply()))
+    });
+    resolved.collect()
+}
+
+/// What the search varies.
+pub(super) fn space(
+    context: &Context,
+    args: &TuneArgs,
+    looked: &profile::Looked,
+    kind: LoadKind,
+    profiles: &[(&'static str, Vec<Setting>)],
+) -> Result<SearchSpace> {
+    let priors = Priors::shipped(&context.catalogue)?;
+    let known = priors.knobs();
+    for knob in args.only.iter().chain(&args.without) {
+        if !known.contains(&knob.as_str()) {
+            return Err(Usage(format!(
+                "{knob} is no knob that a search varies; those are {}",
+                known.join(", ")
+            ))
+            .into());
+        }
+    }
+    let starts: Vec<Vec<Setting>> = profiles.iter().map(|(_, settings)| settings.clone()).collect();
+    let mut space = priors.space(&SpaceFor {
+        known: &looked.known,
+        catalogue: &context.catalogue,
+        major: looked.major(),
+        current: &|knob| looked.current(context, knob),
+        load: shares(kind),
+        starts: &starts,
+    });
+    let is_wanted =
+        |knob: &String| (args.only.is_empty() || args.only.contains(knob)) && !args.without.contains(knob);
+    let is_fixed = |knob: &String| args.fix.iter().any(|(fixed, _)| fixed == knob);
+    space
+        .knobs
+        .retain(|own| is_wanted(&own.knob) && !is_fixed(&own.knob));
+    // What could not be set would keep every trial from beginning, for each sets all knobs.
+    let objection = |own: &SpaceKnob| {
+        let other = own.values.get(1)?;
+        let setting = Setting {
+            knob: own.knob.clone(),
+            value: other.0.clone(),
+        };
+        looked.objection(context, &setting, args.consent.allow_restart)
+    };
+    let (possible, objected): (Vec<SpaceKnob>, Vec<SpaceKnob>) =
+        space.knobs.into_iter().partition(|own| objection(own).is_none());
+    let objected = objected
+        .iter()
+        .filter_map(|own| Some((own.knob.clone(), objection(own)?)));
+    space.skipped.extend(objected);
+    space.knobs = possible;
+    if !args.only.is_empty() {
+        space.skipped.retain(|(knob, _)| args.only.contains(knob));
+    }
+    if space.knobs.is_empty() {
+        let why = space
+            .skipped
+            .iter()
+            .map(|(knob, why)| format!("\n  {knob}: {why}"));
+        let why: String = why.collect();
+        return Err(Usage(format!("there is no knob to vary on this target{why}")).into());
+    }
+    Ok(space)
+}
+
+/// The starting points as levels of the space, without those that are the present state or one another.
+pub(super) fn starts(space: &SearchSpace, profiles: &[(&'static str, Vec<Setting>)]) -> Vec<Start> {
+    let mut starts: Vec<Start> = Vec::new();
+    for (name, settings) in profiles {
+        let levels = space.knobs.iter().filter_map(|own| {
+            let setting = settings.iter().find(|setting| setting.knob == own.knob)?;
+            let mut others = own.values.iter().skip(1);
+            let level = others.find(|(value, _)| is_same(value, &setting.value))?;
+            Some((own.knob.clone(), level.0.clone()))
+        });
+        let levels: BTreeMap<String, String> = levels.collect();
+        if !levels.is_empty() && starts.iter().all(|(_, other)| *other != levels) {
+            starts.push(((*name).to_owned(), levels));
+        }
+    }
+    starts
+}
+
+/// Whether two values mean the same: 1GB and 1024MB.
+fn is_same(a: &str, b: &str) -> bool {
+    a == b || quantity(a).is_some_and(|number| quantity(b) == Some(number))
+}
