@@ -70,14 +70,14 @@ impl Running<'_, '_, '_> {
         point: &[usize],
         why: String,
     ) -> Result<Treatment, LabError> {
-        let mut treatment = search.treatment(point, tried.treatments.len(), Some(why));
-        match tried.name_of(point) {
-            Some(name) => name.clone_into(&mut treatment.name),
-            None => {
-                let record = treatment_record(&treatment, self.plan, self.runner.catalogue);
-                self.runner.results.add_treatment(self.id, &record)?;
-                tried.treatments.push((point.to_vec(), treatment.name.clone()));
-            }
+        // Treatments are numbered in the order in which they are stored.
+        let known = tried.treatments.iter().position(|(other, _)| other == point);
+        let number = known.unwrap_or(tried.treatments.len());
+        let treatment = search.treatment(point, number, Some(why));
+        if known.is_none() {
+            let record = treatment_record(&treatment, self.plan, self.runner.catalogue);
+            self.runner.results.add_treatment(self.id, &record)?;
+            tried.treatments.push((point.to_vec(), treatment.name.clone()));
         }
         Ok(treatment)
     }

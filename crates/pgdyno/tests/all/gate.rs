@@ -128,8 +128,8 @@ fn builds_run_on_servers_of_their_own_that_are_new_in_each_block() {
     assert_eq!(sandboxes(&home), 1, "those of the gate are gone");
     // Each trial's server has committed what its own clients saw, in its own turns.
     let trials = report["trials"].as_array().expect("trials");
-    // A treatment that is decided is not tried again with those that are not.
-    assert!((3 * 2..=3 * blocks).contains(&trials.len()), "{report}");
+    // A treatment that is decided is not tried again with those that are not, which may be HEAD alone.
+    assert!((3 * 2..=3 * 3).contains(&trials.len()), "{report}");
     for trial in trials {
         assert_eq!(trial["cross_check"]["agrees"], true, "{trial}");
         let measured_s = trial["measured_s"].as_f64().expect("a time");
