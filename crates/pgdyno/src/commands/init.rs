@@ -6,7 +6,7 @@ use super::facts::{self, Found};
 use crate::cli::InitArgs;
 use crate::context::Context;
 use crate::exit;
-use crate::failure::{InContext as _, Result, Usage};
+use crate::failure::{Failure, InContext as _, Result, Usage};
 use crate::show::bytes;
 use pgdyno_advice::{Advice, Advisor, Question};
 use pgdyno_host::{Fact, replace_given};
@@ -23,10 +23,8 @@ pub(crate) fn run(context: &Context, args: &InitArgs) -> Result<u8> {
     let is_printed = args.file == Path::new("-");
     if !is_printed && args.file.exists() {
         let place = args.file.display();
-        return Err(Usage(format!(
-            "{place} is there already\nhint: name another file, or - for standard output"
-        ))
-        .into());
+        let error = Failure::from(Usage(format!("{place} is there already")));
+        return Err(error.with_hint("name another file, or - for standard output"));
     }
     let found = facts::find(context, Some(&args.target), false, None)?;
     let text = text(context, args, &found)?;

@@ -49,8 +49,9 @@ const SANDBOX: &str = "sandbox:";
 pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
     for target in &args.targets {
         if may_hold_password(target) {
-            let message = "a target has a password in it, which commands would show\nhint: put it into PGPASSWORD, a password file or a service";
-            return Err(Usage(message.to_owned()).into());
+            let message = "a target has a password in it, which commands would show";
+            let error = Failure::from(Usage(message.to_owned()));
+            return Err(error.with_hint("put it into PGPASSWORD, a password file or a service"));
         }
     }
     let (scratch, name) = (context.scratch(), format!("mcp-{}", std::process::id()));

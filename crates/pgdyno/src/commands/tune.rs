@@ -10,7 +10,7 @@ use crate::commands::experiment::{self, Begin};
 use crate::commands::{profile, report, restore};
 use crate::context::{Context, stop_in_force};
 use crate::exit;
-use crate::failure::{InContext as _, Refused, Result, Usage};
+use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::{show, target};
 use file::{BEST, Common, KEPT, Start};
 use outcome::{Compared, Dropped, Kept};
@@ -223,11 +223,11 @@ impl Tune<'_> {
             ("--subject-to", bounds(&then) != bounds(now)),
         ];
         match differences.iter().find(|(_, differs)| *differs) {
-            Some((what, _)) => Err(Usage(format!(
-                "experiment {id} is not what is asked for now: {what} differs\n\
-                 hint: give the options that it was begun with; pgdyno show {id} has them"
-            ))
-            .into()),
+            Some((what, _)) => {
+                let message = format!("experiment {id} is not what is asked for now: {what} differs");
+                let hint = format!("give the options that it was begun with; pgdyno show {id} has them");
+                Err(Failure::from(Usage(message)).with_hint(hint))
+            }
             None => Ok(()),
         }
     }
@@ -239,10 +239,9 @@ impl Tune<'_> {
             return Err(Usage(format!("experiment {id} is no search")).into());
         };
         if stored.status != ExperimentStatus::Finished {
-            return Err(Usage(format!(
-                "the search of experiment {id} is not finished\nhint: pgdyno resume {id}, then pgdyno tune ... --after {id}"
-            ))
-            .into());
+            let error = Failure::from(Usage(format!("the search of experiment {id} is not finished")));
+            let hint = format!("pgdyno resume {id}, then pgdyno tune ... --after {id}");
+            return Err(error.with_hint(hint));
         }
         let Some(best) = &searched.best else {
             fail!(

@@ -123,6 +123,9 @@ fn killed_search_goes_on_with_what_its_trials_ask_for() {
     let after = home.stored_trials(1);
     assert_eq!(after.len(), 7);
     assert_eq!(after[..before.len()], before[..], "what was stored stays");
+    // A tune goes on only with what was searched for.
+    home.run(&["tune", "sandbox:t", "--after", "1"])
+        .fails(2, &["the load differs", "hint: give the options"]);
     let report = home.run(&["report", "1", "--format", "json"]).fine().json();
     let treatments = report["treatments"].as_array().expect("treatments");
     let value = |treatment: &serde_json::Value, knob: &str| {

@@ -2,7 +2,7 @@
 
 use super::cells::{expected, now_cell, what};
 use super::{Page, colour, title};
-use crate::failure::Usage;
+use crate::failure::{Failure, Result, Usage};
 use crate::output::Styled;
 use crate::show::wrapped_at;
 use pgdyno_advice::{Advice, Advisor};
@@ -14,7 +14,7 @@ const INDENT: usize = 12;
 const ALL: &str = "all";
 
 /// Names that nobody can mean are mistakes: neither a rule, nor a setting that rules are about.
-pub(super) fn check(advisor: &Advisor, names: &[String]) -> Result<(), Usage> {
+pub(super) fn check(advisor: &Advisor, names: &[String]) -> Result<()> {
     let is_known = |name: &str| {
         let knob = pgdyno_knobs::split(name).0;
         let is_meant = |about: &str| pgdyno_knobs::split(about).0 == knob;
@@ -22,10 +22,12 @@ pub(super) fn check(advisor: &Advisor, names: &[String]) -> Result<(), Usage> {
         name == ALL || rules.any(|rule| rule.id == name || rule.knob().is_some_and(is_meant))
     };
     match names.iter().find(|name| !is_known(name)) {
-        Some(name) => Err(Usage(format!(
-            "--detail {name}: there is no such rule or advised setting; expected a name of the column \"what\", or \
-             all\nhint: pgdyno advise --all lists those that speak here"
-        ))),
+        Some(name) => {
+            let error = Failure::from(Usage(format!(
+                "--detail {name}: there is no such rule or advised setting; expected a name of the column \"what\", or all"
+            )));
+            Err(error.with_hint("pgdyno advise --all lists those that speak here"))
+        }
         None => Ok(()),
     }
 }

@@ -3,8 +3,7 @@
 use super::{Page, title, write_file};
 use crate::commands::drafts::{clients, comment, step, target_part};
 use crate::commands::facts::Found;
-use crate::failure::Result;
-use crate::failure::Usage;
+use crate::failure::{Failure, Result, Usage};
 use pgdyno_advice::Advice;
 use pgdyno_engine::Protocol;
 use pgdyno_knobs::{Catalogue, Setting};
@@ -44,12 +43,11 @@ pub(super) fn write(
         }
     }
     if files.is_empty() {
-        return Err(Usage(format!(
-            "{}: nothing that is advised here can be tried by an experiment, so none is written\n\
-             hint: what is for safety is not tried; --detail all shows its steps",
+        let error = Failure::from(Usage(format!(
+            "{}: nothing that is advised here can be tried by an experiment, so none is written",
             path.display()
-        ))
-        .into());
+        )));
+        return Err(error.with_hint("what is for safety is not tried; --detail all shows its steps"));
     }
     Ok(files)
 }
