@@ -17,8 +17,8 @@ pub use advice::{
 pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use known::{Known, Lacking, number_of as number};
 pub use profile::{
-    Carrier, Exported, Files, Matters, Now, Only, PriorError, Priors, Profile, ProfileError, ProfileSetting,
-    ProfileValue, Profiles, Resolved, ResolvedSetting, Scale, SearchSpace, SkippedSetting, SpaceFor,
-    SpaceKnob, Unit, Why, export, is_profile_path, knob_text,
+    Carrier, Exported, Files, Matters, MemoryOf, Now, Only, PriorError, Priors, Profile, ProfileError,
+    ProfileSetting, ProfileValue, Profiles, Resolved, ResolvedSetting, Scale, SearchSpace, SkippedSetting,
+    SpaceFor, SpaceKnob, Unit, Why, export, is_profile_path, knob_text,
 };
 pub use sizing::{Line as SizingLine, Term as SizingTerm};

@@ -8,7 +8,7 @@ mod value;
 
 pub use export::{Carrier, Exported, export};
 pub use resolve::{Now, Resolved, ResolvedSetting, SkippedSetting, Why};
-pub use space::{Matters, PriorError, Priors, Scale, SearchSpace, SpaceFor, SpaceKnob};
+pub use space::{Matters, MemoryOf, PriorError, Priors, Scale, SearchSpace, SpaceFor, SpaceKnob};
 pub use value::knob_text;
 
 use crate::expression::{Expression, ExpressionError};

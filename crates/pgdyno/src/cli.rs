@@ -14,7 +14,7 @@ mod store;
 mod tune;
 
 pub(crate) use apply::{ApplyArgs, ConfirmArgs, RestoreArgs, RevertArgs, StatusArgs, VerifyArgs};
-pub(crate) use bench::{BenchArgs, CreateDataArgs, DataCommand, PlacementName};
+pub(crate) use bench::{BenchArgs, CreateDataArgs, DataCommand, OfLoadArgs, PlacementName};
 pub(crate) use compare::{CapacityArgs, CompareArgs, ShowArgs};
 pub(crate) use gate::GateArgs;
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};

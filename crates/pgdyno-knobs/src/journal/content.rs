@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no undo units of several
-/// files that set others again, and of swap files their size alone; 3 had lines without numbers and checksums; 4 did not count them.
-const FORMAT: u32 = 5;
+/// files that set others again, and of swap files their size alone; 3 had lines without numbers and checksums; 4 did not count them; 5 did not say when a
+/// server is stopped.
+const FORMAT: u32 = 6;
 const OLDEST_FORMAT: u32 = 1;
 /// The first whose lines prove themselves.
 const SEALED_FORMAT: u32 = 4;

@@ -89,7 +89,7 @@ fn why(reason: Reason, larger_is_better: bool) -> String {
     let percent = |logarithm: f64| 100.0 * (sign * logarithm).exp_m1();
     match reason {
         Reason::Start(_) => "a starting point".to_owned(),
-        Reason::Improvement { expected, sd, .. } => format!(
+        Reason::Improvement { expected, sd } => format!(
             "expected to differ from the best so far by {:+.1} % [{:+.1}, {:+.1}]",
             percent(expected),
             percent(expected - sign * HALF_WIDTH * sd),

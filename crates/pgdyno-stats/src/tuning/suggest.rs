@@ -12,7 +12,7 @@ use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 /// How a search chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchMethod {
-    /// By a Gaussian process whose knobs' effects add up, with priors: what `pgdyno tune` goes by.
+    /// By a Gaussian process whose knobs' effects add up, with priors: the usual one.
     Process,
     /// By a forest of trees, as SMAC does.
     Forest,
@@ -33,8 +33,6 @@ pub enum Reason {
     Improvement {
         /// By what factor it is expected to be better than the best so far, as a logarithm, where that is less than 0 not at all.
         expected: f64,
-        /// Logarithm of its expected value.
-        mean: f64,
         /// Standard deviation of that.
         sd: f64,
     },
@@ -175,7 +173,6 @@ impl Search<'_> {
             point,
             reason: Reason::Improvement {
                 expected: mean - to_beat,
-                mean,
                 sd,
             },
         })
@@ -323,7 +320,7 @@ fn held(trials: &[SearchTrial]) -> Vec<SearchTrial> {
     trials.iter().filter(|trial| trial.holds).cloned().collect()
 }
 
-/// The tried point of which most is believed, of those whose last trial did not fail.
+/// The tried point of which most is believed, of those with a trial that did not fail.
 fn incumbent(model: &dyn Surrogate, trials: &[SearchTrial]) -> Option<(Point, Belief)> {
     let tried = trials.iter().filter(|trial| trial.value.is_some());
     tried

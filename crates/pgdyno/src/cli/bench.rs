@@ -225,6 +225,20 @@ fn rate(text: &str) -> Result<Rate, String> {
     text.parse()
 }
 
+/// What the transactions of a command's load are.
+#[derive(Debug, Args)]
+pub(crate) struct OfLoadArgs {
+    /// Workload, which says what a transaction does (docs/reference/load.md).
+    #[arg(long, short, value_parser = workload_parser(), default_value = "tpcb")]
+    pub(crate) workload: Workload,
+    /// pgbench script to run instead of a workload.
+    #[arg(long, short = 'f', value_name = "FILE", conflicts_with = "workload")]
+    pub(crate) script: Option<PathBuf>,
+    /// Data set that a script is for [default: pgbench].
+    #[arg(long, value_name = "SET", requires = "script")]
+    pub(crate) dataset: Option<Dataset>,
+}
+
 /// A share of 1, given in percent.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     let percent = text

@@ -1,12 +1,11 @@
 //! `pgdyno gate` on the command line.
 
-use super::bench::{share, workload_parser};
+use super::bench::{OfLoadArgs, share};
 use super::{ConsentArgs, StoreArgs};
 use clap::Args;
 use pgdyno_engine::{CLIENTS_MAX, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_record::BLOCKS_MAX;
-use pgdyno_workload::{Dataset, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,15 +21,8 @@ pub(crate) struct GateArgs {
     /// Metric that decides [default: tps].
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Option<String>,
-    /// Workload, which says what a transaction does (docs/reference/load.md).
-    #[arg(long, short, value_parser = workload_parser(), default_value = "tpcb")]
-    pub(crate) workload: Workload,
-    /// pgbench script to run instead of a workload.
-    #[arg(long, short = 'f', value_name = "FILE", conflicts_with = "workload")]
-    pub(crate) script: Option<PathBuf>,
-    /// Data set that a script is for [default: pgbench].
-    #[arg(long, value_name = "SET", requires = "script")]
-    pub(crate) dataset: Option<Dataset>,
+    #[command(flatten)]
+    pub(crate) of_load: OfLoadArgs,
     /// Scale of the data set.
     #[arg(long, default_value_t = 10)]
     pub(crate) scale: u32,

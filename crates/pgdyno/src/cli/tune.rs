@@ -1,13 +1,15 @@
 //! Arguments of `pgdyno tune`.
 
-use super::bench::workload_parser;
+use super::bench::OfLoadArgs;
 use super::{ConsentArgs, StoreArgs};
 use clap::{Args, ValueEnum};
 use pgdyno_engine::{CLIENTS_MAX, duration};
 use pgdyno_lab::Reset;
-use pgdyno_workload::{Dataset, Workload};
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Beyond this a seed is no longer exact in the page.
+const SEED_MAX: u64 = (1 << 53) - 1;
 
 #[derive(Debug, Args)]
 pub(crate) struct TuneArgs {
@@ -40,15 +42,8 @@ pub(crate) struct TuneArgs {
     /// Fact to go by in place of the one that was found, e.g. storage.data_medium=ssd; may be repeated.
     #[arg(long, value_name = "FACT=VALUE", value_parser = super::assignment)]
     pub(crate) given: Vec<(String, String)>,
-    /// Workload, which says what a transaction does (docs/reference/load.md).
-    #[arg(long, short, value_parser = workload_parser(), default_value = "tpcb")]
-    pub(crate) workload: Workload,
-    /// pgbench script to run instead of a workload.
-    #[arg(long, short = 'f', value_name = "FILE", conflicts_with = "workload")]
-    pub(crate) script: Option<PathBuf>,
-    /// Data set that a script is for [default: pgbench].
-    #[arg(long, value_name = "SET", requires = "script")]
-    pub(crate) dataset: Option<Dataset>,
+    #[command(flatten)]
+    pub(crate) of_load: OfLoadArgs,
     /// Kind of load, which says which knobs matter [default: the workload's; of a script mixed].
     #[arg(long)]
     pub(crate) kind: Option<LoadKind>,
@@ -74,7 +69,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub(crate) blocks: u32,
     /// Seed of the search [default: drawn].
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
     pub(crate) seed: Option<u64>,
     /// Go on after the search with this number, with the options it was begun with.
     #[arg(long, value_name = "EXPERIMENT")]

@@ -1,6 +1,9 @@
 //! Texts of experiment files that pgdyno writes for a target.
 
+use crate::cli::OfLoadArgs;
+use crate::failure::{InContext as _, Result};
 use pgdyno_advice::Advice;
+use pgdyno_host::given_text;
 use pgdyno_record::FactRecord;
 use serde_json::Value;
 
@@ -59,4 +62,32 @@ pub(super) fn comment(text: &str) -> String {
 /// A text as a quoted string of TOML.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
+}
+
+/// A table of TOML.
+pub(super) fn table(entries: Vec<(&str, toml::Value)>) -> toml::Value {
+    let entries = entries.into_iter().map(|(key, value)| (key.to_owned(), value));
+    toml::Value::Table(entries.collect())
+}
+
+/// The load of a command: the name of a workload, or the text of a script.
+pub(super) struct NamedLoad {
+    /// Key of the load: "workload", "script".
+    pub(super) key: &'static str,
+    pub(super) value: String,
+}
+
+impl NamedLoad {
+    pub(super) fn of(args: &OfLoadArgs) -> Result<NamedLoad> {
+        Ok(match &args.script {
+            None => NamedLoad {
+                key: "workload",
+                value: args.workload.name().to_owned(),
+            },
+            Some(path) => NamedLoad {
+                key: "script",
+                value: given_text(path).with_context(|| format!("{} could not be read", path.display()))?,
+            },
+        })
+    }
 }

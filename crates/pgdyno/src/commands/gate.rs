@@ -6,12 +6,12 @@ mod outcome;
 mod sides;
 
 use crate::cli::{CreateArgs, GateArgs};
+use crate::commands::drafts::NamedLoad;
 use crate::commands::experiment::{self, Begin};
 use crate::commands::{restore, sandbox};
 use crate::context::{Context, stop_flag};
 use crate::failure::{Failure, Result, Usage};
 use crate::{exit, sandboxes, show, target};
-use file::LoadOfGate;
 use outcome::{Found, Outcome};
 use pgdyno_lab::{Design, ExperimentFile};
 use pgdyno_record::ExperimentStatus;
@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, args: &GateArgs) -> Result<u8> {
         let message = "builds bring their own programs: neither --pg-bin nor --version goes with them";
         return Err(Usage(message.to_owned()).into());
     }
-    let load = LoadOfGate::of(args)?;
+    let load = NamedLoad::of(&args.of_load)?;
     experiment::check_report(context, args.report.as_deref())?;
     let mut store = context.store(args.store.store.place())?;
     // What is wrong in the text shows before a server is made.

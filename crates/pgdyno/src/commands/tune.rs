@@ -3,6 +3,7 @@
 
 mod file;
 mod outcome;
+mod removal;
 mod space;
 
 use crate::cli::TuneArgs;
@@ -12,13 +13,13 @@ use crate::context::{Context, stop_in_force};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::{show, target};
-use file::{BEST, Common, KEPT, Start};
+use file::{BEST, Common, MemoryUse, Start};
 use outcome::{Compared, Dropped, Kept};
-use pgdyno_advice::{Now, SearchSpace};
+use pgdyno_advice::{Now, Priors, SearchSpace};
 use pgdyno_host::{given_text, replace_given};
 use pgdyno_knobs::Setting;
 use pgdyno_lab::{Bound, ExperimentFile, Searched};
-use pgdyno_record::{Better, ExperimentStatus, Metric, StoredExperiment, TreatmentRecord};
+use pgdyno_record::{Better, ExperimentStatus, Metric, SettingRecord, StoredExperiment};
 use pgdyno_report::Report;
 use pgdyno_stats::{Verdict, three_digits};
 use pgdyno_store::Store;
@@ -31,13 +32,6 @@ const FORMAT: &str = "pgdyno-tune/1";
 const TAG: &str = "tune";
 /// Name of the profile that it writes.
 const PROFILE: &str = "tuned";
-/// The rest of the settings that are removed together, as each of them moves little.
-const REST: &str = "without-the-rest";
-/// Part of all effects from which on a setting is removed alone.
-const ALONE_FROM: f64 = 0.05;
-/// Settings that are removed alone, at most: each is a treatment in every block.
-const ALONE_MAX: usize = 6;
-
 pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     let metric = metric(args)?;
     let common = Common::new(args, metric)?;
@@ -52,14 +46,19 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     }
     let kind = args.kind.unwrap_or_else(|| space::kind_of(args));
     let profiles = space::profiles_of(context, &looked, kind)?;
-    let space = space::space(context, args, &looked, kind, &profiles)?;
+    let priors = Priors::shipped(&context.catalogue)?;
+    let space = space::space(context, args, (&priors, &looked), kind, &profiles)?;
     let starts = space::starts(&space, &profiles);
-    let memory = looked.known.get("available.memory_bytes").ok();
-    let present = |knob: &str| match looked.current(context, knob) {
-        Now::Is(now) => Some(now),
-        Now::Unknown | Now::Nowhere(_) => None,
+    let available = looked.known.get("available.memory_bytes").ok();
+    let memory = MemoryUse {
+        knobs: &priors.memory(),
+        available_bytes: available.and_then(Json::as_f64),
+        present: &|knob: &str| match looked.current(context, knob) {
+            Now::Is(now) => Some(now),
+            Now::Unknown | Now::Nowhere(_) => None,
+        },
     };
-    let text = common.search(&space, &starts, memory.and_then(Json::as_f64), &present)?;
+    let text = common.search(&space, &starts, &memory)?;
     let file = parsed(context, &text)?;
     if args.dry_run {
         return dry(args, &space, &starts, &text);
@@ -362,157 +361,6 @@ impl Tune<'_> {
         Ok(exit::UNDECIDED)
     }
 
-    /// Which of the winner's settings pay: each that matters is removed alone, the rest together.
-    fn ablated(
-        &self,
-        store: &mut Store,
-        (searched, present): (&Searched, &[(String, String)]),
-        winner: &[Setting],
-    ) -> Result<(Vec<Kept>, Vec<Dropped>)> {
-        if winner.len() == 1 {
-            return Ok((vec![unmeasured(&winner[0])], Vec::new()));
-        }
-        err!("removing settings, to see which of them pay");
-        let mut by_importance: Vec<(&Setting, f64)> = winner
-            .iter()
-            .map(|setting| {
-                let own = searched.importance.iter().find(|(knob, _)| *knob == setting.knob);
-                (setting, own.map_or(0.0, |(_, part)| *part))
-            })
-            .collect();
-        by_importance.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        let alone = by_importance
-            .iter()
-            .filter(|(_, part)| *part >= ALONE_FROM)
-            .count();
-        let alone = match winner.len() - alone.min(ALONE_MAX) {
-            // One that is left over is removed alone as well.
-            1 => alone.min(ALONE_MAX) + 1,
-            _ => alone.min(ALONE_MAX),
-        };
-        let (alone, rest) = by_importance.split_at(alone);
-        let value = |knob: &str| {
-            present
-                .iter()
-                .find(|(own, _)| own == knob)
-                .map(|(_, value)| value.clone())
-        };
-        let as_before = |setting: &&Setting| {
-            Some(Setting {
-                knob: setting.knob.clone(),
-                value: value(&setting.knob)?,
-            })
-        };
-        let mut steps: Vec<Step> = alone
-            .iter()
-            .map(|(setting, _)| {
-                let (name, title) = (without(&setting.knob), format!("Without {}", setting.knob));
-                (name, title, as_before(setting).into_iter().collect())
-            })
-            .collect();
-        if !rest.is_empty() {
-            let settings = rest
-                .iter()
-                .filter_map(|(setting, _)| as_before(setting))
-                .collect();
-            steps.push((REST.to_owned(), "Without the rest".to_owned(), settings));
-        }
-        let words = ("tune-remove", "Which settings of the best can go?");
-        let report = self.run(store, words, winner, &steps)?;
-        let (mut kept, mut dropped) = (Vec::new(), Vec::new());
-        for (settings, name) in alone
-            .iter()
-            .map(|(setting, _)| (vec![*setting], without(&setting.knob)))
-            .chain([(
-                rest.iter().map(|(setting, _)| *setting).collect(),
-                REST.to_owned(),
-            )])
-        {
-            let found = Compared::of(&report, &name);
-            let pays = found.as_ref().is_none_or(|found| self.pays(found));
-            for setting in settings {
-                let is_alone = name != REST;
-                let without = found.as_ref().and_then(|found| found.effect).filter(|_| is_alone);
-                match pays {
-                    true => kept.push(Kept {
-                        setting: setting.clone(),
-                        without,
-                        experiment: found.as_ref().map(|found| found.experiment),
-                        trials: found.as_ref().map_or(0, |found| found.trials),
-                    }),
-                    false => dropped.push(Dropped {
-                        setting: setting.clone(),
-                        without,
-                    }),
-                }
-            }
-        }
-        Ok((kept, dropped))
-    }
-
-    /// Whether the removal costs as much as matters, as far as is known.
-    fn pays(&self, removed: &Compared) -> bool {
-        let Some(effect) = removed.effect else {
-            return true;
-        };
-        match effect.verdict {
-            Verdict::Worse => true,
-            Verdict::Undecided => self.loss(effect.ratio) >= self.args.smallest_effect,
-            Verdict::Better | Verdict::Same | Verdict::NoGain => false,
-        }
-    }
-
-    /// What is left, against the present state and the winner; where it has lost the gain, the winner stays as it is.
-    fn proven(
-        &self,
-        store: &mut Store,
-        winner: &[Setting],
-        kept: Vec<Kept>,
-        dropped: Vec<Dropped>,
-    ) -> Result<(Vec<Kept>, Vec<Dropped>, Option<Compared>)> {
-        let whole = |kept: Vec<Kept>, dropped: &[Dropped]| {
-            let back = dropped.iter().map(|dropped| unmeasured(&dropped.setting));
-            (kept.into_iter().chain(back).collect(), Vec::new(), None)
-        };
-        if dropped.is_empty() {
-            return Ok((kept, dropped, None));
-        }
-        // Of several that bring the same, each can go, and not all.
-        if kept.is_empty() {
-            return Ok(whole(kept, &dropped));
-        }
-        err!("confirming what is left against the present state");
-        let left: Vec<Setting> = kept.iter().map(|kept| kept.setting.clone()).collect();
-        let steps = [
-            (
-                BEST.to_owned(),
-                "The best of the search".to_owned(),
-                winner.to_vec(),
-            ),
-            (KEPT.to_owned(), "Without what does not pay".to_owned(), left),
-        ];
-        let words = ("tune-kept", "Does the gain stay without what does not pay?");
-        let report = self.run(store, words, &[], &steps)?;
-        let ratio = |name: &str| Compared::of(&report, name).and_then(|found| Some(found.effect?.ratio));
-        let lost = match (ratio(KEPT), ratio(BEST)) {
-            (Some(kept), Some(best)) => self.loss(kept / best),
-            _ => f64::INFINITY,
-        };
-        let holds = self.broken(&report, KEPT)?.is_empty() && lost < self.args.smallest_effect;
-        match Compared::of(&report, KEPT).filter(|found| holds && found.is(Verdict::Better)) {
-            Some(found) => Ok((kept, dropped, Some(found))),
-            None => Ok(whole(kept, &dropped)),
-        }
-    }
-
-    /// What a ratio loses; a larger metric is worse where it is one to be minimised.
-    fn loss(&self, ratio: f64) -> f64 {
-        match self.args.minimize {
-            Some(_) => ratio - 1.0,
-            None => 1.0 - ratio,
-        }
-    }
-
     fn finish(
         &self,
         id: i64,
@@ -584,19 +432,6 @@ impl Tune<'_> {
     }
 }
 
-fn without(knob: &str) -> String {
-    format!("without-{knob}")
-}
-
-fn unmeasured(setting: &Setting) -> Kept {
-    Kept {
-        setting: setting.clone(),
-        without: None,
-        experiment: None,
-        trials: 0,
-    }
-}
-
 /// What a treatment of a search sets that the reference does not.
 fn changed(stored: &StoredExperiment, name: &str) -> Vec<Setting> {
     let find = |name: &str| {
@@ -606,18 +441,13 @@ fn changed(stored: &StoredExperiment, name: &str) -> Vec<Setting> {
     let (Some(reference), Some(treatment)) = (stored.record.treatments.first(), find(name)) else {
         return Vec::new();
     };
-    let in_reference = |knob: &str, value: &str| {
-        let of = |treatment: &TreatmentRecord| {
-            treatment
-                .settings
-                .iter()
-                .any(|own| own.knob == knob && own.value == value)
-        };
-        of(reference)
+    let is_in_reference = |setting: &SettingRecord| {
+        let mut settings = reference.settings.iter();
+        settings.any(|own| (&own.knob, &own.value) == (&setting.knob, &setting.value))
     };
     let settings = treatment.settings.iter();
     settings
-        .filter(|own| !in_reference(&own.knob, &own.value))
+        .filter(|own| !is_in_reference(own))
         .map(|own| Setting {
             knob: own.knob.clone(),
             value: own.value.clone(),

@@ -86,6 +86,29 @@ fn experiment_runs_there_and_its_results_are_here() {
     pair.here(&["run", &file, "--grace", "5s"]).fails(2, &["--host"]);
 }
 
+/// What it chooses is kept here before it is tried there.
+#[test]
+fn search_runs_there_and_what_it_chooses_is_here() {
+    let pair = Pair::new();
+    let (before, _) = EXPERIMENT.split_once("[[step]]").expect("a step");
+    let text = before
+        .replace("a-b", "search")
+        .replace("blocks = 3", "blocks = 2")
+        + "[search]\ntrials = 4\n[[factor]]\nname = \"sorts\"\nof = \"work_mem\"\n\
+           values = [\"4MB\", \"7MB\", \"9MB\", \"11MB\"]\n";
+    let file = pair
+        .home
+        .write("search.toml", &text)
+        .to_string_lossy()
+        .into_owned();
+    let found = pair.run(&["run", &file, "--json"]).fine().json();
+    assert_eq!(pgdyno_testing::ended(&found, "finished"), 4);
+    let names = found["treatments"].as_array().expect("treatments").iter();
+    let names: Vec<&str> = names.filter_map(|treatment| treatment["name"].as_str()).collect();
+    assert_eq!(names[..2], ["reference", "candidate 1"]);
+    pair.all_is_restored();
+}
+
 #[test]
 fn run_that_is_stopped_or_loses_its_coordinator_is_resumed() {
     let pair = Pair::new();

@@ -5,7 +5,7 @@ use super::{experiment, trial};
 use crate::store::trials::TRIALS;
 use crate::store::{Store, StoreError};
 use pgdyno_record::{ColumnRecord, SeriesRecord};
-use pgdyno_record::{SecondRecord, TrialRecord, TrialStatus};
+use pgdyno_record::{SecondRecord, TreatmentRecord, TrialRecord, TrialStatus};
 use rusqlite::Connection;
 
 /// Of some hours every third, of no time the others.
@@ -44,6 +44,26 @@ fn long_and_short_records_are_read_in_their_order() {
             assert!(matches!(error, StoreError::Record { .. }), "{error}");
             rig.sql(&format!("DELETE FROM trial WHERE id = {trial}"));
         }
+    });
+}
+
+#[test]
+fn treatment_that_a_search_adds_is_kept_once_and_the_others_stay() {
+    each(|rig: &Rig| {
+        let mut store = rig.open();
+        let id = store.begin(&experiment()).unwrap();
+        let added = |title: &str| TreatmentRecord {
+            title: title.into(),
+            levels: vec![("work_mem".into(), "8MB".into())],
+            ..TreatmentRecord::new("candidate 1")
+        };
+        store.add_treatment(id, &added("first")).unwrap();
+        // The answer to the first attempt may be lost.
+        store.add_treatment(id, &added("again")).unwrap();
+        let expected = [experiment().treatments, vec![added("first")]].concat();
+        assert_eq!(rig.open().experiment(id).unwrap().record.treatments, expected);
+        let error = store.add_treatment(id + 1, &added("first")).unwrap_err();
+        assert!(matches!(error, StoreError::Unknown { .. }), "{error}");
     });
 }
 

@@ -2,37 +2,16 @@
 
 use super::sides::{Kind, Side, Sides};
 use crate::cli::GateArgs;
-use crate::failure::{Failure, InContext as _, Result};
-use pgdyno_host::given_text;
+use crate::commands::drafts::{NamedLoad, table};
+use crate::failure::{Failure, Result};
 use pgdyno_knobs::Catalogue;
-use toml::{Table, Value};
+use toml::Value;
 
 /// The factor, and its levels: the reference, what is compared with it, and the reference once more.
 pub(super) const SIDE: &str = "side";
 pub(super) const BASE: &str = "base";
 pub(super) const HEAD: &str = "head";
 pub(super) const AGAIN: &str = "base-again";
-
-/// The load of a gate: a workload, or the text of a script.
-pub(super) struct LoadOfGate {
-    key: &'static str,
-    value: String,
-}
-
-impl LoadOfGate {
-    pub(super) fn of(args: &GateArgs) -> Result<LoadOfGate> {
-        Ok(match &args.script {
-            None => LoadOfGate {
-                key: "workload",
-                value: args.workload.name().to_owned(),
-            },
-            Some(path) => LoadOfGate {
-                key: "script",
-                value: given_text(path).with_context(|| format!("{} could not be read", path.display()))?,
-            },
-        })
-    }
-}
 
 /// How the sides are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +40,7 @@ impl Way {
 pub(super) fn text(
     args: &GateArgs,
     sides: &Sides,
-    load: &LoadOfGate,
+    load: &NamedLoad,
     (target, catalogue): (&str, &Catalogue),
     has_again: bool,
 ) -> Result<String> {
@@ -72,7 +51,7 @@ pub(super) fn text(
     if way == Way::Separate && !args.keep_data && crate::target::sandbox_named(target).is_some() {
         data.push(("reset", "recreate".into()));
     }
-    if let Some(dataset) = args.dataset {
+    if let Some(dataset) = args.of_load.dataset {
         data.push(("dataset", dataset.name().into()));
     }
     let of_load = table(vec![
@@ -146,11 +125,6 @@ fn level((name, title): (&str, &str), side: &Side, place: u32, way: Way) -> Valu
     table(level)
 }
 
-fn table(entries: Vec<(&str, Value)>) -> Value {
-    let entries = entries.into_iter().map(|(key, value)| (key.to_owned(), value));
-    Value::Table(entries.collect::<Table>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,7 +151,7 @@ mod tests {
             base: side("base"),
             head: side("head"),
         };
-        let load = LoadOfGate::of(&args).expect("a load");
+        let load = NamedLoad::of(&args.of_load).expect("a load");
         let catalogue = Catalogue::shipped().expect("the catalogue");
         let text = text(&args, &sides, &load, (target, &catalogue), has_again).expect("a file");
         ExperimentFile::parse(&text, Path::new("gate"), &catalogue)

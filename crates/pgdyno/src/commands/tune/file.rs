@@ -1,21 +1,19 @@
 //! The experiments of a tune, as files.
 
 use crate::cli::TuneArgs;
-use crate::failure::{Failure, InContext as _, Result};
-use pgdyno_advice::{Scale, SearchSpace};
-use pgdyno_host::given_text;
+use crate::commands::drafts::{NamedLoad, table};
+use crate::failure::{Failure, Result};
+use pgdyno_advice::{MemoryOf, Scale, SearchSpace};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_lab::Reset;
 use std::collections::BTreeMap;
-use toml::{Table, Value};
+use toml::Value;
 
 /// Trials that a block of the search has: time enough for a round, and near enough in time to be alike.
 const TRIALS_OF_BLOCK: u32 = 6;
-/// Part of the available memory that buffers and sorts of all clients may take.
+/// Part of the available memory that the server and its clients may take by the knobs that are memory.
 const MEMORY_PART: f64 = 0.75;
-const BUFFERS: &str = "shared_buffers";
-const SORTS: &str = "work_mem";
 
 /// The name of the best treatment in the experiments after the search.
 pub(super) const BEST: &str = "best";
@@ -26,8 +24,17 @@ pub(super) const KEPT: &str = "kept";
 pub(super) struct Common<'a> {
     pub(super) args: &'a TuneArgs,
     pub(super) metric: &'a str,
-    /// The load's kind and text: ("workload", "tpcb").
-    load: (&'static str, String),
+    load: NamedLoad,
+}
+
+/// What a search goes by to stay within the memory.
+pub(super) struct MemoryUse<'a> {
+    /// Knobs whose values are memory.
+    pub(super) knobs: &'a [(&'a str, MemoryOf)],
+    /// What the server may use; `None` where that is unknown.
+    pub(super) available_bytes: Option<f64>,
+    /// The present value of a knob.
+    pub(super) present: &'a dyn Fn(&str) -> Option<String>,
 }
 
 /// A starting point of a search: its name, and level by knob.
@@ -35,16 +42,7 @@ pub(super) type Start = (String, BTreeMap<String, String>);
 
 impl<'a> Common<'a> {
     pub(super) fn new(args: &'a TuneArgs, metric: &'a str) -> Result<Common<'a>> {
-        let load = match &args.script {
-            None => ("workload", args.workload.name().to_owned()),
-            Some(path) => {
-                let text = given_text(path);
-                (
-                    "script",
-                    text.with_context(|| format!("{} could not be read", path.display()))?,
-                )
-            }
-        };
+        let load = NamedLoad::of(&args.of_load)?;
         Ok(Common { args, metric, load })
     }
 
@@ -54,11 +52,11 @@ impl<'a> Common<'a> {
         if args.reset != Reset::None {
             data.push(("reset", args.reset.name().into()));
         }
-        if let Some(dataset) = args.dataset {
+        if let Some(dataset) = args.of_load.dataset {
             data.push(("dataset", dataset.name().into()));
         }
         let load = table(vec![
-            (self.load.0, self.load.1.as_str().into()),
+            (self.load.key, self.load.value.as_str().into()),
             ("clients", i64::from(args.clients).into()),
             ("warmup_s", args.warmup.as_secs_f64().into()),
             ("measure_s", args.duration.as_secs_f64().into()),
@@ -82,13 +80,12 @@ impl<'a> Common<'a> {
         Value::Table(fixed.chain(more).collect())
     }
 
-    /// The search itself; `memory_bytes`: what the server may use, where that is known.
+    /// The search itself.
     pub(super) fn search(
         &self,
         space: &SearchSpace,
         starts: &[Start],
-        memory_bytes: Option<f64>,
-        present: &dyn Fn(&str) -> Option<String>,
+        memory: &MemoryUse<'_>,
     ) -> Result<String> {
         let args = self.args;
         let mut search = vec![("trials", i64::from(args.trials).into())];
@@ -105,7 +102,7 @@ impl<'a> Common<'a> {
             ])
         });
         search.push(("start", starts.collect::<Vec<_>>().into()));
-        if let Some(limit) = self.limit(space, memory_bytes, present) {
+        if let Some(limit) = self.limit(space, memory) {
             search.push(("limit", vec![limit].into()));
         }
         let factors = space.knobs.iter().map(|knob| {
@@ -135,48 +132,45 @@ impl<'a> Common<'a> {
             file.push(("seed", seed.into()));
         }
         if let Some(time) = args.time {
-            let time = format!("{}s", time.as_secs());
+            let time = format!("{}s", time.as_secs_f64());
             file.push(("budget", table(vec![("time", time.into())])));
         }
         toml::to_string(&table(file)).map_err(Failure::new)
     }
 
-    /// What buffers and the sorts of all clients may take together: a part of the memory, and where that is unknown no more than now.
-    fn limit(
-        &self,
-        space: &SearchSpace,
-        memory_bytes: Option<f64>,
-        present: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<Value> {
+    /// What the server and all of its clients may take together: a part of the memory, and where that is unknown no more than now.
+    fn limit(&self, space: &SearchSpace, memory: &MemoryUse<'_>) -> Option<Value> {
         let fixed = |knob: &str| {
-            self.args
-                .fix
-                .iter()
-                .find(|(own, _)| own == knob)
-                .map(|(_, value)| value.clone())
+            let mut fixed = self.args.fix.iter();
+            fixed.find(|(own, _)| own == knob).map(|(_, value)| value.clone())
         };
         let bytes = |knob: &str| {
-            let text = fixed(knob).or_else(|| present(knob))?;
+            let text = fixed(knob).or_else(|| (memory.present)(knob))?;
             quantity(&text).map(|(_, number)| number)
         };
-        let clients = f64::from(self.args.clients);
-        let (mut sum, mut now, mut others) = (Vec::new(), 0.0, 0.0);
-        for (knob, times) in [(BUFFERS, 1.0), (SORTS, clients)] {
-            let own = bytes(knob).unwrap_or(0.0) * times;
+        let (mut sum, mut now_bytes, mut others_bytes) = (Vec::new(), 0.0, 0.0);
+        for &(knob, of) in memory.knobs {
+            let times = match of {
+                MemoryOf::Server => 1.0,
+                MemoryOf::Client => f64::from(self.args.clients),
+            };
+            let own_bytes = bytes(knob).unwrap_or(0.0) * times;
             match space.knobs.iter().any(|varied| varied.knob == knob) {
                 true => {
                     sum.push((knob, times.into()));
-                    now += own;
+                    now_bytes += own_bytes;
                 }
-                false => others += own,
+                false => others_bytes += own_bytes,
             }
         }
         if sum.is_empty() {
             return None;
         }
         // The present state is tried in any case.
-        let most = memory_bytes.map_or(now, |memory| (memory * MEMORY_PART - others).max(now));
-        let at_most = format!("{:.0}MB", (most / f64::from(1 << 20)).ceil());
+        let most_bytes = memory.available_bytes.map_or(now_bytes, |available| {
+            (available * MEMORY_PART - others_bytes).max(now_bytes)
+        });
+        let at_most = format!("{:.0}MB", (most_bytes / f64::from(1 << 20)).ceil());
         Some(table(vec![("sum", table(sum)), ("at_most", at_most.into())]))
     }
 
@@ -205,9 +199,4 @@ impl<'a> Common<'a> {
         ]);
         toml::to_string(&table(file)).map_err(Failure::new)
     }
-}
-
-fn table(entries: Vec<(&str, Value)>) -> Value {
-    let entries = entries.into_iter().map(|(key, value)| (key.to_owned(), value));
-    Value::Table(entries.collect::<Table>())
 }

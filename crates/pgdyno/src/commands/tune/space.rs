@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 /// The kind of a workload; a script may be anything.
 pub(super) fn kind_of(args: &TuneArgs) -> LoadKind {
-    if args.script.is_some() {
+    if args.of_load.script.is_some() {
         return LoadKind::Mixed;
     }
-    match args.workload {
+    match args.of_load.workload {
         Workload::Empty
         | Workload::Simple
         | Workload::Read
@@ -64,11 +64,10 @@ pub(super) fn profiles_of(
 pub(super) fn space(
     context: &Context,
     args: &TuneArgs,
-    looked: &profile::Looked,
+    (priors, looked): (&Priors, &profile::Looked),
     kind: LoadKind,
     profiles: &[(&'static str, Vec<Setting>)],
 ) -> Result<SearchSpace> {
-    let priors = Priors::shipped(&context.catalogue)?;
     let known = priors.knobs();
     for knob in args.only.iter().chain(&args.without) {
         if !known.contains(&knob.as_str()) {

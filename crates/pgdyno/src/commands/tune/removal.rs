@@ -1,0 +1,170 @@
+//! Which settings of a winner pay: what does not is removed, and what is left is compared once more.
+
+use super::file::{BEST, KEPT};
+use super::outcome::{Compared, Dropped, Kept};
+use super::{Step, Tune};
+use crate::failure::Result;
+use pgdyno_knobs::Setting;
+use pgdyno_lab::Searched;
+use pgdyno_stats::Verdict;
+use pgdyno_store::Store;
+
+/// The rest of the settings that are removed together, as each of them moves little.
+const REST: &str = "without-the-rest";
+/// Part of all effects from which on a setting is removed alone.
+const ALONE_FROM: f64 = 0.05;
+/// Settings that are removed alone, at most: each is a treatment in every block.
+const ALONE_MAX: usize = 6;
+
+impl Tune<'_> {
+    /// Which of the winner's settings pay: each that matters is removed alone, the rest together.
+    pub(super) fn ablated(
+        &self,
+        store: &mut Store,
+        (searched, present): (&Searched, &[(String, String)]),
+        winner: &[Setting],
+    ) -> Result<(Vec<Kept>, Vec<Dropped>)> {
+        if winner.len() == 1 {
+            return Ok((vec![unmeasured(&winner[0])], Vec::new()));
+        }
+        err!("removing settings, to see which of them pay");
+        let (alone, rest) = by_importance(searched, winner);
+        let as_before = |setting: &Setting| {
+            let own = present.iter().find(|(knob, _)| *knob == setting.knob);
+            own.map(|(knob, value)| Setting {
+                knob: knob.clone(),
+                value: value.clone(),
+            })
+        };
+        let mut steps: Vec<Step> = Vec::new();
+        for setting in &alone {
+            let (name, title) = (without(&setting.knob), format!("Without {}", setting.knob));
+            steps.push((name, title, as_before(setting).into_iter().collect()));
+        }
+        if !rest.is_empty() {
+            let settings = rest.iter().filter_map(|setting| as_before(setting)).collect();
+            steps.push((REST.to_owned(), "Without the rest".to_owned(), settings));
+        }
+        let words = ("tune-remove", "Which settings of the best can go?");
+        let report = self.run(store, words, winner, &steps)?;
+        let (mut kept, mut dropped) = (Vec::new(), Vec::new());
+        let groups = alone
+            .iter()
+            .map(|setting| (vec![*setting], without(&setting.knob)));
+        for (settings, name) in groups.chain([(rest, REST.to_owned())]) {
+            let found = Compared::of(&report, &name);
+            let pays = found.as_ref().is_none_or(|found| self.pays(found));
+            for setting in settings {
+                let is_alone = name != REST;
+                let without = found.as_ref().and_then(|found| found.effect).filter(|_| is_alone);
+                match pays {
+                    true => kept.push(Kept {
+                        setting: setting.clone(),
+                        without,
+                        experiment: found.as_ref().map(|found| found.experiment),
+                        trials: found.as_ref().map_or(0, |found| found.trials),
+                    }),
+                    false => dropped.push(Dropped {
+                        setting: setting.clone(),
+                        without,
+                    }),
+                }
+            }
+        }
+        Ok((kept, dropped))
+    }
+
+    /// Whether the removal costs as much as matters, as far as is known.
+    fn pays(&self, removed: &Compared) -> bool {
+        let Some(effect) = removed.effect else {
+            return true;
+        };
+        match effect.verdict {
+            Verdict::Worse => true,
+            Verdict::Undecided => self.loss(effect.ratio) >= self.args.smallest_effect,
+            Verdict::Better | Verdict::Same | Verdict::NoGain => false,
+        }
+    }
+
+    /// What is left, against the present state and the winner; where it has lost the gain, the winner stays as it is.
+    pub(super) fn proven(
+        &self,
+        store: &mut Store,
+        winner: &[Setting],
+        kept: Vec<Kept>,
+        dropped: Vec<Dropped>,
+    ) -> Result<(Vec<Kept>, Vec<Dropped>, Option<Compared>)> {
+        let whole = |kept: Vec<Kept>, dropped: &[Dropped]| {
+            let back = dropped.iter().map(|dropped| unmeasured(&dropped.setting));
+            (kept.into_iter().chain(back).collect(), Vec::new(), None)
+        };
+        if dropped.is_empty() {
+            return Ok((kept, dropped, None));
+        }
+        // Of several that bring the same, each can go, and not all.
+        if kept.is_empty() {
+            return Ok(whole(kept, &dropped));
+        }
+        err!("confirming what is left against the present state");
+        let left: Vec<Setting> = kept.iter().map(|kept| kept.setting.clone()).collect();
+        let steps = [
+            (
+                BEST.to_owned(),
+                "The best of the search".to_owned(),
+                winner.to_vec(),
+            ),
+            (KEPT.to_owned(), "Without what does not pay".to_owned(), left),
+        ];
+        let words = ("tune-kept", "Does the gain stay without what does not pay?");
+        let report = self.run(store, words, &[], &steps)?;
+        let ratio = |name: &str| Compared::of(&report, name).and_then(|found| Some(found.effect?.ratio));
+        let lost = match (ratio(KEPT), ratio(BEST)) {
+            (Some(kept), Some(best)) => self.loss(kept / best),
+            _ => f64::INFINITY,
+        };
+        let holds = self.broken(&report, KEPT)?.is_empty() && lost < self.args.smallest_effect;
+        match Compared::of(&report, KEPT).filter(|found| holds && found.is(Verdict::Better)) {
+            Some(found) => Ok((kept, dropped, Some(found))),
+            None => Ok(whole(kept, &dropped)),
+        }
+    }
+
+    /// What a ratio loses; a larger metric is worse where it is one to be minimised.
+    fn loss(&self, ratio: f64) -> f64 {
+        match self.args.minimize {
+            Some(_) => ratio - 1.0,
+            None => 1.0 - ratio,
+        }
+    }
+}
+
+/// The settings that are removed alone, by what the search found of them, and the rest.
+fn by_importance<'w>(searched: &Searched, winner: &'w [Setting]) -> (Vec<&'w Setting>, Vec<&'w Setting>) {
+    let part = |setting: &Setting| {
+        let own = searched.importance.iter().find(|(knob, _)| *knob == setting.knob);
+        own.map_or(0.0, |(_, part)| *part)
+    };
+    let mut all: Vec<&Setting> = winner.iter().collect();
+    all.sort_by(|a, b| part(b).total_cmp(&part(a)));
+    let large = all.iter().filter(|setting| part(setting) >= ALONE_FROM).count();
+    let alone = match all.len() - large.min(ALONE_MAX) {
+        // One that is left over is removed alone as well.
+        1 => all.len(),
+        _ => large.min(ALONE_MAX),
+    };
+    let rest = all.split_off(alone);
+    (all, rest)
+}
+
+fn without(knob: &str) -> String {
+    format!("without-{knob}")
+}
+
+fn unmeasured(setting: &Setting) -> Kept {
+    Kept {
+        setting: setting.clone(),
+        without: None,
+        experiment: None,
+        trials: 0,
+    }
+}
