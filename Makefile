@@ -74,7 +74,7 @@ screenshots: images ## pictures of the report
 
 images: need-test ui/dist/app.js ## pictures of the views, for docs/how-to/serve.md
 	cd ui && $(NPM) run views -- ../target/screenshots 1280 head
-	mkdir -p docs/images && for view in index experiment waterfall charts timeline effects efficiency settings trial heat-map compare ladder targets target live dark narrow; do cp target/screenshots/docs-$$view.png docs/images/$$view.png; done
+	mkdir -p docs/images && for view in index experiment waterfall charts timeline effects search efficiency settings trial heat-map compare ladder targets target live dark narrow; do cp target/screenshots/docs-$$view.png docs/images/$$view.png; done
 
 fuzz: need-soak ## a minute for each target
 	for target in $$(ls fuzz/targets | sed 's/\.rs$$//'); do \

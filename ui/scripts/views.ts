@@ -2,8 +2,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Browser } from "playwright-core";
+import type { Report } from "../src/model.ts";
 import { factors } from "../test/sample/factors.ts";
 import { sampleReport } from "../test/sample/report.ts";
+import { searched } from "../test/sample/search.ts";
 import { sampleTrialDocument } from "../test/sample/trial-document.ts";
 import { sampleWorld } from "../test/sample/world.ts";
 import { assemble } from "./assemble.ts";
@@ -46,6 +48,7 @@ const HEADS: Record<string, Head> = {
   charts: { view: "factors", height: 1900, from: "#charts" },
   timeline: { view: "factors", height: 760, from: "#timelines" },
   effects: { view: "factors", height: 700, from: "#effects" },
+  search: { view: "searched", height: 860, from: "#search" },
   "heat-map": { view: "trial", height: 1000, from: "#response" },
   efficiency: { view: "report", height: 700, from: "#efficiency" },
   settings: { view: "report", height: 800, from: "#settings" },
@@ -68,9 +71,12 @@ export async function main([directory, widths = "1280", only]: string[]): Promis
   const browser = await launchBrowser();
   const local = pathToFileURL(file).href;
   const views = { ...Object.fromEntries(Object.entries(SERVED).map(([name, hash]) => [name, server.url + hash])), report: local, "report-trial": `${local}#/trials/4` };
-  const factorial = resolve(directory, "factors.html");
-  writeFileSync(factorial, assemble(factors(), "dist"));
-  const ofHeads = { ...views, factors: pathToFileURL(factorial).href, targets: `${server.url}#/targets` };
+  const alone = (name: string, of: Report) => {
+    const path = resolve(directory, `${name}.html`);
+    writeFileSync(path, assemble(of, "dist"));
+    return pathToFileURL(path).href;
+  };
+  const ofHeads = { ...views, factors: alone("factors", factors()), searched: alone("searched", searched()), targets: `${server.url}#/targets` };
   const shots = only === "head" ? headsOf(ofHeads) : wholesOf(views, widths.split(",").map(Number), only);
   try {
     for (const shot of shots) console.log(await take(browser, shot, directory));

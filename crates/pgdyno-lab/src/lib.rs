@@ -52,5 +52,5 @@ pub use probe::{Depth, Probe};
 pub use real::ServerProvider;
 pub use recorder::{Column, Event as RecorderEvent, Recorder, RecorderOptions, Series, Source, WaitSecond};
 pub use runner::{Begin, Event, Summary};
-pub use searched::{BestSoFar, Searched};
+pub use searched::searched;
 pub use turns::TRANSACTIONS_OF_TURN;

@@ -202,7 +202,18 @@ impl Plan {
         catalogue: &Catalogue,
         consent: &Consent,
     ) -> Result<Plan, PlanError> {
-        let mut plan = Plan::new(file, &ProfileSettings::new(), seed, catalogue, consent)?;
+        let plan = Plan::stored(file, seed, treatments)?;
+        plan.agreed(catalogue, consent)?;
+        Ok(plan)
+    }
+
+    /// The same to be read, not run: nobody is asked for consent.
+    pub(crate) fn stored(
+        file: ExperimentFile,
+        seed: u64,
+        treatments: &[TreatmentRecord],
+    ) -> Result<Plan, PlanError> {
+        let mut plan = Plan::unasked(file, &ProfileSettings::new(), seed)?;
         let number_of = |stored: &TreatmentRecord| plan.treatments.iter().position(|t| t.name == stored.name);
         let excluded: Vec<(usize, String)> = treatments
             .iter()
@@ -220,7 +231,6 @@ impl Plan {
             let changed = stored.settings.iter().filter(|setting| setting.changed);
             treatment.step = changed.map(setting).collect();
         }
-        plan.agreed(catalogue, consent)?;
         Ok(plan)
     }
 

@@ -7,6 +7,7 @@ mod heat;
 mod histogram;
 mod metric;
 mod progress;
+mod search;
 mod seconds;
 mod series;
 mod short_hash;
@@ -23,6 +24,7 @@ pub use heat::{HeatError, HeatRecord};
 pub use histogram::{decoded_histogram, encoded_histogram};
 pub use metric::{Better, Given, METRICS, Metric, MetricWords, Source, UNITS};
 pub use progress::{CurrentTrial, PROGRESS_FORMAT, ProgressRecord};
+pub use search::{BrokenBound, Importance, SearchStep, Searched, TreatmentEstimate};
 pub use seconds::SecondRecord;
 pub use series::{
     ColumnRecord, GapRecord, PackedSeries, Points, SeriesRecord, TimeLists, pack_points, pack_series,

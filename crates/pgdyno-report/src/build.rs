@@ -16,7 +16,7 @@ mod treatment;
 use crate::model::{Experiment, FORMAT, Factor, Report, Trial};
 use analysis::Analysis;
 pub(crate) use answer::zone_sentence;
-use pgdyno_record::{ExperimentStatus, StoredExperiment};
+use pgdyno_record::{ExperimentStatus, Searched, StoredExperiment, TreatmentEstimate};
 use pgdyno_store::Life;
 use treatment::{Drafts, treatment_of, trial_of};
 
@@ -46,6 +46,7 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
         effects: drafts.effects,
         curves: drafts.curves,
         capacity: Vec::new(),
+        search: None,
         facts: stored.record.facts.clone(),
         restored: stored.restored.clone(),
     }
@@ -60,6 +61,21 @@ impl Report {
         if is_open && matches!(life, Life::Killed | Life::RunningOrKilled) {
             self.experiment.status = life.word();
         }
+    }
+}
+
+impl Report {
+    /// What a search has found, which whoever has the catalogue of knobs works out; the answer goes by it from then on.
+    pub fn set_search(&mut self, stored: &StoredExperiment, found: Searched) {
+        let title = |best: &TreatmentEstimate| {
+            let of = self.treatments.iter().find(|own| own.name == best.treatment);
+            of.map_or_else(|| best.treatment.clone(), |own| own.title.clone())
+        };
+        let title = found.best.as_ref().map(title).unwrap_or_default();
+        if let Some(answer) = answer::of_searched(&stored.record, &found, &title) {
+            self.experiment.answer = format!("{answer}.{}", answer::preliminary(stored));
+        }
+        self.search = Some(found);
     }
 }
 

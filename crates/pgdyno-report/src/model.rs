@@ -10,8 +10,8 @@ pub use found::{
 use crate::heat::Heat;
 use crate::marks::Mark;
 use pgdyno_record::{
-    CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, RestoredRecord, TransactionCounts,
-    TrialStatus, WorkloadRecord,
+    CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, RestoredRecord, Searched,
+    TransactionCounts, TrialStatus, WorkloadRecord,
 };
 use pgdyno_stats::Effect;
 use serde::Serialize;
@@ -407,6 +407,10 @@ pub struct Report {
     /// has the catalogue of knobs puts them in; empty until then.
     #[cfg_attr(feature = "typescript", ts(optional, type = "Array<CapacityDocument>"))]
     pub capacity: Vec<serde_json::Value>,
+    /// What a search has found, path and importance; whoever has the catalogue of knobs puts it in. `None` until then, and where the
+    /// experiment is no search.
+    #[cfg_attr(feature = "typescript", ts(optional = nullable))]
+    pub search: Option<Searched>,
     /// Facts of host, server and load, as of before the first trial.
     pub facts: Vec<FactRecord>,
     /// Knobs that were restored at the end.

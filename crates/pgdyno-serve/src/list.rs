@@ -49,7 +49,9 @@ fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(ListDocument, bool
             Some(known) => known,
             // What the store keeps back just now comes with a later list, as what there was no time for.
             None if begun.elapsed() < FOR_ANSWERS => {
-                let made = app.summaries.one_of_many(store, id, stamp);
+                let made = app
+                    .summaries
+                    .one_of_many((store, app.source.catalogue()), id, stamp);
                 has_ended |= listed.life != Life::Running;
                 is_whole &= made.is_ok();
                 made.ok().flatten()

@@ -143,7 +143,9 @@ impl Watcher {
         }
         let seen = new.last().copied().or(self.seen).unwrap_or(0);
         self.seen = Some(seen);
-        let summary = app.summaries.of(store, self.id, Stamp::from(&pulse))?;
+        let summary = app
+            .summaries
+            .of((store, app.source.catalogue()), self.id, Stamp::from(&pulse))?;
         let summary = summary.ok_or_else(|| {
             Problem::failed(format!("the trials of experiment {} cannot be read", self.id))
                 .do_this("`pgdyno check-store` shows what of the store is readable")

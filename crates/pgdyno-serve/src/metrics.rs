@@ -70,7 +70,11 @@ impl Seen {
             *seen.counts.entry(listed.life.word()).or_default() += 1;
             if listed.life == Life::Running {
                 let pulse = store.pulse(listed.id)?;
-                let summary = app.summaries.one_of_many(store, listed.id, Stamp::from(&pulse))?;
+                let summary = app.summaries.one_of_many(
+                    (store, app.source.catalogue()),
+                    listed.id,
+                    Stamp::from(&pulse),
+                )?;
                 let trials = summary.map(|summary| planned(&pulse, &summary));
                 seen.running.push((listed, pulse, trials));
                 continue;
@@ -82,7 +86,10 @@ impl Seen {
             let (id, stamp) = (listed.id, Stamp::from(&listed));
             let summary = match app.summaries.known(id, stamp) {
                 Some(known) => known,
-                None if begun.elapsed() < FOR_RESULTS => app.summaries.one_of_many(store, id, stamp)?,
+                None if begun.elapsed() < FOR_RESULTS => {
+                    app.summaries
+                        .one_of_many((store, app.source.catalogue()), id, stamp)?
+                }
                 None => {
                     seen.is_whole = false;
                     None

@@ -6,6 +6,8 @@ use super::experiment::report_of;
 use super::now_unix_ms;
 use super::reports::Reports;
 use super::stamp::Stamp;
+use pgdyno_knobs::Catalogue;
+use pgdyno_lab::searched;
 use pgdyno_record::ExperimentRecord;
 use pgdyno_report::{Report, build};
 use pgdyno_stats::Effect;
@@ -73,24 +75,24 @@ impl Summaries {
     /// store, and may be over the next time.
     pub(super) fn of(
         &self,
-        store: &Store,
+        (store, catalogue): (&Store, &Catalogue),
         id: i64,
         stamp: Stamp,
     ) -> Result<Option<Arc<Summary>>, StoreError> {
         match self.known(id, stamp) {
             Some(known) => Ok(known),
-            None => self.keep(id, stamp, summary(store, id, stamp)),
+            None => self.keep(id, stamp, summary((store, catalogue), id, stamp)),
         }
     }
 
     /// The same for one of many: what is wrong with it alone is not in the way of the others. An error passes.
     pub(super) fn one_of_many(
         &self,
-        store: &Store,
+        read: (&Store, &Catalogue),
         id: i64,
         stamp: Stamp,
     ) -> Result<Option<Arc<Summary>>, StoreError> {
-        match self.of(store, id, stamp) {
+        match self.of(read, id, stamp) {
             // A page of the file that is broken, or an experiment that was removed just now.
             Err(StoreError::Sqlite { .. } | StoreError::Unknown { .. }) => Ok(None),
             made => made,
@@ -141,9 +143,13 @@ impl App {
                 .with_store(|app, store| {
                     // What goes wrong with a report is shown to who opens it.
                     let make = |id| drop(report_of(app, store, id, true));
-                    Ok(fill(store, &app.summaries, &app.reports, &make, &|| {
-                        app.is_ending()
-                    })?)
+                    Ok(fill(
+                        (store, app.source.catalogue()),
+                        &app.summaries,
+                        &app.reports,
+                        &make,
+                        &|| app.is_ending(),
+                    )?)
                 })
                 .await;
             app.summaries.filling.store(false, Ordering::Relaxed);
@@ -153,7 +159,7 @@ impl App {
 
 /// Makes what is missing, the newest first, until the program ends: summaries, and as many reports as there is room for.
 fn fill(
-    store: &Store,
+    (store, catalogue): (&Store, &Catalogue),
     summaries: &Summaries,
     reports: &Reports,
     make: &dyn Fn(i64),
@@ -173,7 +179,7 @@ fn fill(
                 make(listed.id);
             }
         }
-        summaries.one_of_many(store, listed.id, stamp)?;
+        summaries.one_of_many((store, catalogue), listed.id, stamp)?;
     }
     Ok(())
 }
@@ -187,9 +193,12 @@ fn is_quiet(store: &Store) -> Result<bool, StoreError> {
     Ok(store.find(&running)?.is_empty())
 }
 
-fn summary(store: &Store, id: i64, stamp: Stamp) -> Result<Summary, StoreError> {
+fn summary((store, catalogue): (&Store, &Catalogue), id: i64, stamp: Stamp) -> Result<Summary, StoreError> {
     let stored = store.experiment(id)?;
-    let report = build(&stored, "", now_unix_ms());
+    let mut report = build(&stored, "", now_unix_ms());
+    if let Ok(Some(found)) = searched(&stored, catalogue) {
+        report.set_search(&stored, found);
+    }
     Ok(Summary::of(&report, &stored.record, stamp))
 }
 
@@ -272,6 +281,7 @@ mod tests {
         let path = directory.path().join("results.sqlite");
         let (mut store, reader) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
         let reports = Reports::default();
+        let catalogue = Catalogue::shipped().unwrap();
         let check = |expected: &[i64]| {
             let made = RefCell::new(Vec::new());
             let make = |id: i64| {
@@ -281,7 +291,7 @@ mod tests {
                 made.borrow_mut().push(id);
             };
             let summaries = Summaries::default();
-            fill(&reader, &summaries, &reports, &make, &|| false).unwrap();
+            fill((&reader, &catalogue), &summaries, &reports, &make, &|| false).unwrap();
             assert_eq!(*made.borrow(), expected);
             let known = |listed: &Listed| summaries.known(listed.id, Stamp::from(listed)).is_some();
             assert!(reader.find(&Filter::default()).unwrap().iter().all(known));

@@ -15,6 +15,14 @@ export type Bounded = {
   high: number | null,
 };
 
+/** A bound that a trial or a treatment breaks. */
+export type BrokenBound = {
+  /** The bound as the file has it. */
+  bound: string,
+  /** The figure that is beyond it; `null` where it was not measured. */
+  figure: number | null,
+};
+
 /** What a wanted throughput needs, by the trials of one experiment. */
 export type CapacityAnswer = {
   /** Number of the experiment in the store. */
@@ -430,6 +438,14 @@ export type Heat = {
   counts: Array<Array<number>>,
 };
 
+/** A factor's part of what the settings changed. */
+export type Importance = {
+  /** Name of the factor. */
+  factor: string,
+  /** Its part; those of all factors are 1 together. */
+  part: number,
+};
+
 /** A mean with its interval. */
 export type Interval = {
   /** Mean over the trials, in the unit of the metric. */
@@ -619,6 +635,9 @@ export type Report = {
   /** What some throughputs take: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md), the usual one first. Whoever
    * has the catalogue of knobs puts them in; empty until then. */
   capacity?: Array<CapacityDocument>,
+  /** What a search has found, path and importance; whoever has the catalogue of knobs puts it in. `null` until then, and where the
+   * experiment is no search. */
+  search?: Searched | null,
   /** Facts of host, server and load, as of before the first trial. */
   facts: Array<Fact>,
   /** Knobs that were restored at the end. */
@@ -643,6 +662,36 @@ export type Restored = {
 
 /** Metrics that are in the details of trials. */
 export type Scope = "all" | "main";
+
+/** A trial of a search. */
+export type SearchStep = {
+  /** Number of the trial in the store. */
+  trial: number,
+  /** Name of the treatment that it tried. */
+  treatment: string,
+  /** The figure that decides; `null` where the trial did not finish, or its figures do not hold. */
+  figure: number | null,
+  /** Bounds that it breaks, as `p99_ms <= 20`, each with its figure where it has one. */
+  broken: Array<BrokenBound>,
+  /** The best of the trials up to this one; `null` before the first that did not fail. */
+  best: TreatmentEstimate | null,
+};
+
+/** What a search has found so far. */
+export type Searched = {
+  /** The best that was tried; `null` where every trial failed. */
+  best: TreatmentEstimate | null,
+  /** Bounds that the best breaks: then nothing that was tried holds to all of them. */
+  broken: Array<BrokenBound>,
+  /** The state before the search. */
+  reference: TreatmentEstimate | null,
+  /** Factors, the most important first; empty before there is anything to go by. */
+  importance: Array<Importance>,
+  /** Trials in the order they ran. */
+  path: Array<SearchStep>,
+  /** Trials that failed, or whose figures do not hold. */
+  failed: number,
+};
 
 /** Throughput and response time for each second of a trial. */
 export type Series = {
@@ -954,6 +1003,16 @@ export type Treatment = {
   total: Effect | null,
   /** Effect on the 95th percentile of the response time, against the same treatment as `step`. */
   step_p95: Effect | null,
+};
+
+/** The figure of a treatment as all trials of the search together have it. */
+export type TreatmentEstimate = {
+  /** Name of the treatment. */
+  treatment: string,
+  /** Its figure, in the unit of the experiment's metric. */
+  figure: number,
+  /** The ends of the figure's 95 % interval, the lower first; `null` where the method has none. */
+  interval: [number, number] | null,
 };
 
 /** A trial with its figures. */

@@ -4,6 +4,7 @@ import type { Report } from "../model.ts";
 /** The sections of the page in their order; the table of contents is made from the same list. */
 export const SECTIONS = {
   figures: "Key figures",
+  search: "The search",
   claims: "What the study found",
   timelines: "What events changed",
   charts: "Charts of the study",
@@ -27,9 +28,10 @@ export const SECTIONS = {
 export type SectionId = keyof typeof SECTIONS;
 
 /** Those that a report has something for. */
-export function sectionsOf({ study, effects = [], curves = [], timelines = [], charts = [], tables = [], capacity = [] }: Report, hasNotes: boolean): SectionId[] {
+export function sectionsOf({ study, effects = [], curves = [], timelines = [], charts = [], tables = [], capacity = [], search = null }: Report, hasNotes: boolean): SectionId[] {
   const missing = new Set<SectionId>();
   if (study === undefined || study === null) missing.add("claims");
+  if (search === null || search.path.length === 0) missing.add("search");
   if (effects.length === 0) missing.add("effects");
   if (curves.length === 0) missing.add("curves");
   if (capacity.length === 0) missing.add("capacity");

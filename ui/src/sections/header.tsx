@@ -16,7 +16,7 @@ const DESIGN = {
   screening: "screening of many factors",
   switchback: "treatments that take turns within one load",
   ladder: "levels along a curve",
-  search: "combinations, each chosen by the trials before it",
+  search: "a search among combinations",
   load: "a load without treatments",
 } as const;
 
@@ -33,7 +33,7 @@ function Circumstances({ report }: { report: Report }) {
       </li>
       {took === null ? null : <li>took {took}</li>}
       <li>
-        {DESIGN[experiment.design]}, {blocks}
+        {DESIGN[experiment.design]}, {experiment.design === "search" ? plural(report.trials.length, "trial") : blocks}
       </li>
       <li>
         {workload.name}, scale {count(workload.scale)}

@@ -2,9 +2,9 @@ import type { ComponentChildren } from "preact";
 import { bareFigure, capitalised, compares, meanMetric, metricOf } from "../analysis/metric.ts";
 import { heldAgainst } from "../analysis/throughput.ts";
 import { effectWithInterval, VERDICT_WORD, verdictCounts } from "../analysis/verdicts.ts";
-import { change, count, isKnown, share, UNKNOWN } from "../format/number.ts";
+import { change, count, isKnown, plural, share, UNKNOWN } from "../format/number.ts";
 import { together } from "../format/span.ts";
-import type { Report, Treatment } from "../model.ts";
+import type { Report, Searched, Treatment } from "../model.ts";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
 
@@ -52,7 +52,20 @@ function Best({ report, headline }: { report: Report; headline: Treatment }) {
   return <Figure wide name={capitalised(metric.title)} value={value} note={`with “${headline.title}”, the best of ${count(report.treatments.length)} treatments`} />;
 }
 
+/** The best of a search is expected, not found: it is to be confirmed. */
+function Expected({ report, search }: { report: Report; search: Searched }) {
+  const metric = metricOf(report);
+  const { reference, best } = search;
+  const same = reference?.treatment === best?.treatment;
+  const value = <BeforeAfter before={bareFigure(reference?.figure)} after={same || best === null ? null : bareFigure(best.figure)} unit={metric.unit} />;
+  const title = report.treatments.find(({ name }) => name === best?.treatment)?.title ?? "";
+  const ratio = isKnown(reference?.figure) && isKnown(best?.figure) && reference.figure > 0 ? `: ${change(best.figure / reference.figure)}` : "";
+  const note = best === null ? "no trial finished" : same ? "nothing better was found" : `with “${title}”${ratio} is expected after ${plural(search.path.length, "trial")}, and to be confirmed`;
+  return <Figure wide name={capitalised(metric.title)} value={value} note={note} />;
+}
+
 function Deciding({ report, headline }: Props) {
+  if (report.search !== undefined && report.search !== null) return <Expected report={report} search={report.search} />;
   if (headline !== null && !compares(report)) return <Best report={report} headline={headline} />;
   const metric = metricOf(report);
   const reference = heldAgainst(report, headline);
@@ -106,8 +119,8 @@ export function KeyFigures({ report, headline }: Props) {
     <Section id="figures">
       <dl class="figures">
         <Deciding report={report} headline={headline} />
-        {report.treatments.some(({ percentiles }) => percentiles !== null) || metricOf(report).isTps ? <P95 report={report} headline={headline} /> : null}
-        <Verdicts report={report} />
+        {report.experiment.design === "search" ? null : report.treatments.some(({ percentiles }) => percentiles !== null) || metricOf(report).isTps ? <P95 report={report} headline={headline} /> : null}
+        {report.experiment.design === "search" ? null : <Verdicts report={report} />}
         <Figure
           name="Noise floor"
           value={share(decision.noise_floor)}

@@ -21,6 +21,7 @@ import { OverTime } from "../sections/over-time.tsx";
 import { RestoredTable } from "../sections/restored.tsx";
 import { Repeat } from "../sections/repeat.tsx";
 import { ResponseTimes } from "../sections/response-times.tsx";
+import { Search } from "../sections/search.tsx";
 import { Settings } from "../sections/settings.tsx";
 import { Steps } from "../sections/steps.tsx";
 import { StudyCharts } from "../sections/study-charts.tsx";
@@ -79,6 +80,7 @@ function Content({ loading, report, section, onNews }: ContentProps) {
         <LiveStrip experiment={report.experiment.id} running={report.experiment.status.startsWith("running")} trials={report.trials.length} onNews={onNews} />
         <main id="top">
           <KeyFigures report={report} headline={headline} />
+          <Search report={report} />
           <Claims report={report} />
           <Timelines report={report} />
           <StudyCharts report={report} />

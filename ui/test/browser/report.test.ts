@@ -4,7 +4,7 @@ import { VARIANTS } from "../sample/variants.ts";
 import { useHarness } from "./harness.ts";
 
 /** What reports of experiments with factors have beyond the others. */
-const MORE_SECTIONS: Record<string, number> = { factors: 6, ladder: 2, cores: 2 };
+const MORE_SECTIONS: Record<string, number> = { factors: 6, ladder: 2, cores: 2, searched: 1 };
 
 const harness = useHarness();
 

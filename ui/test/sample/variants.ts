@@ -2,6 +2,7 @@ import type { Report } from "../../src/model.ts";
 import { cores, zoneDocument } from "./capacity.ts";
 import { factors, jobs, ladder } from "./factors.ts";
 import { DECISION, reportAround, sampleReport } from "./report.ts";
+import { searched } from "./search.ts";
 import { fail, sampleTrials } from "./trials.ts";
 
 /** Every trial failed: nothing is known, and the page has to say so. */
@@ -100,6 +101,6 @@ export function hostile(): Report {
 }
 
 export const VARIANTS: Record<string, () => Report> = {
-  sample: sampleReport, nothingFinished, noTrials, singleBlock, nullNumbers, notTested, durabilityTraded, interrupted, manyTrials, oneAtATime, hostile, factors, jobs, cores,
+  sample: sampleReport, nothingFinished, noTrials, singleBlock, nullNumbers, notTested, durabilityTraded, interrupted, manyTrials, oneAtATime, hostile, factors, jobs, cores, searched,
   ladder: () => ({ ...ladder(), capacity: [60_000, 930, 1_900].map(zoneDocument) }),
 };

@@ -1,5 +1,6 @@
 //! What a search tries: how many trials, in which order of likelihood, and what it may not try.
 
+use pgdyno_record::BrokenBound;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -82,6 +83,8 @@ pub struct Bound {
     pub is_most: bool,
     /// The limit.
     pub limit: f64,
+    /// The bound as it was read.
+    pub text: String,
 }
 
 impl Bound {
@@ -105,9 +108,19 @@ impl Bound {
                 figure,
                 is_most,
                 limit,
+                text: text.trim().to_owned(),
             }),
             false => Err(wrong()),
         }
+    }
+
+    /// The bound, where a figure breaks it; one that was not measured does.
+    pub fn broken_by(&self, figure: Option<f64>) -> Option<BrokenBound> {
+        let is_broken = figure.is_none_or(|figure| self.excess(figure) > 0.0);
+        is_broken.then(|| BrokenBound {
+            bound: self.text.clone(),
+            figure,
+        })
     }
 
     /// By how much a figure is beyond it, as a logarithm; 0 where it holds.
@@ -132,6 +145,9 @@ mod tests {
             ("p99_ms", true, 20.0)
         );
         assert!(bound.excess(19.0) == 0.0 && bound.excess(40.0) > 0.6);
+        assert_eq!(bound.broken_by(Some(19.0)), None);
+        assert_eq!(bound.broken_by(Some(40.0)).unwrap().bound, "p99_ms<= 20");
+        assert_eq!(bound.broken_by(None).unwrap().figure, None);
         let least = Bound::parse("tps >= 100").unwrap();
         assert!(least.excess(50.0) > 0.6 && least.excess(200.0) == 0.0);
         for text in [

@@ -4,7 +4,7 @@ use super::{AS_IT_IS, Plan, ProfileSettings, REFERENCE, Treatment, combine, lay_
 use crate::file::{Bound, MethodWord, ScaleWord, StepPart};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
-use pgdyno_record::{ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
+use pgdyno_record::{BrokenBound, ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Dimension, Point, Search, SearchLevel, SearchMethod, SearchTrial, Space, SpaceError};
 
 /// A trial that breaks a bound counts for less, by this and by so many times the excess.
@@ -222,12 +222,7 @@ impl SearchPlan<'_> {
 
     /// The value of a trial as a search takes it: larger is better, `None` where it failed.
     fn value(&self, trial: &TrialRecord) -> Option<f64> {
-        if trial.status != TrialStatus::Finished {
-            return None;
-        }
-        let figure = trial
-            .figure(&self.plan.file.metric)
-            .filter(|figure| *figure > 0.0)?;
+        let figure = self.figure_of(trial)?;
         let value = match self.larger_is_better {
             true => figure.ln(),
             false => -figure.ln(),
@@ -247,6 +242,24 @@ impl SearchPlan<'_> {
         };
         // What is read from the store again may differ in its last digit.
         Some((value * SAME).round() / SAME)
+    }
+
+    /// The figure that decides, of a trial that finished.
+    pub(crate) fn figure_of(&self, trial: &TrialRecord) -> Option<f64> {
+        let is_finished = trial.status == TrialStatus::Finished;
+        let figure = trial.figure(&self.plan.file.metric).filter(|_| is_finished);
+        figure.filter(|figure| *figure > 0.0)
+    }
+
+    /// The bounds that a trial that finished breaks.
+    pub(crate) fn broken_by(&self, trial: &TrialRecord) -> Vec<BrokenBound> {
+        let bounds = self.bounds.iter();
+        match self.figure_of(trial) {
+            Some(_) => bounds
+                .filter_map(|bound| bound.broken_by(trial.figure(&bound.figure)))
+                .collect(),
+            None => Vec::new(),
+        }
     }
 
     pub(crate) fn is_larger_better(&self) -> bool {

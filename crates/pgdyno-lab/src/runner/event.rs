@@ -1,9 +1,8 @@
 //! Events of a running experiment, for display.
 
 use crate::plan::{ServerVariant, Treatment};
-use crate::searched::BestSoFar;
 use pgdyno_engine::Second;
-use pgdyno_record::TrialRecord;
+use pgdyno_record::{TreatmentEstimate, TrialRecord};
 use pgdyno_workload::DataProgress;
 
 /// Event of a running experiment, for display.
@@ -41,7 +40,7 @@ pub enum Event<'a> {
         /// What is tried next.
         treatment: &'a Treatment,
         /// The best so far; `None` before the first trial that did not fail.
-        best: Option<&'a BestSoFar>,
+        best: Option<&'a TreatmentEstimate>,
     },
     /// A trial begins: settings are applied now.
     TrialBegins {

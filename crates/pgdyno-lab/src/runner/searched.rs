@@ -29,8 +29,7 @@ impl Running<'_, '_, '_> {
                 self.ends_early("nothing is left that was not tried", block - 1);
                 return Ok(true);
             };
-            let best = search.with(|search| search.best(&tried.trials));
-            let best = best.and_then(|best| tried.best_so_far(&search, &best));
+            let best = tried.best(&search);
             let treatment = self.candidate(
                 &search,
                 &mut tried,

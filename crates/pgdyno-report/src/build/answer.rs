@@ -6,7 +6,7 @@ use crate::metric::{is_duration, with_unit};
 use crate::model::{Curve, FactorEffect, Timeline, Treatment, Zone};
 use crate::text::{listed, number, percent};
 use pgdyno_record::MetricWords;
-use pgdyno_record::{DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus};
+use pgdyno_record::{DESIGN_OF_LOADS, ExperimentRecord, ExperimentStatus, Searched, StoredExperiment};
 use pgdyno_stats::{Effect, Verdict};
 
 /// More names than this are a list, not a sentence.
@@ -55,12 +55,17 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
         .max_by(|&a, &b| mean(a).total_cmp(&mean(b)))
 }
 
-/// The whole answer.
-pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
-    let not_whole = match analysis.stored.status {
+/// What is added before the end.
+pub(super) fn preliminary(stored: &StoredExperiment) -> &'static str {
+    match stored.status {
         ExperimentStatus::Finished => "",
         _ => " The experiment is not finished, so this is preliminary.",
-    };
+    }
+}
+
+/// The whole answer.
+pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
+    let not_whole = preliminary(analysis.stored);
     let record = analysis.record();
     let any_finished = drafts.treatments.iter().any(|t| t.trials_finished > 0);
     let main = match record.design.as_str() {
@@ -69,7 +74,7 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
         DESIGN_OF_LOADS if !record.factors.is_empty() => of_curves(record, drafts),
         DESIGN_OF_LOADS => of_load(record, drafts),
         "fractional" | "screening" => of_effects(record, &drafts.effects),
-        "search" => of_search(record, &drafts.treatments),
+        "search" => Some(of_search(record, &drafts.treatments)),
         _ => of_treatments(analysis, drafts),
     };
     let main = main.or_else(|| of_events(&drafts.timelines));
@@ -183,28 +188,49 @@ fn of_load(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
     Some(format!("{}: {tps} TPS{p95}", load_of(record)))
 }
 
-/// A search compares nothing: it says what is to be confirmed.
-fn of_search(record: &ExperimentRecord, treatments: &[Treatment]) -> Option<String> {
-    let larger = record.larger_is_better(&record.metric);
-    let mean = |treatment: &Treatment| treatment.figures.get(&record.metric).copied();
-    let measured: Vec<(&Treatment, f64)> = treatments
+/// A search compares nothing: it says what is to be confirmed. Which is the best, [`Report::set_search`] adds.
+fn of_search(record: &ExperimentRecord, treatments: &[Treatment]) -> String {
+    let measured = treatments
         .iter()
-        .filter_map(|treatment| Some((treatment, mean(treatment)?)))
-        .collect();
-    let merit = |figure: f64| if larger { figure } else { -figure };
-    let best = measured
-        .iter()
-        .max_by(|(_, a), (_, b)| merit(*a).total_cmp(&merit(*b)));
-    let (best, figure) = best?;
-    let metric = MetricWords::of(&record.metric);
-    Some(format!(
-        "{}: of {} combinations of settings that were tried, the best mean is that of \u{201c}{}\u{201d}, {}. \
-         Chosen from many, it looks better than it is: new trials must confirm it",
+        .filter(|treatment| treatment.trials_finished > 0);
+    format!(
+        "{}: {} combinations of settings were tried",
         load_of(record),
-        measured.len(),
-        best.title,
-        with_unit(&metric, *figure)
-    ))
+        measured.count()
+    )
+}
+
+/// What a search has found, in a sentence or two.
+pub(super) fn of_searched(record: &ExperimentRecord, found: &Searched, title: &str) -> Option<String> {
+    let (best, reference) = (found.best.as_ref()?, found.reference.as_ref());
+    let is_reference = reference.is_some_and(|reference| reference.treatment == best.treatment);
+    let metric = MetricWords::of(&record.metric);
+    let expected = found.expected_ratio().filter(|_| !is_reference);
+    let expected = expected.map_or_else(String::new, |ratio| {
+        format!(", {} % to the state before", percent(ratio))
+    });
+    let main = format!(
+        "{}: of {} trials the best is \u{201c}{title}\u{201d} with {}{expected}",
+        load_of(record),
+        found.path.len(),
+        with_unit(&metric, best.figure)
+    );
+    let broken = found.broken.iter().map(|bound| match bound.figure {
+        Some(figure) => format!("{} ({})", bound.bound, number(figure)),
+        None => format!("{} (not measured)", bound.bound),
+    });
+    let broken: Vec<String> = broken.collect();
+    let broken: Vec<&str> = broken.iter().map(String::as_str).collect();
+    Some(match (broken.is_empty(), is_reference) {
+        (false, _) => format!(
+            "{main}, which breaks {}: no trial holds to all bounds",
+            listed(&broken)
+        ),
+        (true, true) => format!("{main}: nothing better was found"),
+        (true, false) => {
+            format!("{main}. Chosen from many, it looks better than it is: new trials must confirm it")
+        }
+    })
 }
 
 fn of_treatments(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {

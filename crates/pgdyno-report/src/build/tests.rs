@@ -2,8 +2,8 @@
 
 use super::*;
 use pgdyno_record::{
-    DistributionPoint, ExperimentRecord, ExperimentStatus, Percentiles, SecondRecord, SettingRecord,
-    TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
+    BrokenBound, DistributionPoint, ExperimentRecord, ExperimentStatus, Importance, Percentiles, SearchStep,
+    SecondRecord, SettingRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
 };
 use pgdyno_stats::Verdict;
 use pgdyno_store::Life;
@@ -303,4 +303,68 @@ fn how_long_trials_should_measure_follows_from_their_seconds_and_starts() {
     );
     stored.record.design = "switchback".into();
     assert!(build(&stored, "test", 0).decision.trial_length.is_none());
+}
+
+#[test]
+fn search_is_answered_by_what_it_has_found() {
+    let estimate = |treatment: &str, figure: f64| {
+        Some(TreatmentEstimate {
+            treatment: treatment.into(),
+            figure,
+            interval: None,
+        })
+    };
+    let found = |best: Option<TreatmentEstimate>, broken: &[BrokenBound]| Searched {
+        best,
+        broken: broken.to_vec(),
+        reference: estimate("reference", 100.0),
+        importance: vec![Importance {
+            factor: "jit".into(),
+            part: 1.0,
+        }],
+        path: vec![SearchStep {
+            trial: 1,
+            treatment: "a".into(),
+            figure: Some(150.0),
+            broken: broken.to_vec(),
+            best: estimate("a", 150.0),
+        }],
+        failed: 0,
+    };
+    let stored = stored("search", 1);
+    let check = |found: Searched, texts: &[&str]| {
+        let mut report = build(&stored, "test", 0);
+        report.set_search(&stored, found);
+        let answer = &report.experiment.answer;
+        for text in texts {
+            assert!(answer.contains(text), "{text}: {answer}");
+        }
+        report
+    };
+    let report = check(
+        found(estimate("a", 150.0), &[]),
+        &["\u{201c}The a\u{201d} with 150 TPS, +50.0 %", "must confirm it."],
+    );
+    let text = crate::markdown(&report);
+    assert!(text.contains("| 1 | The a | 150 | The a | 150 |"), "{text}");
+    assert!(text.contains("| jit | 100.0 % |"), "{text}");
+    check(
+        found(estimate("reference", 100.0), &[]),
+        &["nothing better was found."],
+    );
+    let broken = BrokenBound {
+        bound: "p99_ms <= 2".into(),
+        figure: Some(3.0),
+    };
+    check(
+        found(estimate("a", 150.0), &[broken]),
+        &["which breaks p99_ms <= 2 (3", "no trial holds to all bounds"],
+    );
+    check(
+        Searched {
+            best: None,
+            ..found(None, &[])
+        },
+        &["combinations of settings were tried"],
+    );
 }

@@ -20,6 +20,7 @@ pub fn markdown(report: &Report) -> String {
     let mut text = String::new();
     head(&mut text, report);
     verdicts(&mut text, report);
+    found::search(&mut text, report);
     found::claims(&mut text, report);
     found::events(&mut text, report);
     found::tables(&mut text, report);

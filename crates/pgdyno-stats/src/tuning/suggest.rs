@@ -135,6 +135,23 @@ impl Search<'_> {
         Some(Incumbent { point, mean, sd })
     }
 
+    /// What is believed of a point that was tried, as of the best; `None` before its first trial that did not fail.
+    pub fn estimate(&self, trials: &[SearchTrial], point: &[usize]) -> Option<Incumbent> {
+        let trials = &held(trials);
+        let scaled = Scaled::of(trials);
+        let belief = match self.method {
+            SearchMethod::Process => {
+                let is_known = |trial: &&SearchTrial| trial.point == point && trial.value.is_some();
+                trials.iter().find(is_known)?;
+                Process::fit(self.space, trials, &scaled)?.believe(point)
+            }
+            _ => mean_of(trials, &scaled, point)?,
+        };
+        let (mean, sd) = scaled.logarithm(belief);
+        let point = point.to_vec();
+        Some(Incumbent { point, mean, sd })
+    }
+
     /// How much of what the settings changed is each knob's doing, in parts of 1; `None` before there is anything to go by.
     pub fn importance(&self, trials: &[SearchTrial]) -> Option<Vec<f64>> {
         let trials = &held(trials);
@@ -331,20 +348,23 @@ fn incumbent(model: &dyn Surrogate, trials: &[SearchTrial]) -> Option<(Point, Be
 /// The point with the largest mean of its own trials, for methods without a model of noise.
 fn by_means(trials: &[SearchTrial], scaled: &Scaled) -> Option<(Point, Belief)> {
     let tried = trials.iter().filter(|trial| trial.value.is_some());
-    let of = |point: &Point| {
-        let own = trials
-            .iter()
-            .zip(&scaled.values)
-            .filter(|(trial, _)| trial.point == *point);
-        let own: Vec<f64> = own.map(|(_, value)| *value).collect();
-        Belief {
-            mean: own.iter().sum::<f64>() / count(own.len()),
-            sd: f64::NAN,
-        }
-    };
     tried
-        .map(|trial| (trial.point.clone(), of(&trial.point)))
+        .filter_map(|trial| Some((trial.point.clone(), mean_of(trials, scaled, &trial.point)?)))
         .max_by(|(_, a), (_, b)| a.mean.total_cmp(&b.mean))
+}
+
+/// The mean of a point's trials; `None` where none of them gave a value.
+fn mean_of(trials: &[SearchTrial], scaled: &Scaled, point: &[usize]) -> Option<Belief> {
+    let own = trials
+        .iter()
+        .zip(&scaled.values)
+        .filter(|(trial, _)| trial.point == point);
+    own.clone().find(|(trial, _)| trial.value.is_some())?;
+    let own: Vec<f64> = own.map(|(_, value)| *value).collect();
+    Some(Belief {
+        mean: own.iter().sum::<f64>() / count(own.len()),
+        sd: f64::NAN,
+    })
 }
 
 /// Logarithm of the expected improvement over `to_beat`.

@@ -7,6 +7,7 @@ use crate::exit;
 use crate::failure::{InContext as _, Result, Usage};
 use crate::output;
 use crate::paths::absolute;
+use pgdyno_lab::searched;
 use pgdyno_record::{ExperimentStatus, StoredExperiment};
 use pgdyno_report::{Report, Scope, html, html_with, mark_metrics, pack};
 use pgdyno_store::{Store, StoreError};
@@ -35,6 +36,10 @@ pub(crate) fn of_stored(
         report.mark(stored, *trial, &series);
     }
     report.capacity = capacity::documents(context, stored);
+    // Of a file that cannot be read any more there is a report all the same.
+    if let Ok(Some(found)) = searched(stored, &context.catalogue) {
+        report.set_search(stored, found);
+    }
     Ok(report)
 }
 

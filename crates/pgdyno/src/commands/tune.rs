@@ -18,8 +18,10 @@ use outcome::{Compared, Dropped, Kept};
 use pgdyno_advice::{Now, Priors, SearchSpace};
 use pgdyno_host::{given_text, replace_given};
 use pgdyno_knobs::Setting;
-use pgdyno_lab::{Bound, ExperimentFile, Searched};
-use pgdyno_record::{Better, ExperimentStatus, Metric, SettingRecord, StoredExperiment};
+use pgdyno_lab::{Bound, ExperimentFile, searched};
+use pgdyno_record::{
+    Better, BrokenBound, ExperimentStatus, Metric, Searched, SettingRecord, StoredExperiment,
+};
 use pgdyno_report::Report;
 use pgdyno_stats::{Verdict, three_digits};
 use pgdyno_store::Store;
@@ -233,8 +235,7 @@ impl Tune<'_> {
 
     fn after(&self, store: &mut Store, id: i64) -> Result<u8> {
         let stored = store.experiment(id)?;
-        let consent = experiment::consent_of(&self.args.consent);
-        let Some(searched) = Searched::of(&stored, &self.context.catalogue, &consent)? else {
+        let Some(searched) = searched(&stored, &self.context.catalogue)? else {
             return Err(Usage(format!("experiment {id} is no search")).into());
         };
         if stored.status != ExperimentStatus::Finished {
@@ -245,7 +246,7 @@ impl Tune<'_> {
         let Some(best) = &searched.best else {
             fail!(
                 "all {} trials of the search failed; pgdyno show {id} has the reasons",
-                searched.trials
+                searched.path.len()
             );
         };
         let winner = changed(&stored, &best.treatment);
@@ -265,7 +266,7 @@ impl Tune<'_> {
         let interval = interval.map_or_else(String::new, |[low, high]| format!(" [{low}, {high}]"));
         err!(
             "the best of {} trials ({} failed): {} {}{interval}",
-            searched.trials,
+            searched.path.len(),
             searched.failed,
             self.common.metric,
             three_digits(best.figure)
@@ -277,7 +278,7 @@ impl Tune<'_> {
         let broken = self.broken(&confirmed, BEST)?;
         let best_found = Compared::of(&confirmed, BEST).filter(|_| broken.is_empty());
         let Some(found) = best_found.filter(|found| found.is(Verdict::Better)) else {
-            return self.not_confirmed(&confirmed, &broken);
+            return self.not_confirmed(store, &confirmed, &broken);
         };
         // The reference has the present value of each knob that was varied.
         let present = stored
@@ -287,7 +288,9 @@ impl Tune<'_> {
             .map_or(&[][..], |reference| &reference.levels);
         let (kept, dropped) = self.ablated(store, (&searched, present), &winner)?;
         let (kept, dropped, last) = self.proven(store, &winner, kept, dropped)?;
-        self.finish(id, &searched, (&found, last.as_ref()), &kept, &dropped)
+        let confirmed = (&found, last.as_ref());
+        self.note(store, &self.outcome(&searched, confirmed, &dropped))?;
+        self.finish(id, &searched, confirmed, &kept, &dropped)
     }
 
     /// The winner against the present state, and against advice, in new trials.
@@ -323,42 +326,67 @@ impl Tune<'_> {
     }
 
     /// The bounds that a treatment breaks, each with its figure.
-    fn broken(&self, report: &Report, name: &str) -> Result<Vec<String>> {
+    fn broken(&self, report: &Report, name: &str) -> Result<Vec<BrokenBound>> {
         let treatment = report.treatments.iter().find(|treatment| treatment.name == name);
         let mut broken = Vec::new();
         for text in &self.args.subject_to {
             let bound = Bound::parse(text).map_err(Usage)?;
             let figure = treatment.and_then(|treatment| treatment.figures.get(&bound.figure));
-            match figure {
-                Some(figure) if bound.excess(*figure) > 0.0 => {
-                    broken.push(format!("{text}: it is {}", three_digits(*figure)));
-                }
-                Some(_) => {}
-                None => broken.push(format!("{text}: it was not measured")),
-            }
+            broken.extend(bound.broken_by(figure.copied()));
         }
         Ok(broken)
     }
 
-    fn not_confirmed(&self, confirmed: &Report, broken: &[String]) -> Result<u8> {
+    /// Leaves a note on the search, so that its page says the outcome of what it found.
+    fn note(&self, store: &mut Store, text: &str) -> Result<()> {
+        if let Some(search) = self.search {
+            store.note(search, text)?;
+        }
+        Ok(())
+    }
+
+    fn not_confirmed(&self, store: &mut Store, confirmed: &Report, broken: &[BrokenBound]) -> Result<u8> {
         let found = Compared::of(confirmed, BEST);
         let shown = found.as_ref().map(|found| found.shown(self.args.smallest_effect));
+        let shown = shown.unwrap_or_default();
+        let bounds = broken.iter().map(|broken| match broken.figure {
+            Some(figure) => format!("; it breaks {}: it is {}", broken.bound, three_digits(figure)),
+            None => format!("; it breaks {}: it was not measured", broken.bound),
+        });
+        let bounds: String = bounds.collect();
+        self.note(store, &format!("not confirmed: {shown}{bounds}"))?;
         if self.args.store.json {
             put_page!(
                 "{:#}",
                 json!({ "format": FORMAT, "outcome": "not-confirmed", "best": found.as_ref().map(Compared::document), "broken": broken })
             );
         } else {
-            put!(
-                "the best of the search is not confirmed: {}",
-                shown.unwrap_or_default()
-            );
-            for bound in broken {
-                put!("it breaks {bound}");
-            }
+            put!("the best of the search is not confirmed: {shown}{bounds}");
             put!("no profile is written");
         }
         Ok(exit::UNDECIDED)
+    }
+
+    /// The outcome of the best of the search, in a line.
+    fn outcome(
+        &self,
+        searched: &Searched,
+        (found, last): (&Compared, Option<&Compared>),
+        dropped: &[Dropped],
+    ) -> String {
+        let smallest = self.args.smallest_effect;
+        let expected = searched.expected_ratio().map_or_else(String::new, |ratio| {
+            format!(" where the search expected {:+.1} %", 100.0 * (ratio - 1.0))
+        });
+        let names: Vec<&str> = dropped.iter().map(|own| own.setting.knob.as_str()).collect();
+        let dropped = match names.is_empty() {
+            true => String::new(),
+            false => format!("; dropped, as they do not pay: {}", names.join(", ")),
+        };
+        let last = last.map_or_else(String::new, |last| {
+            format!("; without them {}", last.shown(smallest))
+        });
+        format!("confirmed: {}{expected}{dropped}{last}", found.shown(smallest))
     }
 
     fn finish(
@@ -393,7 +421,7 @@ impl Tune<'_> {
             put_page!(
                 "{:#}",
                 json!({
-                    "format": FORMAT, "outcome": "tuned", "search": id, "trials": searched.trials,
+                    "format": FORMAT, "outcome": "tuned", "search": id, "trials": searched.path.len(),
                     "failed": searched.failed, "best": found.document(), "kept": kept, "dropped": dropped,
                     "proven": proven.document(), "profile": path,
                 })

@@ -82,6 +82,20 @@ fn setting_that_pays_is_found_confirmed_and_written_as_a_profile() {
         "everything is restored"
     );
 
+    let search = found["search"].to_string();
+    let notes = home.run(&["note", &search]).fine().out;
+    assert!(
+        notes.contains("confirmed: ") && notes.contains("where the search expected +"),
+        "{notes}"
+    );
+    let report = home.run(&["report", &search, "--format", "json"]).fine().json();
+    let path = report["search"]["path"].as_array().expect("a path");
+    assert_eq!(path.len(), report["trials"].as_array().expect("trials").len());
+    let best = &path.last().expect("a trial")["best"];
+    assert_eq!(*best, report["search"]["best"]);
+    let answer = report["experiment"]["answer"].as_str().expect("an answer");
+    assert!(answer.contains("new trials must confirm it"), "{answer}");
+
     let text = fs::read_to_string(&profile).expect("a profile");
     assert!(text.contains("name = \"tuned\""), "{text}");
     home.run(&["apply", "sandbox:t", &output]).fine();

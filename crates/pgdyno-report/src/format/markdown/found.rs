@@ -100,6 +100,38 @@ pub(super) fn events(text: &mut String, report: &Report) {
     line!(text);
 }
 
+/// Writes how a search went.
+pub(super) fn search(text: &mut String, report: &Report) {
+    let Some(search) = &report.search else { return };
+    line!(text, "## The search\n");
+    line!(text, "| trial | treatment | figure | best so far | its figure |");
+    line!(text, "|--:|---|--:|---|--:|");
+    for (number, step) in (1..).zip(&search.path) {
+        let broken: Vec<String> = step.broken.iter().map(|own| cell(&own.bound)).collect();
+        let own = match (step.figure, broken.is_empty()) {
+            (None, _) => "failed".to_owned(),
+            (Some(value), true) => figure(value),
+            (Some(value), false) => format!("{}, breaks {}", figure(value), broken.join(", ")),
+        };
+        let best = step.best.as_ref();
+        line!(
+            text,
+            "| {number} | {} | {own} | {} | {} |",
+            cell(title_of(report, &step.treatment)),
+            or_dash(best.map(|best| cell(title_of(report, &best.treatment)))),
+            or_dash(best.map(|best| figure(best.figure)))
+        );
+    }
+    if !search.importance.is_empty() {
+        line!(text, "\n| factor | part of what the settings changed |");
+        line!(text, "|---|--:|");
+    }
+    for own in &search.importance {
+        line!(text, "| {} | {:.1} % |", cell(&own.factor), own.part * 100.0);
+    }
+    line!(text);
+}
+
 /// Writes the tables of results, those of charts first.
 pub(super) fn tables(text: &mut String, report: &Report) {
     let drawn = report.charts.iter().map(|chart| &chart.table);

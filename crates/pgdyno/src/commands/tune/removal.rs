@@ -5,7 +5,7 @@ use super::outcome::{Compared, Dropped, Kept};
 use super::{Step, Tune};
 use crate::failure::Result;
 use pgdyno_knobs::Setting;
-use pgdyno_lab::Searched;
+use pgdyno_record::Searched;
 use pgdyno_stats::Verdict;
 use pgdyno_store::Store;
 
@@ -141,8 +141,8 @@ impl Tune<'_> {
 /// The settings that are removed alone, by what the search found of them, and the rest.
 fn by_importance<'w>(searched: &Searched, winner: &'w [Setting]) -> (Vec<&'w Setting>, Vec<&'w Setting>) {
     let part = |setting: &Setting| {
-        let own = searched.importance.iter().find(|(knob, _)| *knob == setting.knob);
-        own.map_or(0.0, |(_, part)| *part)
+        let own = searched.importance.iter().find(|own| own.factor == setting.knob);
+        own.map_or(0.0, |own| own.part)
     };
     let mut all: Vec<&Setting> = winner.iter().collect();
     all.sort_by(|a, b| part(b).total_cmp(&part(a)));
