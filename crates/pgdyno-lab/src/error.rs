@@ -65,6 +65,9 @@ pub enum LabError {
     /// A search has nothing to vary.
     #[error("there is nothing to search: {0}")]
     NothingToSearch(SpaceError),
+    /// A program that chooses what is tried next does not do so.
+    #[error("the optimizer: {0}")]
+    Optimizer(String),
     /// The server could not be reached or asked, before the first trial.
     #[error(transparent)]
     Server(#[from] ServerError),

@@ -4,7 +4,7 @@ use crate::error::LabError;
 use crate::measure::Generators;
 use crate::plan::Consent;
 use crate::ports::Results;
-use crate::real::{RealClock, RealServers, Resources, ServerProvider};
+use crate::real::{RealClock, RealOptimizers, RealServers, Resources, ServerProvider};
 use crate::runner::{Begin, Event, Runner, Summary};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{Catalogue, Journals};
@@ -88,6 +88,7 @@ impl Lab<'_> {
             clock: &clock,
             results: self.store,
             servers: &mut servers,
+            optimizers: &RealOptimizers { stop: self.stop },
             catalogue: self.catalogue,
             consent: self.consent,
             stop: self.stop,

@@ -17,6 +17,7 @@ mod lab;
 mod measure;
 mod measurement;
 mod neighbour;
+mod optimizer;
 mod plan;
 mod pooled;
 mod ports;

@@ -61,6 +61,20 @@ pub(crate) struct Purpose<'t> {
     pub(crate) commands: &'t [String],
 }
 
+/// A program that chooses what a search tries next.
+pub(crate) trait Optimizer {
+    /// Says a line, to which no answer is expected. Returns whether it was said: somebody may ask to stop.
+    fn tell(&mut self, line: &str) -> Result<bool, LabError>;
+    /// The answer to a line; `None` where somebody asked to stop.
+    fn ask(&mut self, line: &str) -> Result<Option<String>, LabError>;
+}
+
+/// Programs that can be started to choose.
+pub(crate) trait Optimizers {
+    /// Starts one by its command.
+    fn begin(&self, command: &str) -> Result<Box<dyn Optimizer + '_>, LabError>;
+}
+
 /// The servers of an experiment: the target, and sandboxes like it that differ in version or place.
 pub(crate) trait Servers<'s> {
     /// Makes the server if it does not exist, starts it if it does not run, and begins a journal for its changes.

@@ -6,6 +6,7 @@ mod during;
 mod event;
 mod guard;
 mod in_turns;
+mod outside;
 mod pace;
 mod prepare;
 mod searched;
@@ -15,13 +16,15 @@ mod switched;
 use data::Untouched;
 pub use event::Event;
 #[cfg(test)]
+pub(crate) use outside::{Next, Outside};
+#[cfg(test)]
 pub(crate) use prepare::treatment_records;
 
 use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices, turns_of_servers};
 use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
-use crate::ports::{Clock, Purpose, Results, Servers, TrialTarget};
+use crate::ports::{Clock, Optimizers, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
 use pgdyno_knobs::{Catalogue, OfHost, Outcome, Restored};
 use pgdyno_record::{ExperimentStatus, RestoredRecord, SeriesRecord, TrialRecord};
@@ -67,6 +70,7 @@ pub(crate) struct Runner<'r, 's> {
     pub(crate) clock: &'r dyn Clock,
     pub(crate) results: &'r mut dyn Results,
     pub(crate) servers: &'r mut dyn Servers<'s>,
+    pub(crate) optimizers: &'r dyn Optimizers,
     pub(crate) catalogue: &'r Catalogue,
     pub(crate) consent: &'r Consent,
     /// Set to end in order.

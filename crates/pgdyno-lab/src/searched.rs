@@ -21,7 +21,7 @@ pub(crate) struct Tried {
     /// Trials of them, in order.
     pub(crate) trials: Vec<SearchTrial>,
     /// The figures of these, with the bounds that they break.
-    figures: Vec<(Option<f64>, Vec<BrokenBound>)>,
+    pub(crate) figures: Vec<(Option<f64>, Vec<BrokenBound>)>,
     /// All trials.
     pub(crate) count: u32,
 }
@@ -37,7 +37,7 @@ impl Tried {
     }
 
     /// Before its first trial.
-    fn before(search: &SearchPlan<'_>, stored: &StoredExperiment) -> Tried {
+    pub(crate) fn before(search: &SearchPlan<'_>, stored: &StoredExperiment) -> Tried {
         let of = |treatment: &TreatmentRecord| Some((search.point_of(treatment)?, treatment.name.clone()));
         let treatments = stored.record.treatments.iter();
         let tested = treatments.filter(|treatment| treatment.why_not.is_none());

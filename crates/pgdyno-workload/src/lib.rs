@@ -22,9 +22,10 @@ pub use data::{
     Partitions, Shape, check_data, create_data, drop_data, shape_of, tables_of_data_sets, tables_there,
 };
 pub use foreign::{
-    CommandError, Commits, Exit, FORMAT_BYTES_MAX, Figure, FigureFormat, ForeignError, ForeignFigures,
-    ForeignFormat, ForeignLatency, ForeignOutput, ForeignPlan, ForeignResult, ForeignSecond, ForeignStream,
-    FormatError, FormatFile, JobPlan, JobResult, command_words, foreign_formats, run_foreign, run_job,
+    CommandError, Commits, Dialogue, Exit, FORMAT_BYTES_MAX, Figure, FigureFormat, ForeignError,
+    ForeignFigures, ForeignFormat, ForeignLatency, ForeignOutput, ForeignPlan, ForeignResult, ForeignSecond,
+    ForeignStream, FormatError, FormatFile, JobPlan, JobResult, command_words, foreign_formats, run_foreign,
+    run_job,
 };
 pub use load_plan::{LoadPlan, Work};
 pub use own::marked;

@@ -14,6 +14,9 @@ pub struct SearchPart {
     /// How what is tried next is chosen.
     #[serde(default)]
     pub method: MethodWord,
+    /// A program that chooses instead, as "python3 my.py": it is asked by lines of JSON.
+    #[serde(default)]
+    pub optimizer: Option<String>,
     /// What the best must hold to, as "p99_ms <= 20": a figure of a trial, `<=` or `>=`, a number.
     #[serde(default)]
     pub subject_to: Vec<String>,

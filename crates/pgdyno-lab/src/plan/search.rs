@@ -1,7 +1,8 @@
 //! The space of a search: the file's factors are its knobs, rows of their levels its points.
 
 use super::{AS_IT_IS, Plan, ProfileSettings, REFERENCE, Treatment, combine, lay_over};
-use crate::file::{Bound, MethodWord, ScaleWord, StepPart};
+use crate::file::{Bound, ExperimentFile, MethodWord, ScaleWord, StepPart};
+use crate::optimizer::{Levels, Opening};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_record::{BrokenBound, ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
@@ -92,7 +93,9 @@ impl Plan {
             larger_is_better: record.larger_is_better(&self.file.metric),
             trials: part.trials,
             of_block: part.trials.div_ceil(self.file.blocks.max(1)),
+            // One from outside is asked by the runner; only the starting points are ours then.
             method: match part.method {
+                _ if part.optimizer.is_some() => SearchMethod::Random,
                 MethodWord::Process => SearchMethod::Process,
                 MethodWord::Forest => SearchMethod::Forest,
                 MethodWord::Densities => SearchMethod::Densities,
@@ -197,6 +200,45 @@ impl SearchPlan<'_> {
         factors
             .map(|((factor, level), levels)| (factor.name.clone(), levels[level].name.clone()))
             .collect()
+    }
+
+    /// The levels of a point by factor.
+    pub(crate) fn named(&self, point: &[usize]) -> Levels {
+        self.levels_of(point).into_iter().collect()
+    }
+
+    /// What is said to a program that chooses.
+    pub(crate) fn opening<'f>(&self, file: &'f ExperimentFile, record: &'f ExperimentRecord) -> Opening<'f> {
+        let names = self.levels.iter().zip(&self.kept);
+        let names = names.map(|(levels, kept)| kept.iter().map(|&i| levels[i].name.clone()).collect());
+        Opening::of(file, record, self.trials, names.collect())
+    }
+
+    /// The point of a choice.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be tried.
+    pub(crate) fn chosen(&self, levels: &Levels) -> Result<Point, String> {
+        let factors = &self.plan.file.factor;
+        if let Some(name) = levels
+            .keys()
+            .find(|name| factors.iter().all(|factor| factor.name != **name))
+        {
+            return Err(format!("there is no factor \"{name}\""));
+        }
+        let named: Vec<(String, String)> = levels.clone().into_iter().collect();
+        let point = self.nearest(&named);
+        let own = self.named(&point);
+        if let Some((name, level)) = levels.iter().find(|(name, level)| own.get(*name) != Some(*level)) {
+            return Err(format!(
+                "\"{name}\" has no level \"{level}\" that can be tried here"
+            ));
+        }
+        match self.is_allowed(&point) {
+            true => Ok(point),
+            false => Err("these levels are excluded together, or beyond a limit".to_owned()),
+        }
     }
 
     /// Numbers of all levels.

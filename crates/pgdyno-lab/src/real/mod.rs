@@ -2,6 +2,7 @@
 
 mod data;
 mod load;
+mod optimizer;
 mod room;
 mod standby;
 mod target;
@@ -11,6 +12,7 @@ use crate::measure::Generators;
 use crate::plan::{Consent, ServerVariant};
 use crate::ports::{Clock, Purpose, Results, Server as _, Servers, TrialTarget};
 pub(crate) use load::ASIDE;
+pub(crate) use optimizer::RealOptimizers;
 use pgdyno_host::{Directory, HostAccess};
 use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
 use pgdyno_record::{

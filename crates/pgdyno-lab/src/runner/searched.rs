@@ -1,6 +1,7 @@
 //! A search: what is tried next follows from the trials so far, and from nothing else, so that a search that was killed goes on as it
 //! would have gone.
 
+use super::outside::{Next, Outside};
 use super::prepare::treatment_record;
 use super::{Event, Running};
 use crate::error::LabError;
@@ -17,6 +18,7 @@ impl Running<'_, '_, '_> {
             None => return Ok(true),
         };
         let mut tried = Tried::of(&search, &stored);
+        let mut outside = Outside::begin(self.runner.optimizers, self.plan, &search, &stored.record)?;
         while tried.count < search.trials {
             let (block, position) = search.place(tried.count);
             if let Some(reason) = self.budget_is_spent() {
@@ -25,17 +27,22 @@ impl Running<'_, '_, '_> {
             }
             let begun = self.runner.clock.now();
             let suggested = search.with(|search| search.next(&tried.trials, block));
-            let Some(next) = suggested else {
+            let own = suggested.filter(|next| outside.is_none() || matches!(next.reason, Reason::Start(_)));
+            let next = match (own, &mut outside) {
+                (Some(next), _) => Some((next.point, why(next.reason, search.is_larger_better()))),
+                (None, Some(outside)) => match outside.next(&search, &tried, block)? {
+                    Next::Try(point, why) => Some((point, why)),
+                    Next::Nothing => None,
+                    Next::Stopped => return Ok(false),
+                },
+                (None, None) => None,
+            };
+            let Some((point, why)) = next else {
                 self.ends_early("nothing is left that was not tried", block - 1);
                 return Ok(true);
             };
             let best = tried.best(&search);
-            let treatment = self.candidate(
-                &search,
-                &mut tried,
-                &next.point,
-                why(next.reason, search.is_larger_better()),
-            )?;
+            let treatment = self.candidate(&search, &mut tried, &point, why)?;
             self.own += self.runner.clock.now().saturating_sub(begun);
             if !self.wait_for_window()? {
                 return Ok(false);

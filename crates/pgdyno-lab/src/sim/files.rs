@@ -250,9 +250,16 @@ impl Case {
 
 /// Factors of a search with what else it goes by.
 fn search(draws: &mut Draws, text: &mut String, blocks: usize) {
-    let method = draws.of(&["process", "forest", "densities", "random", "one-at-a-time"]);
+    let by = draws.of(&[
+        "method = 'process'",
+        "method = 'forest'",
+        "method = 'densities'",
+        "method = 'random'",
+        "method = 'one-at-a-time'",
+        "optimizer = 'simulated'",
+    ]);
     let trials = blocks.max(3) + draws.below(6);
-    let _ = writeln!(text, "[search]\nmethod = '{method}'\ntrials = {trials}");
+    let _ = writeln!(text, "[search]\n{by}\ntrials = {trials}");
     if draws.is(0.3) {
         *text += "subject_to = ['tps >= 500']\n";
     }

@@ -8,6 +8,7 @@ mod course;
 mod effects;
 mod files;
 mod load;
+mod optimizer;
 mod ports;
 mod promises;
 mod target;

@@ -1,14 +1,17 @@
 //! What the runner promises, compared with the simulated world.
 
 use super::World;
+use super::optimizer::SimulatedOptimizers;
 use crate::decide::Looks;
 use crate::file::{Design, StopRule};
 use crate::plan::{Plan, SearchPlan};
+use crate::runner::{Next, Outside};
+use crate::searched::Tried;
 use crate::trial::seed_of_trial;
 use pgdyno_engine::duration;
 use pgdyno_knobs::{Outcome, Restored};
 use pgdyno_record::{ExperimentStatus, RestoredRecord, StoredExperiment, TreatmentRecord, TrialRecord};
-use pgdyno_stats::SpaceError;
+use pgdyno_stats::{Point, Reason, SpaceError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an experiment may end before all its blocks are run.
@@ -166,7 +169,11 @@ fn searched(
         .iter()
         .map(|treatment| (treatment.name.as_str(), treatment))
         .collect();
-    let mut tried = Vec::new();
+    let mut outside = match Outside::begin(&SimulatedOptimizers, plan, &search, &stored.record) {
+        Ok(outside) => outside,
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut tried = Tried::before(&search, stored);
     for (number, (_, trial)) in (0..).zip(&stored.trials) {
         let place = search.place(number);
         if (trial.block, trial.position) != place {
@@ -174,15 +181,26 @@ fn searched(
         }
         let treatment = treatments.get(trial.treatment.as_str());
         let point = treatment.and_then(|treatment| search.point_of(treatment));
-        let expected = search.with(|search| search.next(&tried, place.0));
-        if point.is_none() || expected.map(|next| next.point) != point {
+        let own = search.with(|search| search.next(&tried.trials, place.0));
+        let expected = match (own, &mut outside) {
+            (Some(next), None) => Some(next.point),
+            (Some(next), Some(_)) if matches!(next.reason, Reason::Start(_)) => Some(next.point),
+            (_, Some(outside)) => chosen(outside, &search, &tried, place.0),
+            (None, None) => None,
+        };
+        if point.is_none() || expected != point {
             broken.push(format!("trial {number} is not what those before it ask for"));
         }
-        tried.extend(point.map(|point| search.trial(&point, trial)));
+        tried.take_in(&search, trial);
     }
     let count = u32::try_from(stored.trials.len()).unwrap_or(u32::MAX);
     let (block, _) = search.place(count);
-    let is_left = search.with(|search| search.next(&tried, block)).is_some();
+    let own = search.with(|search| search.next(&tried.trials, block));
+    let is_left = match (own, &mut outside) {
+        (Some(next), _) if matches!(next.reason, Reason::Start(_)) => true,
+        (_, Some(outside)) => chosen(outside, &search, &tried, block).is_some(),
+        (own, None) => own.is_some(),
+    };
     let is_over = match early {
         None => count == search.trials,
         Some(Early::Decided) => !is_left,
@@ -198,6 +216,13 @@ fn searched(
         broken.push("it has more trials than its budget".to_owned());
     }
     broken
+}
+
+fn chosen(outside: &mut Outside<'_>, search: &SearchPlan<'_>, tried: &Tried, block: u32) -> Option<Point> {
+    match outside.next(search, tried, block) {
+        Ok(Next::Try(point, _)) => Some(point),
+        _ => None,
+    }
 }
 
 /// Trials are stored in the order of the plan.

@@ -1,5 +1,6 @@
 use super::World;
 use super::files::Case;
+use super::optimizer::SimulatedOptimizers;
 use super::ports::Shared;
 use super::promises::{Early, after_a_process, after_all, restored};
 use super::world::{Killed, Panicked, drawn};
@@ -105,6 +106,7 @@ fn process(
         clock: &clock,
         results: &mut results,
         servers: &mut servers,
+        optimizers: &SimulatedOptimizers,
         catalogue: &CATALOGUE,
         consent: &consent,
         stop: &stop,

@@ -16,12 +16,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often it is checked whether the program is to end.
-const TICK: Timespec = Timespec {
+pub(super) const TICK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
@@ -91,6 +91,24 @@ pub enum ForeignError {
         limit_s: u64,
         /// Last lines of its output, without the password.
         last_lines: Vec<String>,
+    },
+    /// It did not answer.
+    #[error("{program} did not answer within {limit_s} s{}", said(last_lines))]
+    Silent {
+        /// First word of the command.
+        program: String,
+        /// Seconds that an answer may take.
+        limit_s: u64,
+        /// Last lines of its standard error.
+        last_lines: Vec<String>,
+    },
+    /// It said something before it was asked.
+    #[error("{program} has said a line that nobody asked for: {line}")]
+    Unasked {
+        /// First word of the command.
+        program: String,
+        /// The line, as far as it may be shown.
+        line: String,
     },
     /// The system refused to report its state.
     #[error("cannot read the state of {program}: {source}")]
@@ -165,7 +183,7 @@ impl Errand {
         self.words.first().cloned().unwrap_or_default()
     }
 
-    fn command(&self) -> Command {
+    pub(super) fn command(&self) -> Command {
         let (program, arguments) = self.words.split_first().map_or(("", &[][..]), |(a, b)| (a, b));
         let mut command = Command::new(program);
         command
@@ -214,10 +232,7 @@ pub(super) fn follow(
         program: errand.program(),
         source,
     })?;
-    let process = Process {
-        pid: Pid::from_child(&child),
-        is_reaped: false,
-    };
+    let process = Process::of(&child);
     // A kernel before 5.3 has none: then the end is seen at the next tick.
     let end = pidfd_open(process.pid, PidfdFlags::empty()).ok();
     let mut pipes = Pipes::new(
@@ -262,12 +277,31 @@ pub(super) fn follow(
 }
 
 /// A process that is ours to wait for; it is ended where nobody has.
-struct Process {
+pub(super) struct Process {
     pid: Pid,
     is_reaped: bool,
 }
 
 impl Process {
+    pub(super) fn of(child: &Child) -> Process {
+        Process {
+            pid: Pid::from_child(child),
+            is_reaped: false,
+        }
+    }
+
+    /// Waits so long for its end, and ends it then.
+    pub(super) fn end(&mut self, patience: Duration) -> io::Result<Exit> {
+        let begun = Instant::now();
+        while !self.has_ended()? && begun.elapsed() < patience {
+            poll(&mut [], Some(&TICK))?;
+        }
+        self.signal_group(Signal::KILL);
+        let (exit, _) = self.wait()?;
+        self.is_reaped = true;
+        Ok(exit)
+    }
+
     /// Its session is a group of its number.
     fn signal_group(&self, signal: Signal) {
         // No process left to signal is what was wanted.
@@ -368,13 +402,13 @@ impl Urge<'_> {
 }
 
 /// The streams of a process that are still open.
-struct Pipes {
+pub(super) struct Pipes {
     open: Vec<(ForeignStream, OwnedFd)>,
     buffer: Vec<u8>,
 }
 
 impl Pipes {
-    fn new(out: Option<OwnedFd>, err: Option<OwnedFd>) -> Result<Pipes, Errno> {
+    pub(super) fn new(out: Option<OwnedFd>, err: Option<OwnedFd>) -> Result<Pipes, Errno> {
         let out = out.map(|pipe| (ForeignStream::Out, pipe));
         let err = err.map(|pipe| (ForeignStream::Err, pipe));
         let open: Vec<_> = out.into_iter().chain(err).collect();
@@ -387,8 +421,12 @@ impl Pipes {
         })
     }
 
+    pub(super) fn has(&self, stream: ForeignStream) -> bool {
+        self.open.iter().any(|(own, _)| *own == stream)
+    }
+
     /// Until something is said or `end` is there, a tick at most.
-    fn wait(&self, end: Option<&OwnedFd>) -> Result<(), Errno> {
+    pub(super) fn wait(&self, end: Option<&OwnedFd>) -> Result<(), Errno> {
         let pipes = self.open.iter().map(|(_, pipe)| pipe);
         let mut files: Vec<PollFd<'_>> = pipes
             .chain(end)
@@ -401,7 +439,7 @@ impl Pipes {
     }
 
     /// Reads what is there, at most so many chunks of each; one that has ended is closed.
-    fn read(&mut self, chunks: u32, on_bytes: &mut dyn FnMut(ForeignStream, &[u8])) {
+    pub(super) fn read(&mut self, chunks: u32, on_bytes: &mut dyn FnMut(ForeignStream, &[u8])) {
         let buffer = &mut self.buffer;
         self.open.retain(|(stream, pipe)| {
             for _ in 0..chunks {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// Bytes of a line that are read; the rest is dropped.
+/// Bytes of a line that are read, where nothing else is said; the rest is dropped.
 pub(super) const LINE_BYTES_MAX: usize = 4096;
 /// So many lines are kept,
 const LAST_LINES: usize = 20;
@@ -11,12 +11,28 @@ const LAST_LINES: usize = 20;
 const LAST_LINE_CHARS: usize = 400;
 
 /// Cuts one stream into lines, at line feeds and carriage returns: progress is often printed over and over in one line.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LineCutter {
     held: Vec<u8>,
+    /// Bytes of a line that are read.
+    most: usize,
+}
+
+impl Default for LineCutter {
+    fn default() -> LineCutter {
+        LineCutter::of(LINE_BYTES_MAX)
+    }
 }
 
 impl LineCutter {
+    /// For lines of so many bytes; the rest of a longer one is dropped.
+    pub(super) fn of(most: usize) -> LineCutter {
+        LineCutter {
+            held: Vec::new(),
+            most,
+        }
+    }
+
     /// Takes bytes as they come and gives the lines that end in them; empty ones are skipped.
     pub(super) fn push(&mut self, bytes: &[u8], on_line: &mut dyn FnMut(&str)) {
         for piece in bytes.split_inclusive(|&byte| is_end(byte)) {
@@ -24,7 +40,7 @@ impl LineCutter {
                 Some((&last, text)) if is_end(last) => (text, true),
                 _ => (piece, false),
             };
-            let room = LINE_BYTES_MAX - self.held.len();
+            let room = self.most - self.held.len();
             self.held.extend_from_slice(&text[..text.len().min(room)]);
             if ends {
                 self.end(on_line);

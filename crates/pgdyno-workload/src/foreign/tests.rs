@@ -1,6 +1,7 @@
 //! What is read of other programs, and how they end.
 
 mod command;
+mod dialogue;
 mod output;
 mod processes;
 

@@ -71,6 +71,9 @@ pub(crate) struct TuneArgs {
     /// Seed of the search [default: drawn].
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
     pub(crate) seed: Option<u64>,
+    /// A program that chooses what is tried next, as exec:COMMAND; it is asked by lines of JSON (the book's "Optimizers").
+    #[arg(long, value_name = "exec:COMMAND", value_parser = optimizer)]
+    pub(crate) optimizer: Option<String>,
     /// Go on after the search with this number, with the options it was begun with.
     #[arg(long, value_name = "EXPERIMENT")]
     pub(crate) after: Option<i64>,
@@ -97,6 +100,13 @@ pub(crate) enum LoadKind {
     Analytics,
     /// Some of each.
     Mixed,
+}
+
+fn optimizer(text: &str) -> Result<String, String> {
+    match text.strip_prefix("exec:") {
+        Some(command) if !command.trim().is_empty() => Ok(command.to_owned()),
+        _ => Err("expected exec:COMMAND, as \"exec:python3 my.py\"".to_owned()),
+    }
 }
 
 fn reset(text: &str) -> Result<Reset, String> {

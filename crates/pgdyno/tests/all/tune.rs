@@ -166,6 +166,73 @@ fn killed_search_goes_on_with_what_its_trials_ask_for() {
     assert_eq!(home.ask("t", "SHOW work_mem"), "4MB", "everything is restored");
 }
 
+/// Chooses the level of its first argument, and answers the second question as its second argument says.
+const OPTIMIZER: &str = r#"
+import json, sys
+level, second = sys.argv[1], sys.argv[2]
+opening = json.loads(sys.stdin.readline())
+tells = asks = 0
+for line in sys.stdin:
+    message = json.loads(line)
+    if "tell" in message:
+        tells += 1
+    if "ask" in message:
+        assert message["ask"]["trial"] == tells + 1
+        asks += 1
+        if asks == 2 and second == "dies":
+            sys.exit("no more ideas")
+        if asks == 2 and second == "garbage":
+            print("maybe 1.1?", flush=True)
+            continue
+        if asks == 2 and second == "twice":
+            print(json.dumps({"levels": {}}))
+        sorts, buffers = ["4MB", "8MB"][tells % 2], ["64MB", "128MB"][tells // 2 % 2]
+        levels = {"random_page_cost": level, "work_mem": sorts, "shared_buffers": buffers}
+        print(json.dumps({"levels": levels, "why": "my own idea"}), flush=True)
+"#;
+
+#[test]
+fn program_from_outside_chooses_and_a_bad_one_is_named_and_its_search_goes_on() {
+    let home = home();
+    let program = home.write("optimizer.py", OPTIMIZER);
+    let program = program.to_string_lossy();
+    let search = |second: &str| {
+        SEARCH.replace(
+            "[search]\n",
+            &format!("[search]\noptimizer = \"python3 {program} 1.1 {second}\"\n"),
+        )
+    };
+    let run = |second: &str, expected: &[&str]| {
+        let file = home.write(&format!("{second}.toml"), &search(second));
+        let mut words = vec!["the optimizer: python3"];
+        words.extend(expected);
+        home.run(&["run", &file.to_string_lossy(), "--target", "sandbox:t"])
+            .fails(1, &words);
+    };
+    run("dies", &["ended with exit code 1", "no more ideas"]);
+    run("twice", &["a line that nobody asked for"]);
+    let file = home.write("garbage.toml", &search("garbage"));
+    home.run(&["run", &file.to_string_lossy(), "--target", "sandbox:t"])
+        .fails(1, &["the optimizer: expected a line", "maybe 1.1?"]);
+    assert_eq!(
+        home.ask("t", "SHOW random_page_cost"),
+        "4",
+        "everything is restored"
+    );
+    let before = home.stored_trials(1).len();
+    assert!((3..7).contains(&before), "{before}");
+    // A program that is mended goes on with what was tried.
+    home.write("optimizer.py", &OPTIMIZER.replace("asks == 2", "asks < 0"));
+    home.run(&["resume", "1"]).fine();
+    assert_eq!(home.stored_trials(1).len(), 7);
+    let report = home.run(&["report", "1", "--format", "json"]).fine().json();
+    let treatments = report["treatments"].as_array().expect("treatments");
+    assert!(
+        treatments.iter().any(|own| own["reason"] == "my own idea"),
+        "{report:#}"
+    );
+}
+
 #[test]
 fn what_cannot_be_tuned_is_refused_with_the_reason() {
     let home = home();
@@ -185,6 +252,7 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
     );
     refused(&["--subject-to", "p99_ms < 3"], &["p99_ms <= 20"]);
     refused(&["--trials", "2"], &["6..=200"]);
+    refused(&["--optimizer", "python3 my.py"], &["expected exec:COMMAND"]);
     let risky = home.run(&["tune", "sandbox:t", "--fix", "fsync=off", "--only", "work_mem"]);
     assert!(
         risky.code != 0 && risky.err.contains("--accept-durability-risk"),

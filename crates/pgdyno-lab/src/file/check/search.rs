@@ -3,10 +3,11 @@
 use super::{Check, Checked};
 use crate::file::choices::{Design, Instances, StopRule};
 use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart};
-use crate::file::search::{Bound, SearchPart};
+use crate::file::search::{Bound, MethodWord, SearchPart};
 use crate::plan::REFERENCE;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_record::{BLOCKS_MAX, Metric, TREATMENTS_MAX};
+use pgdyno_workload::command_words;
 
 /// A search with fewer trials than this chooses nothing.
 const TRIALS_MIN: u32 = 3;
@@ -58,6 +59,13 @@ impl Check<'_> {
                     .into()
             },
         )?;
+        if let Some(command) = &search.optimizer {
+            let key = &["search", "optimizer"];
+            command_words(command).map_err(|error| self.wrong(key, error.to_string()))?;
+            self.must(search.method == MethodWord::default(), key, || {
+                "method and optimizer are two ways to choose: give one".into()
+            })?;
+        }
         self.searched_factors()?;
         self.reference_is_possible()?;
         for text in &search.subject_to {
@@ -276,6 +284,16 @@ values = ["4MB", "64MB"]
             "excludes the reference",
         );
         check("sorts = 4", "sort = 4", "there is no factor \"sort\"");
+        check(
+            "trials = 8",
+            "trials = 8\noptimizer = \"python3 'x\"",
+            "a quote without its end",
+        );
+        check(
+            "trials = 8",
+            "trials = 8\nmethod = \"forest\"\noptimizer = \"x\"",
+            "two ways to choose",
+        );
         check("weights = [1, 2]", "weights = [1]", "1 weights for 2 levels");
         check("weights = [1, 2]", "weights = [1, 0]", "not above 0");
         check("relevance = 1", "condition = true", "which a search has not");

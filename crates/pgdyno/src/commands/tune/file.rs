@@ -92,6 +92,9 @@ impl<'a> Common<'a> {
         if !args.subject_to.is_empty() {
             search.push(("subject_to", args.subject_to.clone().into()));
         }
+        if let Some(command) = &args.optimizer {
+            search.push(("optimizer", command.as_str().into()));
+        }
         let starts = starts.iter().map(|(name, levels)| {
             let levels = levels
                 .iter()

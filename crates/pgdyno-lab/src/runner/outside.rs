@@ -1,0 +1,128 @@
+//! A search whose trials a program from outside chooses.
+
+use crate::error::LabError;
+use crate::optimizer::{Asked, Choice, Chosen, Place, Refused, Told, Trial};
+use crate::plan::{Plan, SearchPlan};
+use crate::ports::{Optimizer, Optimizers};
+use crate::searched::Tried;
+use pgdyno_record::ExperimentRecord;
+use pgdyno_stats::{Point, SearchTrial};
+use serde::Serialize;
+
+/// Choices that cannot be tried, one after the other, before it is given up.
+const REFUSALS_MAX: u32 = 20;
+/// So much of an answer is shown that is none.
+const SHOWN_CHARS: usize = 200;
+
+/// Why a choice is refused that its block has already: a trial is of one treatment and one block.
+const REPEATED: &str = "this block has a trial of it already; the next block can have another";
+
+/// What a program chooses.
+pub(crate) enum Next {
+    /// A point to try, and why.
+    Try(Point, String),
+    /// Nothing that its block has not tried already.
+    Nothing,
+    /// Somebody asked to stop before it had chosen.
+    Stopped,
+}
+
+/// The program, which knows of so many trials.
+pub(crate) struct Outside<'o> {
+    program: Box<dyn Optimizer + 'o>,
+    told: usize,
+}
+
+impl<'o> Outside<'o> {
+    /// Starts the file's program; `None` where it has none.
+    pub(crate) fn begin(
+        optimizers: &'o dyn Optimizers,
+        plan: &Plan,
+        search: &SearchPlan<'_>,
+        record: &ExperimentRecord,
+    ) -> Result<Option<Outside<'o>>, LabError> {
+        let part = plan.file.search.as_ref();
+        let Some(command) = part.and_then(|part| part.optimizer.as_ref()) else {
+            return Ok(None);
+        };
+        let mut program = optimizers.begin(command)?;
+        program.tell(&line(&search.opening(&plan.file, record))?)?;
+        Ok(Some(Outside { program, told: 0 }))
+    }
+
+    /// What it chooses after these trials.
+    ///
+    /// # Errors
+    ///
+    /// It answers nothing that can be tried.
+    pub(crate) fn next(
+        &mut self,
+        search: &SearchPlan<'_>,
+        tried: &Tried,
+        block: u32,
+    ) -> Result<Next, LabError> {
+        for (trial, (figure, _)) in tried.trials.iter().zip(&tried.figures).skip(self.told) {
+            let tell = Trial {
+                levels: search.named(&trial.point),
+                figure: *figure,
+                value: trial.value,
+                holds: trial.holds,
+                block: trial.block,
+            };
+            if !self.program.tell(&line(&Told { tell })?)? {
+                return Ok(Next::Stopped);
+            }
+            self.told += 1;
+        }
+        let mut refused = String::new();
+        for _ in 0..REFUSALS_MAX {
+            let ask = Place {
+                trial: tried.count + 1,
+                block,
+            };
+            let Some(answer) = self.program.ask(&line(&Asked { ask })?)? else {
+                return Ok(Next::Stopped);
+            };
+            let chosen = Chosen::parse(&answer).map_err(|error| {
+                let answer: String = answer.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS).collect();
+                LabError::Optimizer(format!(
+                    "expected a line as {{\"levels\": {{\"factor\": \"level\"}}}}, and it is {answer}: {error}"
+                ))
+            })?;
+            let is_in_block = |trial: &&SearchTrial| trial.block == block;
+            let possible = search.chosen(&chosen.levels).and_then(|point| {
+                let mut before = tried.trials.iter().filter(is_in_block);
+                match before.any(|trial| trial.point == point) {
+                    true => Err(REPEATED.to_owned()),
+                    false => Ok(point),
+                }
+            });
+            match possible {
+                Ok(point) => {
+                    let why = chosen.why.unwrap_or_else(|| "chosen by the optimizer".to_owned());
+                    return Ok(Next::Try(point, why));
+                }
+                Err(why) => {
+                    let refuse = Choice {
+                        levels: chosen.levels,
+                        why: &why,
+                    };
+                    if !self.program.tell(&line(&Refused { refuse })?)? {
+                        return Ok(Next::Stopped);
+                    }
+                    refused = why;
+                }
+            }
+        }
+        if refused == REPEATED {
+            return Ok(Next::Nothing);
+        }
+        Err(LabError::Optimizer(format!(
+            "none of {REFUSALS_MAX} choices could be tried, the last because {refused}"
+        )))
+    }
+}
+
+fn line(message: &impl Serialize) -> Result<String, LabError> {
+    serde_json::to_string(message).map_err(|error| LabError::Optimizer(error.to_string()))
+}
