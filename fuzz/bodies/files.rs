@@ -33,6 +33,11 @@ pub(super) fn comparison(bytes: &[u8]) {
     }
 }
 
+/// An answer of an optimizer is a choice or an error.
+pub(super) fn optimizer_answer(bytes: &[u8]) {
+    pgdyno_lab::fuzzed::chosen(&text(bytes));
+}
+
 /// An experiment file of any text is an experiment or an error with a line.
 pub(super) fn experiment_file(bytes: &[u8]) {
     let (text, path) = (text(bytes), Path::new("x"));

@@ -12,7 +12,7 @@ mod wire;
 pub(crate) type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
 
 /// All of them, by name.
-pub(crate) const TARGETS: [Target; 24] = [
+pub(crate) const TARGETS: [Target; 25] = [
     (
         "agent_frames",
         wire::agent_frames,
@@ -73,6 +73,11 @@ pub(crate) const TARGETS: [Target; 24] = [
             b"\x02SERROR\0C42601\0Mno\0\0",
             b"\0R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0",
         ],
+    ),
+    (
+        "optimizer_answer",
+        files::optimizer_answer,
+        &[b"{\"levels\": {\"jit\": \"off\"}, \"why\": \"a\\nb\"}", b"{\"levels\": []}"],
     ),
     (
         "pooler_mark",

@@ -12,6 +12,7 @@ mod distribution;
 mod error;
 mod file;
 mod foreign;
+pub mod fuzzed;
 mod horizon;
 mod lab;
 mod measure;

@@ -1,15 +1,14 @@
 //! A program from outside that chooses what a search tries next: JSON objects, one to a line, to it and back.
 //!
-//! It receives an [`Opening`] at the start, then a [`Told`] for each trial, also for those before it was started, and [`Asked`] before
-//! each that it chooses. It answers that alone, with a [`Chosen`]. The format is described in docs/reference/optimizer.md.
+//! It receives an [`Opening`] at the start, then [`Message`]s; it answers [`Message::Ask`] alone, with a [`Chosen`]. The format is
+//! described in docs/reference/optimizer.md.
 
-use crate::file::{ExperimentFile, ScaleWord};
-use pgdyno_record::ExperimentRecord;
+use crate::file::ScaleWord;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Value of `format` in an opening.
-pub(crate) const FORMAT: &str = "pgdyno-optimizer/1";
+const FORMAT: &str = "pgdyno-optimizer/1";
 
 /// Level by factor.
 pub(crate) type Levels = BTreeMap<String, String>;
@@ -28,100 +27,63 @@ pub(crate) struct Opening<'f> {
     factors: Vec<FactorOpening<'f>>,
 }
 
+/// A factor with those of its levels that can be tested, the reference's first.
 #[derive(Debug, Serialize)]
-struct FactorOpening<'f> {
-    name: &'f str,
-    /// The reference's first.
-    levels: Vec<String>,
-    /// How likely each is to be good, in proportion; empty where nothing is known.
-    weights: &'f [f64],
-    relevance: f64,
-    /// How levels that are numbers are arranged: "log", "linear" or "none".
-    scale: &'static str,
+pub(crate) struct FactorOpening<'f> {
+    pub(crate) name: &'f str,
+    pub(crate) levels: Vec<&'f str>,
+    /// How likely each is to be good, in proportion.
+    pub(crate) weights: Vec<f64>,
+    pub(crate) relevance: f64,
+    pub(crate) scale: ScaleWord,
 }
 
 impl<'f> Opening<'f> {
-    /// That of a file; `levels` are those of each factor that can be tested.
+    /// Of a search with this seed, number of trials, metric and bounds.
     pub(crate) fn of(
-        file: &'f ExperimentFile,
-        record: &'f ExperimentRecord,
-        trials: u32,
-        levels: Vec<Vec<String>>,
+        (seed, trials): (u64, u32),
+        (metric, larger_is_better): (&'f str, bool),
+        subject_to: &'f [String],
+        factors: Vec<FactorOpening<'f>>,
     ) -> Opening<'f> {
-        let factors = file
-            .factor
-            .iter()
-            .zip(levels)
-            .map(|(factor, levels)| FactorOpening {
-                name: &factor.name,
-                weights: match factor.weights.len() == levels.len() {
-                    true => &factor.weights,
-                    false => &[],
-                },
-                levels,
-                relevance: factor.relevance.unwrap_or(1.0),
-                scale: match factor.scale.unwrap_or(ScaleWord::Log) {
-                    ScaleWord::Log => "log",
-                    ScaleWord::Linear => "linear",
-                    ScaleWord::None => "none",
-                },
-            });
         Opening {
             format: FORMAT,
-            seed: record.seed,
+            seed,
             trials,
-            metric: &file.metric,
-            larger_is_better: record.larger_is_better(&file.metric),
-            subject_to: file.search.as_ref().map_or(&[], |search| &search.subject_to),
-            factors: factors.collect(),
+            metric,
+            larger_is_better,
+            subject_to,
+            factors,
         }
     }
 }
 
-/// What a trial has shown.
+/// What the program receives after the opening.
 #[derive(Debug, Serialize)]
-pub(crate) struct Told {
-    pub(crate) tell: Trial,
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Message<'m> {
+    /// What a trial has shown.
+    Tell {
+        levels: Levels,
+        /// The metric, in its unit; `null` where the trial failed.
+        figure: Option<f64>,
+        /// What is to be as large as can be: the logarithm of the figure, or of its inverse, less where a bound is broken.
+        value: Option<f64>,
+        /// Whether the figures of the trial hold; where not, it says nothing of its levels.
+        holds: bool,
+        block: u32,
+    },
+    /// The question what is to be tried next.
+    Ask {
+        /// Number of the trial, from 1.
+        trial: u32,
+        block: u32,
+    },
+    /// A choice that cannot be tried, before the question is asked again.
+    Refuse { levels: &'m Levels, why: &'m str },
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct Trial {
-    pub(crate) levels: Levels,
-    /// The metric, in its unit; `null` where the trial failed.
-    pub(crate) figure: Option<f64>,
-    /// What is to be as large as can be: the logarithm of the figure, or of its inverse, less where a bound is broken.
-    pub(crate) value: Option<f64>,
-    /// Whether the figures of the trial hold; where not, it says nothing of its levels.
-    pub(crate) holds: bool,
-    pub(crate) block: u32,
-}
-
-/// What is to be tried next?
-#[derive(Debug, Serialize)]
-pub(crate) struct Asked {
-    pub(crate) ask: Place,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Place {
-    /// Number of the trial, from 1.
-    pub(crate) trial: u32,
-    pub(crate) block: u32,
-}
-
-/// A choice that cannot be tried, before it is asked again.
-#[derive(Debug, Serialize)]
-pub(crate) struct Refused<'w> {
-    pub(crate) refuse: Choice<'w>,
-}
-
-#[derive(Debug, Serialize)]
-pub(crate) struct Choice<'w> {
-    pub(crate) levels: Levels,
-    pub(crate) why: &'w str,
-}
-
-/// Its choice.
+/// The program's choice.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Chosen {

@@ -56,19 +56,37 @@ pub struct Importance {
 pub struct Searched {
     /// The best that was tried; `None` where every trial failed.
     pub best: Option<TreatmentEstimate>,
-    /// Bounds that the best breaks: then nothing that was tried holds to all of them.
-    pub broken: Vec<BrokenBound>,
     /// The state before the search.
     pub reference: Option<TreatmentEstimate>,
     /// Factors, the most important first; empty before there is anything to go by.
     pub importance: Vec<Importance>,
     /// Trials in the order they ran.
     pub path: Vec<SearchStep>,
-    /// Trials that failed, or whose figures do not hold.
-    pub failed: usize,
 }
 
 impl Searched {
+    /// Number of trials that failed, or whose figures do not hold.
+    pub fn failed(&self) -> usize {
+        self.path.iter().filter(|step| step.figure.is_none()).count()
+    }
+
+    /// Bounds that the best breaks, each as in the first of its trials that did: then nothing that was tried holds to all of them.
+    pub fn broken(&self) -> Vec<&BrokenBound> {
+        let is_best = |step: &&SearchStep| {
+            self.best
+                .as_ref()
+                .is_some_and(|best| best.treatment == step.treatment)
+        };
+        let all = self.path.iter().filter(is_best).flat_map(|step| &step.broken);
+        let mut broken: Vec<&BrokenBound> = Vec::new();
+        for own in all {
+            if broken.iter().all(|known| known.bound != own.bound) {
+                broken.push(own);
+            }
+        }
+        broken
+    }
+
     /// By what factor the best is expected to be above the reference, 1.2 = 20 % more, before it is confirmed.
     pub fn expected_ratio(&self) -> Option<f64> {
         let (best, reference) = (self.best.as_ref()?, self.reference.as_ref()?);

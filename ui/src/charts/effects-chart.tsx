@@ -5,7 +5,7 @@ import { effectWithInterval, VERDICT_WORD } from "../analysis/verdicts.ts";
 import { change, changeBounds, tick, withUnit } from "../format/number.ts";
 import { barMarks, type Bar } from "./bars.ts";
 import { PlotFigure } from "./plot-figure.tsx";
-import { rowLabelMarks, rowLayout, type RowLabel } from "./row-labels.ts";
+import { rowFrame, rowLabelMarks, rowLayout, type RowLabel } from "./row-labels.ts";
 
 const AXIS_HEIGHT = 44;
 
@@ -42,15 +42,8 @@ export function EffectsChart({ rows, smallestEffect, what, axis }: Props) {
       const layout = rowLayout(width, rows.length, AXIS_HEIGHT);
       const ticks = layout.narrow ? 4 : 7;
       return Plot.plot({
-        width,
-        height: layout.height,
-        marginTop: 4,
-        marginBottom: AXIS_HEIGHT - 6,
-        marginLeft: layout.marginLeft,
-        marginRight: layout.marginRight,
-        className: "plot",
+        ...rowFrame(layout, width, rows.length, AXIS_HEIGHT),
         x: { domain: effectDomain(rows, smallestEffect), nice: true, clamp: true, label: null },
-        y: { domain: [-0.5, rows.length - 0.5], range: [4, layout.height - AXIS_HEIGHT + 6], axis: null },
         marks: [
           Plot.rectX([smallestEffect * 100], { x1: (band: number) => -band, x2: (band: number) => band, fill: "var(--shade)" }),
           Plot.gridX({ stroke: "var(--line)", strokeOpacity: 1, ticks }),

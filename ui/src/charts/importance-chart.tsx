@@ -4,7 +4,7 @@ import type { FactorPart } from "../analysis/search.ts";
 import { roundShare, tick, withUnit } from "../format/number.ts";
 import { barMarks } from "./bars.ts";
 import { PlotFigure } from "./plot-figure.tsx";
-import { rowLabelMarks, rowLayout } from "./row-labels.ts";
+import { rowFrame, rowLabelMarks, rowLayout } from "./row-labels.ts";
 
 const AXIS_HEIGHT = 44;
 
@@ -18,15 +18,8 @@ export function ImportanceChart({ parts }: { parts: readonly FactorPart[] }) {
         index, title: factor, figure: roundShare(part), interval: before === best ? "unchanged" : `${before ?? "?"} to ${best ?? "?"}`, verdict: null,
       }));
       return Plot.plot({
-        width,
-        height: layout.height,
-        marginTop: 4,
-        marginBottom: AXIS_HEIGHT - 6,
-        marginLeft: layout.marginLeft,
-        marginRight: layout.marginRight,
-        className: "plot",
+        ...rowFrame(layout, width, parts.length, AXIS_HEIGHT),
         x: { domain: [0, Math.max(1, ...bars.map(({ to }) => to))], nice: true, label: null },
-        y: { domain: [-0.5, parts.length - 0.5], range: [4, layout.height - AXIS_HEIGHT + 6], axis: null },
         marks: [
           Plot.gridX({ stroke: "var(--line)", strokeOpacity: 1, ticks: 5 }),
           Plot.axisX({ ticks: 5, tickSize: 0, tickFormat: (value: number) => withUnit(tick(value), "%"), label: "part of what the settings changed", labelAnchor: "center", labelArrow: "none", labelOffset: 34 }),

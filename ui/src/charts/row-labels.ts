@@ -38,6 +38,20 @@ export function rowLayout(width: number, rows: number, axisHeight: number): RowL
   };
 }
 
+/** Size, margins and rows of a bar chart; it has so much room below for its axis. */
+export function rowFrame(layout: RowLayout, width: number, rows: number, axisHeight: number): Plot.PlotOptions {
+  return {
+    width,
+    height: layout.height,
+    marginTop: 4,
+    marginBottom: axisHeight - 6,
+    marginLeft: layout.marginLeft,
+    marginRight: layout.marginRight,
+    className: "plot",
+    y: { domain: [-0.5, rows - 0.5], range: [4, layout.height - axisHeight + 6], axis: null },
+  };
+}
+
 export function verdictColour(verdict: Verdict | null): string {
   return verdict === null ? "var(--ink-2)" : `var(--${verdict})`;
 }

@@ -5,7 +5,7 @@ import { connectors, waterfallDomain, type Connector, type WaterfallRow } from "
 import { bounds, change, changeBounds, isKnown, tick, tps, withUnit } from "../format/number.ts";
 import { barMarks, type Bar } from "./bars.ts";
 import { PlotFigure } from "./plot-figure.tsx";
-import { rowLabelMarks, rowLayout, type RowLabel } from "./row-labels.ts";
+import { rowFrame, rowLabelMarks, rowLayout, type RowLabel } from "./row-labels.ts";
 
 const AXIS_HEIGHT = 44;
 
@@ -42,17 +42,9 @@ export function WaterfallChart({ rows }: { rows: readonly WaterfallRow[] }) {
   const draw = useCallback(
     (width: number) => {
       const layout = rowLayout(width, rows.length, AXIS_HEIGHT);
-      const last = rows.length - 0.5;
       return Plot.plot({
-        width,
-        height: layout.height,
-        marginTop: 4,
-        marginBottom: AXIS_HEIGHT - 6,
-        marginLeft: layout.marginLeft,
-        marginRight: layout.marginRight,
-        className: "plot",
+        ...rowFrame(layout, width, rows.length, AXIS_HEIGHT),
         x: { domain: waterfallDomain(rows), label: null },
-        y: { domain: [-0.5, last], range: [4, layout.height - AXIS_HEIGHT + 6], axis: null },
         marks: [
           Plot.gridX({ stroke: "var(--line)", strokeOpacity: 1, ticks: layout.narrow ? 4 : 6 }),
           Plot.axisX({ ticks: layout.narrow ? 4 : 6, tickSize: 0, tickFormat: tick, label: "throughput, transactions per second", labelAnchor: "center", labelArrow: "none", labelOffset: 34 }),

@@ -681,16 +681,12 @@ export type SearchStep = {
 export type Searched = {
   /** The best that was tried; `null` where every trial failed. */
   best: TreatmentEstimate | null,
-  /** Bounds that the best breaks: then nothing that was tried holds to all of them. */
-  broken: Array<BrokenBound>,
   /** The state before the search. */
   reference: TreatmentEstimate | null,
   /** Factors, the most important first; empty before there is anything to go by. */
   importance: Array<Importance>,
   /** Trials in the order they ran. */
   path: Array<SearchStep>,
-  /** Trials that failed, or whose figures do not hold. */
-  failed: number,
 };
 
 /** Throughput and response time for each second of a trial. */

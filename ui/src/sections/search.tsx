@@ -27,11 +27,11 @@ export function Search({ report }: { report: Report }) {
   const changed = turns(search).length - 1;
   const drawn = parts.filter(({ part }) => part >= DRAWN_FROM).slice(0, DRAWN_MAX);
   const broken = search.path.some((step) => step.broken.length > 0) ? " A hollow dot breaks a bound." : "";
-  const failed = search.failed > 0 ? " A cross is a trial that failed." : "";
+  const failed = search.path.some(({ figure }) => figure === null) ? " A cross is a trial that failed." : "";
   return (
     <Section
       id="search"
-      lede={`Each dot is a trial, the line is the best so far by all trials up to there, with its interval.${broken}${failed} The best so far changed ${changed < 1 ? "never" : changed === 1 ? "once" : `${count(changed)} times`}. Chosen from many, it looks better than it is, until new trials have confirmed it.`}
+      lede={`Each dot is a trial, the line is the best so far by all trials up to there, with its interval.${broken}${failed} The best so far ${changed < 1 ? "never changed" : changed === 1 ? "changed once" : `changed ${count(changed)} times`}. Chosen from many, it looks better than it is, until new trials have confirmed it.`}
     >
       <figure>
         <SearchChart search={search} what={title} unit={unit} />

@@ -5,7 +5,7 @@ import { sectionsOf } from "../../src/parts/section.tsx";
 import { sampleReport } from "../sample/report.ts";
 import { searched } from "../sample/search.ts";
 
-const EMPTY: Searched = { best: null, broken: [], reference: null, importance: [], path: [], failed: 0 };
+const EMPTY: Searched = { best: null, reference: null, importance: [], path: [] };
 
 function found(): Searched {
   const { search } = searched();

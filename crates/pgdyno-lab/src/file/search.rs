@@ -2,7 +2,7 @@
 
 use pgdyno_record::BrokenBound;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A search among the levels of the factors.
@@ -66,10 +66,11 @@ pub struct LimitPart {
 }
 
 /// How levels that are numbers are arranged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScaleWord {
     /// By their logarithms: from 1 to 2 is as far as from 2 to 4.
+    #[default]
     Log,
     /// By themselves.
     Linear,

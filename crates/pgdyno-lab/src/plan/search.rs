@@ -1,8 +1,8 @@
 //! The space of a search: the file's factors are its knobs, rows of their levels its points.
 
 use super::{AS_IT_IS, Plan, ProfileSettings, REFERENCE, Treatment, combine, lay_over};
-use crate::file::{Bound, ExperimentFile, MethodWord, ScaleWord, StepPart};
-use crate::optimizer::{Levels, Opening};
+use crate::file::{Bound, MethodWord, ScaleWord, StepPart};
+use crate::optimizer::{FactorOpening, Levels, Opening};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_record::{BrokenBound, ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
@@ -93,9 +93,7 @@ impl Plan {
             larger_is_better: record.larger_is_better(&self.file.metric),
             trials: part.trials,
             of_block: part.trials.div_ceil(self.file.blocks.max(1)),
-            // One from outside is asked by the runner; only the starting points are ours then.
             method: match part.method {
-                _ if part.optimizer.is_some() => SearchMethod::Random,
                 MethodWord::Process => SearchMethod::Process,
                 MethodWord::Forest => SearchMethod::Forest,
                 MethodWord::Densities => SearchMethod::Densities,
@@ -141,7 +139,7 @@ fn coordinates(names: &[&str], scale: Option<ScaleWord>) -> Vec<Option<f64>> {
         .iter()
         .map(|name| quantity(name).map(|(_, number)| number))
         .collect();
-    let is_log = scale.unwrap_or(ScaleWord::Log) == ScaleWord::Log;
+    let is_log = scale.unwrap_or_default() == ScaleWord::Log;
     let placed: Vec<Option<f64>> = match scale {
         Some(ScaleWord::None) => vec![None; names.len()],
         // What is 0 or below is a word to the server, or has no logarithm.
@@ -208,10 +206,20 @@ impl SearchPlan<'_> {
     }
 
     /// What is said to a program that chooses.
-    pub(crate) fn opening<'f>(&self, file: &'f ExperimentFile, record: &'f ExperimentRecord) -> Opening<'f> {
-        let names = self.levels.iter().zip(&self.kept);
-        let names = names.map(|(levels, kept)| kept.iter().map(|&i| levels[i].name.clone()).collect());
-        Opening::of(file, record, self.trials, names.collect())
+    pub(crate) fn opening(&self) -> Opening<'_> {
+        let file = &self.plan.file;
+        let levels = self.levels.iter().zip(&self.kept).zip(self.space.dimensions());
+        let factors = file.factor.iter().zip(levels);
+        let factors = factors.map(|(factor, ((levels, kept), dimension))| FactorOpening {
+            name: &factor.name,
+            levels: kept.iter().map(|&i| levels[i].name.as_str()).collect(),
+            weights: dimension.levels.iter().map(|level| level.prior).collect(),
+            relevance: dimension.relevance,
+            scale: factor.scale.unwrap_or_default(),
+        });
+        let bounds = file.search.as_ref().map_or(&[][..], |search| &search.subject_to);
+        let metric = (file.metric.as_str(), self.larger_is_better);
+        Opening::of((self.plan.seed, self.trials), metric, bounds, factors.collect())
     }
 
     /// The point of a choice.

@@ -5,6 +5,7 @@ use crate::file::{LOOPBACK, Place, PoolerWord};
 use crate::foreign::programs_of;
 use crate::plan::{Plan, Treatment};
 use pgdyno_sandbox::{Binaries, BinarySources, Manager, NETWORK_PROGRAM, find_program};
+use pgdyno_workload::command_words;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -31,6 +32,14 @@ impl Preflight<'_> {
 
 /// Programs of treatments that are not there; `path` as PATH has it.
 pub(super) fn missing_programs(path: &str, plan: &Plan, found: &mut PreflightReport) {
+    let search = plan.file.search.as_ref();
+    if let Some(command) = search.and_then(|search| search.optimizer.as_ref())
+        && let Ok(words) = command_words(command)
+        && let Some(program) = words.into_iter().next()
+    {
+        let mend = "optimizer = \"...\" (in the file's [search], with the program's path)";
+        found.add_all(missing(path, (program, mend.to_owned())));
+    }
     for number in plan.tested() {
         let treatment = &plan.treatments[number];
         let missing = wanted(treatment).into_iter().filter_map(|of| missing(path, of));

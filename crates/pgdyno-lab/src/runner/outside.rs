@@ -1,11 +1,10 @@
 //! A search whose trials a program from outside chooses.
 
 use crate::error::LabError;
-use crate::optimizer::{Asked, Choice, Chosen, Place, Refused, Told, Trial};
+use crate::optimizer::{Chosen, Message};
 use crate::plan::{Plan, SearchPlan};
 use crate::ports::{Optimizer, Optimizers};
 use crate::searched::Tried;
-use pgdyno_record::ExperimentRecord;
 use pgdyno_stats::{Point, SearchTrial};
 use serde::Serialize;
 
@@ -30,7 +29,7 @@ pub(crate) enum Next {
 /// The program, which knows of so many trials.
 pub(crate) struct Outside<'o> {
     program: Box<dyn Optimizer + 'o>,
-    told: usize,
+    known: usize,
 }
 
 impl<'o> Outside<'o> {
@@ -39,15 +38,14 @@ impl<'o> Outside<'o> {
         optimizers: &'o dyn Optimizers,
         plan: &Plan,
         search: &SearchPlan<'_>,
-        record: &ExperimentRecord,
     ) -> Result<Option<Outside<'o>>, LabError> {
         let part = plan.file.search.as_ref();
         let Some(command) = part.and_then(|part| part.optimizer.as_ref()) else {
             return Ok(None);
         };
         let mut program = optimizers.begin(command)?;
-        program.tell(&line(&search.opening(&plan.file, record))?)?;
-        Ok(Some(Outside { program, told: 0 }))
+        program.tell(&line(&search.opening())?)?;
+        Ok(Some(Outside { program, known: 0 }))
     }
 
     /// What it chooses after these trials.
@@ -61,26 +59,26 @@ impl<'o> Outside<'o> {
         tried: &Tried,
         block: u32,
     ) -> Result<Next, LabError> {
-        for (trial, (figure, _)) in tried.trials.iter().zip(&tried.figures).skip(self.told) {
-            let tell = Trial {
+        for (trial, (figure, _)) in tried.trials.iter().zip(&tried.figures).skip(self.known) {
+            let tell = Message::Tell {
                 levels: search.named(&trial.point),
                 figure: *figure,
                 value: trial.value,
                 holds: trial.holds,
                 block: trial.block,
             };
-            if !self.program.tell(&line(&Told { tell })?)? {
+            if !self.program.tell(&line(&tell)?)? {
                 return Ok(Next::Stopped);
             }
-            self.told += 1;
+            self.known += 1;
         }
         let mut refused = String::new();
         for _ in 0..REFUSALS_MAX {
-            let ask = Place {
+            let ask = Message::Ask {
                 trial: tried.count + 1,
                 block,
             };
-            let Some(answer) = self.program.ask(&line(&Asked { ask })?)? else {
+            let Some(answer) = self.program.ask(&line(&ask)?)? else {
                 return Ok(Next::Stopped);
             };
             let chosen = Chosen::parse(&answer).map_err(|error| {
@@ -103,11 +101,11 @@ impl<'o> Outside<'o> {
                     return Ok(Next::Try(point, why));
                 }
                 Err(why) => {
-                    let refuse = Choice {
-                        levels: chosen.levels,
+                    let refuse = Message::Refuse {
+                        levels: &chosen.levels,
                         why: &why,
                     };
-                    if !self.program.tell(&line(&Refused { refuse })?)? {
+                    if !self.program.tell(&line(&refuse)?)? {
                         return Ok(Next::Stopped);
                     }
                     refused = why;

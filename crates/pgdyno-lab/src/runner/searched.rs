@@ -18,7 +18,7 @@ impl Running<'_, '_, '_> {
             None => return Ok(true),
         };
         let mut tried = Tried::of(&search, &stored);
-        let mut outside = Outside::begin(self.runner.optimizers, self.plan, &search, &stored.record)?;
+        let mut outside = Outside::begin(self.runner.optimizers, self.plan, &search)?;
         while tried.count < search.trials {
             let (block, position) = search.place(tried.count);
             if let Some(reason) = self.budget_is_spent() {
@@ -26,20 +26,22 @@ impl Running<'_, '_, '_> {
                 return Ok(true);
             }
             let begun = self.runner.clock.now();
-            let suggested = search.with(|search| search.next(&tried.trials, block));
-            let own = suggested.filter(|next| outside.is_none() || matches!(next.reason, Reason::Start(_)));
+            let own = search.with(|search| match outside {
+                Some(_) => search.start(&tried.trials),
+                None => search.next(&tried.trials, block),
+            });
             let next = match (own, &mut outside) {
-                (Some(next), _) => Some((next.point, why(next.reason, search.is_larger_better()))),
-                (None, Some(outside)) => match outside.next(&search, &tried, block)? {
-                    Next::Try(point, why) => Some((point, why)),
-                    Next::Nothing => None,
-                    Next::Stopped => return Ok(false),
-                },
-                (None, None) => None,
+                (Some(next), _) => Next::Try(next.point, why(next.reason, search.is_larger_better())),
+                (None, Some(outside)) => outside.next(&search, &tried, block)?,
+                (None, None) => Next::Nothing,
             };
-            let Some((point, why)) = next else {
-                self.ends_early("nothing is left that was not tried", block - 1);
-                return Ok(true);
+            let (point, why) = match next {
+                Next::Try(point, why) => (point, why),
+                Next::Nothing => {
+                    self.ends_early("nothing is left that was not tried", block - 1);
+                    return Ok(true);
+                }
+                Next::Stopped => return Ok(false),
             };
             let best = tried.best(&search);
             let treatment = self.candidate(&search, &mut tried, &point, why)?;

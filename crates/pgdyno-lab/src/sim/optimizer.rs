@@ -17,7 +17,7 @@ impl Optimizers for SimulatedOptimizers {
 struct Simulated {
     opening: Option<Value>,
     /// Levels of each trial that it knows of.
-    told: Vec<String>,
+    known: Vec<String>,
     /// Choices of it that were refused since it was asked first for this trial.
     refused: u32,
 }
@@ -31,7 +31,7 @@ impl Optimizer for Simulated {
         } else if message.get("refuse").is_some() {
             self.refused += 1;
         } else {
-            self.told.push(message["tell"]["levels"].to_string());
+            self.known.push(message["tell"]["levels"].to_string());
             self.refused = 0;
         }
         Ok(true)
@@ -39,14 +39,14 @@ impl Optimizer for Simulated {
 
     fn ask(&mut self, line: &str) -> Result<Option<String>, LabError> {
         let message: Value = serde_json::from_str(line).expect("JSON");
-        assert_eq!(message["ask"]["trial"], self.told.len() + 1, "it knows of all");
+        assert_eq!(message["ask"]["trial"], self.known.len() + 1, "it knows of all");
         let opening = self.opening.as_ref().expect("an opening");
         let mut levels = serde_json::Map::new();
         for factor in opening["factors"].as_array().expect("factors") {
             let mut hasher = DefaultHasher::new();
             (
                 opening["seed"].to_string(),
-                &self.told,
+                &self.known,
                 self.refused,
                 factor["name"].to_string(),
             )
@@ -54,7 +54,7 @@ impl Optimizer for Simulated {
             let all = factor["levels"].as_array().expect("levels");
             let chosen = usize::try_from(hasher.finish() % all.len() as u64).expect("a small number");
             // The first choice is one that nobody can try, now and then.
-            let level = match self.refused == 0 && self.told.len() % 5 == 3 {
+            let level = match self.refused == 0 && self.known.len() % 5 == 3 {
                 true => json!("no such level"),
                 false => all[chosen].clone(),
             };

@@ -11,7 +11,7 @@ use crate::trial::seed_of_trial;
 use pgdyno_engine::duration;
 use pgdyno_knobs::{Outcome, Restored};
 use pgdyno_record::{ExperimentStatus, RestoredRecord, StoredExperiment, TreatmentRecord, TrialRecord};
-use pgdyno_stats::{Point, Reason, SpaceError};
+use pgdyno_stats::{Point, SpaceError};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why an experiment may end before all its blocks are run.
@@ -169,7 +169,7 @@ fn searched(
         .iter()
         .map(|treatment| (treatment.name.as_str(), treatment))
         .collect();
-    let mut outside = match Outside::begin(&SimulatedOptimizers, plan, &search, &stored.record) {
+    let mut outside = match Outside::begin(&SimulatedOptimizers, plan, &search) {
         Ok(outside) => outside,
         Err(error) => return vec![error.to_string()],
     };
@@ -181,13 +181,7 @@ fn searched(
         }
         let treatment = treatments.get(trial.treatment.as_str());
         let point = treatment.and_then(|treatment| search.point_of(treatment));
-        let own = search.with(|search| search.next(&tried.trials, place.0));
-        let expected = match (own, &mut outside) {
-            (Some(next), None) => Some(next.point),
-            (Some(next), Some(_)) if matches!(next.reason, Reason::Start(_)) => Some(next.point),
-            (_, Some(outside)) => chosen(outside, &search, &tried, place.0),
-            (None, None) => None,
-        };
+        let expected = chosen(&mut outside, &search, &tried, place.0);
         if point.is_none() || expected != point {
             broken.push(format!("trial {number} is not what those before it ask for"));
         }
@@ -195,12 +189,7 @@ fn searched(
     }
     let count = u32::try_from(stored.trials.len()).unwrap_or(u32::MAX);
     let (block, _) = search.place(count);
-    let own = search.with(|search| search.next(&tried.trials, block));
-    let is_left = match (own, &mut outside) {
-        (Some(next), _) if matches!(next.reason, Reason::Start(_)) => true,
-        (_, Some(outside)) => chosen(outside, &search, &tried, block).is_some(),
-        (own, None) => own.is_some(),
-    };
+    let is_left = chosen(&mut outside, &search, &tried, block).is_some();
     let is_over = match early {
         None => count == search.trials,
         Some(Early::Decided) => !is_left,
@@ -218,10 +207,23 @@ fn searched(
     broken
 }
 
-fn chosen(outside: &mut Outside<'_>, search: &SearchPlan<'_>, tried: &Tried, block: u32) -> Option<Point> {
-    match outside.next(search, tried, block) {
-        Ok(Next::Try(point, _)) => Some(point),
-        _ => None,
+/// What the trials so far ask for next.
+fn chosen(
+    outside: &mut Option<Outside<'_>>,
+    search: &SearchPlan<'_>,
+    tried: &Tried,
+    block: u32,
+) -> Option<Point> {
+    let Some(outside) = outside else {
+        return search.with(|search| Some(search.next(&tried.trials, block)?.point));
+    };
+    let start = search.with(|search| search.start(&tried.trials));
+    match start {
+        Some(start) => Some(start.point),
+        None => match outside.next(search, tried, block) {
+            Ok(Next::Try(point, _)) => Some(point),
+            _ => None,
+        },
     }
 }
 

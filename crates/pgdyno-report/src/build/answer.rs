@@ -215,7 +215,7 @@ pub(super) fn of_searched(record: &ExperimentRecord, found: &Searched, title: &s
         found.path.len(),
         with_unit(&metric, best.figure)
     );
-    let broken = found.broken.iter().map(|bound| match bound.figure {
+    let broken = found.broken().into_iter().map(|bound| match bound.figure {
         Some(figure) => format!("{} ({})", bound.bound, number(figure)),
         None => format!("{} (not measured)", bound.bound),
     });

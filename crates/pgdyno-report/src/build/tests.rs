@@ -316,7 +316,6 @@ fn search_is_answered_by_what_it_has_found() {
     };
     let found = |best: Option<TreatmentEstimate>, broken: &[BrokenBound]| Searched {
         best,
-        broken: broken.to_vec(),
         reference: estimate("reference", 100.0),
         importance: vec![Importance {
             factor: "jit".into(),
@@ -329,7 +328,6 @@ fn search_is_answered_by_what_it_has_found() {
             broken: broken.to_vec(),
             best: estimate("a", 150.0),
         }],
-        failed: 0,
     };
     let stored = stored("search", 1);
     let check = |found: Searched, texts: &[&str]| {

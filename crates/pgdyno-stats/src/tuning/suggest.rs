@@ -92,11 +92,8 @@ impl Search<'_> {
     /// What to try after these trials, in a block of this number; `None` where nothing is left that is allowed and new.
     pub fn next(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (trials.len() as u64) << 32);
-        if let Some((i, start)) = self.start(trials) {
-            return Some(Suggestion {
-                point: start.clone(),
-                reason: Reason::Start(i),
-            });
+        if let Some(start) = self.start(trials) {
+            return Some(start);
         }
         let held = held(trials);
         match self.method {
@@ -118,9 +115,15 @@ impl Search<'_> {
     }
 
     /// The first starting point without a trial.
-    fn start(&self, trials: &[SearchTrial]) -> Option<(usize, &Point)> {
+    pub fn start(&self, trials: &[SearchTrial]) -> Option<Suggestion> {
         let mut starts = self.starts.iter().enumerate();
-        starts.find(|(_, start)| (self.allowed)(start) && !trials.iter().any(|trial| trial.point == **start))
+        let is_left =
+            |start: &Point| (self.allowed)(start) && !trials.iter().any(|trial| trial.point == *start);
+        let (i, start) = starts.find(|(_, start)| is_left(start))?;
+        Some(Suggestion {
+            point: start.clone(),
+            reason: Reason::Start(i),
+        })
     }
 
     /// The best of the points that were tried; `None` before the first trial that did not fail.

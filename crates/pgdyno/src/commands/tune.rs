@@ -267,7 +267,7 @@ impl Tune<'_> {
         err!(
             "the best of {} trials ({} failed): {} {}{interval}",
             searched.path.len(),
-            searched.failed,
+            searched.failed(),
             self.common.metric,
             three_digits(best.figure)
         );
@@ -422,7 +422,7 @@ impl Tune<'_> {
                 "{:#}",
                 json!({
                     "format": FORMAT, "outcome": "tuned", "search": id, "trials": searched.path.len(),
-                    "failed": searched.failed, "best": found.document(), "kept": kept, "dropped": dropped,
+                    "failed": searched.failed(), "best": found.document(), "kept": kept, "dropped": dropped,
                     "proven": proven.document(), "profile": path,
                 })
             );

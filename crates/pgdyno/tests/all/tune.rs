@@ -209,6 +209,16 @@ fn program_from_outside_chooses_and_a_bad_one_is_named_and_its_search_goes_on() 
         home.run(&["run", &file.to_string_lossy(), "--target", "sandbox:t"])
             .fails(1, &words);
     };
+    let missing = SEARCH.replace("[search]\n", "[search]\noptimizer = 'no-such-optimizer 1'\n");
+    let missing = home.write("missing.toml", &missing);
+    home.run(&["run", &missing.to_string_lossy(), "--target", "sandbox:t"])
+        .fails(
+            1,
+            &[
+                "the program no-such-optimizer is not there",
+                "nothing was changed",
+            ],
+        );
     run("dies", &["ended with exit code 1", "no more ideas"]);
     run("twice", &["a line that nobody asked for"]);
     let file = home.write("garbage.toml", &search("garbage"));

@@ -40,7 +40,12 @@ fn one_that_dies_is_silent_or_speaks_unasked_is_named_with_what_it_said() {
     assert!(error.contains("did not answer within 0 s"), "{error}");
     let mut dialogue = begun("echo hello; exec sleep 60", Duration::from_secs(20));
     // Until its line is there it is only silent.
+    let since = Instant::now();
     let error = loop {
+        assert!(
+            since.elapsed() < Duration::from_secs(20),
+            "its line was not heard"
+        );
         match dialogue.ask("what?", &AtomicBool::new(true)) {
             Ok(_) => std::thread::yield_now(),
             Err(error) => break error,
