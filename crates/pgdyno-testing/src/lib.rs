@@ -2,6 +2,7 @@
 
 pub mod foreign;
 pub mod guest;
+mod initdb;
 mod lane;
 pub mod machine;
 pub mod mounts;
@@ -183,6 +184,7 @@ impl Home {
         for part in ["cache", "installed"] {
             fs::create_dir_all(shared().join(part)).expect("a shared directory");
         }
+        initdb::replace(&shared());
         fs::create_dir_all(path.path().join("state")).expect("a directory");
         symlink(shared().join("cache"), path.path().join("cache")).expect("a link");
         symlink(shared().join("installed"), path.path().join("state/postgresql")).expect("a link");

@@ -1,7 +1,7 @@
 //! A host over ssh: a real sshd in a network namespace, reached from another one. It shares this machine's kernel and files, and has a home
 //! directory and a PGDYNO_HOME of its own.
 
-use super::{Home, directory, memory, shared, tool, until};
+use super::{Home, directory, memory, program, shared, tool, until};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -15,6 +15,8 @@ pub const FAR: &str = "ssh:far";
 const NETWORK: &str = "198.18";
 /// The host's address.
 pub const FAR_ADDRESS: &str = "198.18.0.2";
+/// Where agents are kept, below the user's home.
+const AGENTS: &str = ".cache/pgdyno/agents";
 /// Either end of the cable.
 const LINK: &str = "cable";
 
@@ -29,7 +31,7 @@ impl Drop for Namespaces {
     }
 }
 
-/// A host over ssh, gone with its value.
+/// A host over ssh that has the agent, gone with its value.
 pub struct FarHost {
     /// Its home directory, with `home` for PGDYNO_HOME below, and what is needed to go there.
     pub files: tempfile::TempDir,
@@ -53,6 +55,14 @@ impl FarHost {
         let at = |name: &str| files.path().join(name).to_string_lossy().into_owned();
         fs::create_dir(at("user")).expect("a directory");
         fs::create_dir_all(at("home/state")).expect("a directory");
+        // A copy over ssh takes longer than most tests.
+        let agents = files
+            .path()
+            .join("user")
+            .join(AGENTS)
+            .join(env!("CARGO_PKG_VERSION"));
+        fs::create_dir_all(&agents).expect("a directory");
+        symlink(program(), agents.join("pgdyno")).expect("a link");
         // As every home of a test.
         for (part, link) in [("cache", "home/cache"), ("installed", "home/state/postgresql")] {
             fs::create_dir_all(shared().join(part)).expect("a shared directory");
@@ -166,7 +176,7 @@ impl FarHost {
 
     /// The agents that are kept there.
     pub fn agents(&self) -> PathBuf {
-        self.file("user/.cache/pgdyno/agents")
+        self.file("user").join(AGENTS)
     }
 
     /// Drops every packet on the way, without a word to either end, or lets them pass again.

@@ -7,6 +7,7 @@ use crate::plan::Treatment;
 use pgdyno_engine::{Books, LoadResult, Second};
 use pgdyno_record::{CrossCheck, SeriesRecord};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// Earlier trials whose noise is remembered.
 const REMEMBERED: u32 = 8;
@@ -91,23 +92,23 @@ pub(super) fn empty_second() -> Second {
 
 /// What a load has measured.
 pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measurement {
-    let mut measured = Books::new(false);
+    // Books of a second, which have no room for three digits of times that nobody measured: a quarter million of them is made.
+    static EMPTY: LazyLock<LoadResult> = LazyLock::new(|| LoadResult {
+        measured: Books::for_a_second(),
+        ..LoadResult::empty()
+    });
+    let mut load = EMPTY.clone();
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "a count of transactions"
     )]
     let committed = (tps * measured_s) as u64;
-    (measured.all, measured.committed, measured.kept) = (committed, committed, committed);
+    (load.measured.all, load.measured.committed, load.measured.kept) = (committed, committed, committed);
+    (load.measured_s, load.warmup_s, load.sessions) = (measured_s, warmup_s, 1);
+    "simulated".clone_into(&mut load.engine);
     Measurement {
-        load: LoadResult {
-            measured,
-            measured_s,
-            warmup_s,
-            sessions: 1,
-            engine: "simulated".to_owned(),
-            ..LoadResult::empty()
-        },
+        load,
         seconds: Vec::new(),
         series: SeriesRecord::default(),
         cross_check: Some(CrossCheck {

@@ -310,7 +310,7 @@ impl Sandbox {
             let line = host.read(&format!("/proc/{process}/cmdline")).unwrap_or_default();
             let mut arguments = line.split('\0');
             let program = arguments.next().and_then(|path| path.rsplit('/').next());
-            program.is_some_and(|name| ["pg_ctl", "postgres", "sh"].contains(&name))
+            program.is_some_and(|name| ["initdb", "pg_ctl", "postgres", "sh"].contains(&name))
                 && arguments.any(|argument| argument.contains(&*data))
         })
     }

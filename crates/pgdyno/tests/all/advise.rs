@@ -331,7 +331,7 @@ fn what_an_experiment_has_shown_is_in_the_advice() {
         .replace("scale = 50", "scale = 1")
         .replace("tpcb", "select-only")
         .replace("warmup_s = 10", "warmup_s = 0.5")
-        .replace("measure_s = 30", "measure_s = 1");
+        .replace("measure_s = 30", "rate = \"200\"\nmeasure_s = 1");
     fs::write(file, text).expect("written");
     home.run(&["run", file]).fine();
     let said = home

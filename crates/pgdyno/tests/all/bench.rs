@@ -42,6 +42,8 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
             workload,
             "-c",
             "4",
+            "-R",
+            "300",
             "-d",
             "1s",
             "--warmup",

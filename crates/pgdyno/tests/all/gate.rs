@@ -15,11 +15,10 @@ const SHORT: [&str; 11] = [
 /// Where the number of blocks is in it.
 const BLOCKS_AT: usize = 9;
 
-/// A function that counts so far, as a schema script.
-fn schema(home: &Home, name: &str, count: &str) -> String {
+/// A function that takes so long, as a schema script. It waits, so that other tests neither notice it nor slow it down.
+fn schema(home: &Home, name: &str, seconds: &str) -> String {
     let sql = format!(
-        "CREATE FUNCTION work(n int) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE s bigint := 0;\n\
-         BEGIN FOR i IN 1 .. {count} LOOP s := s + i; END LOOP; RETURN s; END $$;\n"
+        "CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep({seconds}); END $$;\n"
     );
     home.write(name, &sql).to_string_lossy().into_owned()
 }
@@ -45,9 +44,9 @@ fn sandboxes(home: &Home) -> usize {
 #[test]
 fn a_schema_that_is_slower_fails_after_a_second_experiment() {
     let home = Home::new();
-    let base = schema(&home, "base.sql", "n");
-    let head = schema(&home, "head.sql", "n * 100");
-    let script = home.write("load.sql", "SELECT work(1000);\n");
+    let base = schema(&home, "base.sql", "0.002");
+    let head = schema(&home, "head.sql", "0.02");
+    let script = home.write("load.sql", "SELECT work();\n");
     let script = script.to_string_lossy();
     // It ends as soon as it is decided. Three blocks are two degrees of freedom: beside other tests a factor of thirty was not proven by them.
     let said = gate_of(&home, [&base, &head], "10", &["-f", &script, "--json"]);
@@ -71,12 +70,12 @@ fn a_schema_that_is_slower_fails_after_a_second_experiment() {
 #[test]
 fn a_schema_that_does_not_work_fails_by_its_error() {
     let home = Home::new();
-    let base = schema(&home, "base.sql", "n");
+    let base = schema(&home, "base.sql", "0.002");
     let head = home.write(
         "head.sql",
         "CREATE TABLE t (a int);\nCREATE INDEX ON nowhere (a);\n",
     );
-    let script = home.write("load.sql", "SELECT work(1000);\n");
+    let script = home.write("load.sql", "SELECT work();\n");
     let script = script.to_string_lossy();
     let said = gate(&home, [&base, &head.to_string_lossy()], &["-f", &script, "--md"]);
     assert!(said.out.starts_with("**FAILED**"), "{}", said.out);
@@ -141,8 +140,8 @@ fn builds_run_on_servers_of_their_own_that_are_new_in_each_block() {
 #[test]
 fn servers_of_a_gate_that_was_killed_are_none_of_the_next_ones() {
     let home = Home::new();
-    let base = schema(&home, "base.sql", "n");
-    let script = home.write("load.sql", "SELECT work(1000);\n");
+    let base = schema(&home, "base.sql", "0.002");
+    let script = home.write("load.sql", "SELECT work();\n");
     let script = script.to_string_lossy();
     let version = newest();
     let more = [&version, "-f", &script, "--allow-undecided"];
@@ -214,7 +213,7 @@ fn the_step_in_ci_hands_the_answer_on() {
 #[test]
 fn what_is_no_pair_of_sides_is_refused_before_anything_is_made() {
     let home = Home::new();
-    let base = schema(&home, "base.sql", "n");
+    let base = schema(&home, "base.sql", "0.002");
     let conf = home.write("head.conf", "no_such_parameter = on\n");
     let conf = conf.to_string_lossy();
     gate(&home, [&base, &conf], &[]).fails(2, &["BASE is a schema script and HEAD is a file of settings"]);

@@ -204,8 +204,10 @@ fn a_lost_connection_is_made_again_to_the_same_server() {
         "host=127.0.0.1,127.0.0.1 port={} user=postgres dbname=postgres",
         servers.ports(&["p", "s"])
     );
+    let waits = home.write("waits.sql", "SELECT pg_sleep(0.002);\n");
+    let waits = waits.to_string_lossy();
     let load = home.spawn(&[
-        "bench", &target, "-w", "simple", "-c", "4", "-d", "14s", "--warmup", "0s",
+        "bench", &target, "-f", &waits, "-c", "4", "-d", "14s", "--warmup", "0s",
     ]);
     let of_load = |name: &str| {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";

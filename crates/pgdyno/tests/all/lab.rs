@@ -236,7 +236,7 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
         [[factor.level]]\nname = \"own\"\nload = { workload = \"tpcb\" }\n\
         [[factor.level]]\nname = \"pgbench\"\nload = { program = \"pgbench\" }\n\
         [[factor.level]]\nname = \"job\"\nload = { program = \"job\", command = \"sh -c 'psql -qAtc \\\"SELECT pg_sleep(0.5)\\\"'\" }\n";
-    let load = "[data]\nscale = 1\n[load]\nclients = 2\nwarmup_s = 1\nmeasure_s = 2\n";
+    let load = "[data]\nscale = 1\n[load]\nclients = 2\nwarmup_s = 0.2\nmeasure_s = 1\n";
     let head = "design = \"one-at-a-time\"\nblocks = 1";
     let path = file(&home, head, &format!("{load}{factors}"));
     let (_, json) = run(&home, &path);
@@ -363,7 +363,7 @@ fn a_guard_ends_a_treatment_and_the_rest_goes_on() {
 #[test]
 fn it_ends_when_all_is_decided_or_the_budget_is_spent() {
     let home = Home::new();
-    let load = "[data]\nscale = 1\n[load]\nworkload = \"select-only\"\nclients = 1\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
+    let load = "[data]\nscale = 1\n[load]\nscript = \"SELECT pg_sleep(0.002);\"\nclients = 1\nwarmup_s = 0.2\nmeasure_s = 1.0\n";
     // A pause that nobody could miss.
     let step = "[[step]]\nname = \"slow\"\n[step.load]\nthink_ms = 20\n";
     let path = file(
@@ -392,7 +392,7 @@ fn it_ends_when_all_is_decided_or_the_budget_is_spent() {
 #[test]
 fn what_cannot_be_here_is_reported_before_anything_is_done() {
     let home = Home::new();
-    let load = "[load]\nworkload = \"tpcb\"\nclients = 2\nmeasure_s = 1.0\n";
+    let load = "[load]\nworkload = \"tpcb\"\nclients = 2\nrate = \"200\"\nmeasure_s = 1.0\n";
     let ladder =
         "[data]\nscale = 1\n[[factor]]\nname = \"clients\"\nof = \"load.clients\"\nvalues = [2, 500]\n";
     let head = "design = \"ladder\"\nblocks = 1";
@@ -507,7 +507,7 @@ fn a_program_makes_its_data_where_it_is_missing() {
 #[test]
 fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     let home = Home::new();
-    let load = "[data]\nscale = 1\n[load]\nclients = 2\nwarmup_s = 0.3\nmeasure_s = 1.0\n\
+    let load = "[data]\nscale = 1\n[load]\nclients = 2\nrate = \"40\"\nwarmup_s = 0.3\nmeasure_s = 1.0\n\
         script = \"\"\"\n\\\\set a random(-100000, 100000)\nSELECT bid FROM pgbench_accounts WHERE abalance = :a;\n\"\"\"\n";
     let path = file(&home, "design = \"a-a\"\nblocks = 3", load);
     home.sandbox("x", &[]);
@@ -586,7 +586,8 @@ fn outside_of_its_hours_it_waits_with_everything_restored() {
 fn runs_at_the_same_time_change_the_host_one_at_a_time() {
     let home = Home::new();
     let experiment = |name: &str, sandbox: &str, setting: &str| {
-        let load = "[load]\nworkload = \"empty\"\nclients = 1\nwarmup_s = 0.1\nmeasure_s = 1.0\n";
+        let load =
+            "[load]\nworkload = \"empty\"\nclients = 1\nrate = \"200\"\nwarmup_s = 0.1\nmeasure_s = 1.0\n";
         let text = format!(
             "name = \"{name}\"\nquestion = \"?\"\ndesign = \"a-b\"\nblocks = 2\n[target]\nsandbox = \"{sandbox}\"\n\
              {load}[[step]]\nname = \"x\"\n[step.settings]\n{setting}\n"

@@ -222,7 +222,7 @@ fn mended(run: &dyn Fn() -> Said, text: &str, expected: &[&str], ask: &dyn Fn(&s
 fn file(home: &Home, clients: u32, rest: &str) -> String {
     let text = format!(
         "name = \"test\"\nquestion = \"Is it mended?\"\ndesign = \"one-at-a-time\"\nblocks = 1\nseed = 5\n\
-         [data]\nscale = 1\n{rest}[load]\nworkload = \"select-only\"\nclients = {clients}\nmeasure_s = 1\n\
+         [data]\nscale = 1\n{rest}[load]\nworkload = \"select-only\"\nclients = {clients}\nrate = \"200\"\nmeasure_s = 1\n\
          [[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n"
     );
     home.write("experiment.toml", &text)

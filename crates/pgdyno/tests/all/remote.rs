@@ -118,6 +118,19 @@ fn names_of(facts: &Value) -> Vec<String> {
 #[test]
 fn facts_over_ssh_are_the_hosts_and_its_agent_is_copied_once() {
     let pair = Pair::new();
+    let remove = || {
+        said(
+            pair.far
+                .command(&pair.home, &["agent", "--remove", FAR])
+                .output()
+                .expect("pgdyno runs"),
+        )
+    };
+    let removed = remove().fine();
+    assert!(removed.out.contains(".cache/pgdyno/agents"), "{}", removed.out);
+    assert!(!pair.far.agents().exists());
+    assert!(remove().fine().out.contains("there is no agent"));
+
     let there = pair.run(&["facts", "--host-only", "--json"]).fine();
     assert!(there.err.is_empty(), "{}", there.err);
     let here = pair.home.run(&["facts", "--host-only", "--json"]).fine();
@@ -132,19 +145,6 @@ fn facts_over_ssh_are_the_hosts_and_its_agent_is_copied_once() {
     fs::write(&agent, "#!/bin/sh\nexit 0\n").expect("written");
     pair.run(&["facts", "--host-only"]).fine();
     assert_eq!(fs::metadata(&agent).expect("an agent").len(), copied.len());
-
-    let remove = || {
-        said(
-            pair.far
-                .command(&pair.home, &["agent", "--remove", FAR])
-                .output()
-                .expect("pgdyno runs"),
-        )
-    };
-    let removed = remove().fine();
-    assert!(removed.out.contains(".cache/pgdyno/agents"), "{}", removed.out);
-    assert!(!pair.far.agents().exists());
-    assert!(remove().fine().out.contains("there is no agent"));
 }
 
 #[test]

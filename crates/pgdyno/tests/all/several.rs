@@ -44,7 +44,7 @@ fn servers_have_parts_of_the_host_and_a_pool_for_all_of_them() {
     fs::write(&script, look).expect("a script");
     let text = format!(
         "name = \"several\"\nquestion = \"Do parts pay?\"\ndesign = \"full-factorial\"\nblocks = 1\n[target]\nsandbox = \"x\"\n\
-         [data]\nscale = 1\n[load]\nworkload = \"select-only\"\nclients = 2\nwarmup_s = 0.5\nmeasure_s = 2.5\n\
+         [data]\nscale = 1\n[load]\nworkload = \"select-only\"\nclients = 2\nrate = \"200\"\nwarmup_s = 0.5\nmeasure_s = 2.5\n\
          [server]\nneighbour = \"sh {}\"\n\
          [[factor]]\nname = \"placed\"\n[[factor.level]]\nname = \"free\"\nsettings.huge_pages = \"off\"\n\
          [[factor.level]]\nname = \"bound\"\n[factor.level.settings]\nhuge_pages = \"on\"\n\"vm.nr_hugepages\" = \"auto\"\n\
@@ -93,7 +93,7 @@ fn several_servers_that_a_kill_leaves_are_restored_and_resumed() {
     let home = Home::new();
     home.sandbox("x", &["--set", "work_mem=5MB"]);
     let text = "name = \"several\"\nquestion = \"?\"\ndesign = \"a-b\"\nblocks = 2\n[target]\nsandbox = \"x\"\n[data]\nscale = 1\n\
-                reset = \"recreate\"\n[load]\nworkload = \"tpcb\"\nclients = 2\nwarmup_s = 0.5\nmeasure_s = 2\n[server]\ncount = 2\n\
+                reset = \"recreate\"\n[load]\nworkload = \"tpcb\"\nclients = 2\nrate = \"100\"\nwarmup_s = 0.5\nmeasure_s = 2\n[server]\ncount = 2\n\
                 [[step]]\nname = \"more\"\nsettings.work_mem = \"9MB\"\n";
     let path = home.write("several.toml", text).to_string_lossy().into_owned();
     let conf = fs::read(home.data("x").join("postgresql.auto.conf")).expect("a file");

@@ -73,7 +73,7 @@ fn loads_read_from_standbys_and_commits_wait_for_them() {
     let home = Home::new();
     let text = "name = \"replicas\"\nquestion = \"?\"\ndesign = \"one-at-a-time\"\nblocks = 1\n[target]\nsandbox = \"x\"\n\
          create = { standbys = 2, sync = true }\n[data]\nscale = 1\nprewarm = \"pg-prewarm\"\n\
-         [load]\nclients = 2\nwarmup_s = 0.5\nmeasure_s = 2\n\
+         [load]\nclients = 2\nrate = \"200\"\nwarmup_s = 0.5\nmeasure_s = 2\n\
          workload = \"tpcb\"\n[[step]]\nname = \"applied\"\nsettings.synchronous_commit = \"remote_apply\"\n\
          [[step]]\nname = \"reads\"\nload.workload = \"select-only\"\nload.on = \"standbys\"\n\
          [[step]]\nname = \"set\"\nload.on = \"standbys\"\nsettings.work_mem = \"9MB\"\n";

@@ -10,7 +10,7 @@ fn file(home: &Home, blocks: u32) -> String {
     let text = format!(
         "name = \"turns\"\nquestion = \"What do they cost?\"\ndesign = \"switchback\"\nblocks = {blocks}\nseed = 3\n\
          [target]\nsandbox = \"x\"\nrestart = \"when-needed\"\n[data]\nscale = 1\n[switch]\nslice_s = 1\n\
-         [load]\nworkload = \"select-only\"\nclients = 2\nwarmup_s = 1\nmeasure_s = 2\n\
+         [load]\nscript = \"SELECT pg_sleep(0.002);\"\nclients = 2\nwarmup_s = 1\nmeasure_s = 2\n\
          [[step]]\nname = \"log\"\nsettings.log_statement = \"all\"\n\
          [[step]]\nname = \"timing\"\nsettings.track_io_timing = true\n"
     );

@@ -116,7 +116,7 @@ fn setting_that_pays_is_found_confirmed_and_written_as_a_profile() {
 }
 
 const SEARCH: &str = "name = 'search'\nquestion = 'Which is best?'\ndesign = 'search'\nblocks = 2\nseed = 3\n[data]\nscale = 1\n\
-     [load]\nworkload = 'select-only'\nclients = 1\nwarmup_s = 0\nmeasure_s = 1\n[search]\ntrials = 7\n\
+     [load]\nworkload = 'select-only'\nclients = 1\nrate = '200'\nwarmup_s = 0\nmeasure_s = 1\n[search]\ntrials = 7\n\
      [[search.start]]\nname = 'mine'\nlevels = { work_mem = '8MB' }\n\
      [[search.limit]]\nsum = { work_mem = 4, shared_buffers = 1 }\nat_most = '200MB'\n\
      [[factor]]\nname = 'work_mem'\nof = 'work_mem'\nvalues = ['4MB', '8MB', '64MB']\n\
