@@ -507,7 +507,7 @@ fn a_program_makes_its_data_where_it_is_missing() {
 #[test]
 fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     let home = Home::new();
-    let load = "[data]\nscale = 1\n[load]\nclients = 2\nrate = \"40\"\nwarmup_s = 0.3\nmeasure_s = 1.0\n\
+    let load = "[data]\nscale = 1\n[load]\nclients = 2\nwarmup_s = 0.3\nmeasure_s = 1.0\n\
         script = \"\"\"\n\\\\set a random(-100000, 100000)\nSELECT bid FROM pgbench_accounts WHERE abalance = :a;\n\"\"\"\n";
     let path = file(&home, "design = \"a-a\"\nblocks = 3", load);
     home.sandbox("x", &[]);
@@ -557,8 +557,14 @@ fn files_of_huge_pages_can_follow_one_another_in_any_order() {
         &format!("{TPCB}{steps}"),
     );
     let place = "/proc/sys/vm/min_free_kbytes";
-    fs::write(place, "30000").expect("written");
-    let (said, json) = run(&home, &path);
+    // Whenever memory is added to a virtual machine or taken from it, its kernel raises the reserve by itself, as somebody else would.
+    let mut runs = (0..3).map(|_| {
+        fs::write(place, "30000").expect("written");
+        home.run(&["run", &path]).fine()
+    });
+    let said = runs.find(|said| !said.err.contains("someone else has changed"));
+    let said = said.expect("a run beside which nobody else changed it");
+    let json = home.run(&["report", "--format", "json"]).fine().json();
     assert_eq!(ended(&json, "finished"), 12);
     assert_eq!(kernel(place), "30000", "{}\n{}", said.out, said.err);
 }
