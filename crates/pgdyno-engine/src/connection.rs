@@ -219,7 +219,7 @@ impl Startup {
         let config = &endpoint.config;
         let place = endpoint.place();
         let limit = config.get_connect_timeout().copied().unwrap_or(STARTUP_TIMEOUT);
-        let socket = Waiting::connect(config, limit, endpoint.stop.clone());
+        let socket = Waiting::connect(endpoint, limit);
         let mut startup = Startup {
             socket: socket.map_err(|source| ConnectError::Unreachable {
                 place: place.clone(),

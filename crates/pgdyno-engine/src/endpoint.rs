@@ -12,6 +12,8 @@ pub struct Endpoint {
     pub config: Config,
     /// Certificates that TLS is done with; `None` without TLS.
     pub tls: Option<Arc<ClientConfig>>,
+    /// The user, by number, as whom root opens the server's socket; `None`: the one of this process.
+    pub socket_user: Option<u32>,
     /// Whether there is a pooler between.
     pub is_pooled: bool,
     /// What ends whatever is waited for on the way there.
@@ -24,9 +26,15 @@ impl Endpoint {
         Endpoint {
             config,
             tls,
+            socket_user: None,
             is_pooled: false,
             stop: None,
         }
+    }
+
+    /// The same with the user as whom root opens the server's socket.
+    pub fn opened_by(self, socket_user: Option<u32>) -> Endpoint {
+        Endpoint { socket_user, ..self }
     }
 
     /// The same, behind a pooler or not: there a session is somebody else's the next moment, and nothing is set in it.

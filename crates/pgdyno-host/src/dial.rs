@@ -4,6 +4,8 @@
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with, sockopt};
+use rustix::process::Uid;
+use rustix::thread::set_thread_res_uid;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -203,6 +205,22 @@ pub fn unix(path: &Path) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     connect(&socket, &SocketAddrUnix::new(path)?)?;
     Ok(UnixStream::from(socket))
+}
+
+/// The same as another user of this host, whom the server then sees at the other end of the socket. Needs root.
+///
+/// # Errors
+///
+/// The error of the system call.
+pub fn unix_as(path: &Path, uid: u32) -> io::Result<UnixStream> {
+    // As raw system calls these are of this thread alone; the saved user is the way back.
+    set_thread_res_uid(Uid::ROOT, Uid::from_raw(uid), Uid::ROOT)?;
+    let connected = unix(path);
+    if set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_err() {
+        // It would go on as somebody else, and write files as that user.
+        std::process::abort();
+    }
+    connected
 }
 
 /// How a connection to a host that is gone is noticed; where nothing is said, within half a minute.

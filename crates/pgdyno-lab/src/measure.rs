@@ -40,7 +40,9 @@ const OTHERS_MAX: f64 = 0.10;
 pub fn endpoint(conninfo: &Conninfo) -> Endpoint {
     let mut config = conninfo.config().clone();
     config.application_name(conninfo.session_name(LOAD_NAME));
-    Endpoint::new(config, conninfo.tls().cloned()).pooled(conninfo.is_proxied())
+    Endpoint::new(config, conninfo.tls().cloned())
+        .opened_by(conninfo.socket_user())
+        .pooled(conninfo.is_proxied())
 }
 
 /// Drives a load and watches it. Errors are those of the load's start and of the server before it; what happens later

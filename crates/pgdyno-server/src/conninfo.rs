@@ -9,6 +9,8 @@ pub(crate) use hosts::Wanted;
 pub(crate) use resolve::Hosts;
 
 use crate::error::ServerError;
+use crate::users::User;
+use pgdyno_host::HostAccess;
 use postgres::Config;
 use postgres::config::{Host, SslMode};
 use rustls::ClientConfig;
@@ -33,6 +35,8 @@ pub struct Conninfo {
     ways: Ways,
     is_proxied: bool,
     is_on_this_machine: bool,
+    /// The user as whom root opens the socket, by number.
+    socket_user: Option<u32>,
 }
 
 /// A word of the connection string that is about TLS.
@@ -88,7 +92,27 @@ impl Conninfo {
             ways: Ways::One,
             is_proxied: false,
             is_on_this_machine: false,
+            socket_user: None,
         }
+    }
+
+    /// The user of this host, by number, as whom its socket is opened; `None`: the one of this process.
+    pub fn socket_user(&self) -> Option<u32> {
+        self.socket_user
+    }
+
+    /// The same over a socket as the user of this host who has the role's name, for a server that takes nobody else (`peer` in its pg_hba.conf).
+    /// `None` where this process is not root, or there is no such user.
+    pub(crate) fn as_role(&self, host: &dyn HostAccess) -> Option<Conninfo> {
+        let is_socket = self.address().is_none() && matches!(self.host(), Host::Unix(_));
+        if !is_socket || self.socket_user.is_some() || !User::is_root() {
+            return None;
+        }
+        let user = User::named(host, self.config.get_user()?)?;
+        Some(Conninfo {
+            socket_user: Some(user.uid),
+            ..self.clone()
+        })
     }
 
     /// The same, of a server that runs on this machine behind a link to a namespace of its own.

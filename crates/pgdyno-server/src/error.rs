@@ -199,6 +199,10 @@ impl ServerError {
             ServerError::Unreachable { .. } => {
                 "is it running, and is this the right host and port? `pgdyno sandbox create` makes a private server"
             }
+            ServerError::Login { reason, .. } if reason.contains("eer authentication") => {
+                "the server takes over its socket only the user of the operating system who has the role's name (peer in its \
+                 pg_hba.conf): run the command as that user (`sudo -u postgres pgdyno ...`) or as root"
+            }
             ServerError::Login { .. } => {
                 "set PGPASSWORD or a line in ~/.pgpass (readable by you alone), or name another user"
             }

@@ -5,6 +5,7 @@ use crate::error::ServerError;
 use crate::own::marked;
 use crate::version::{VERSION_MIN, Version};
 use crate::wire::{LinkError, Refused, TextRow, Wire, brief};
+use pgdyno_host::LocalHost;
 use postgres::error::SqlState;
 use std::borrow::Cow;
 use std::io;
@@ -116,11 +117,18 @@ impl Server {
     /// The same without a limit on the server, to find out first what is there.
     pub(crate) fn enter(conninfo: &Conninfo) -> Result<Server, ServerError> {
         let limit = connect_limit(conninfo);
-        let wire = Wire::connect(conninfo, OWN_NAME, limit)
-            .map_err(|refused| not_connected(conninfo, refused, limit))?;
+        let connect = |conninfo: &Conninfo| {
+            Wire::connect(conninfo, OWN_NAME, limit)
+                .map_err(|refused| not_connected(conninfo, refused, limit))
+        };
+        let (wire, conninfo) = match (connect(conninfo), conninfo.as_role(&LocalHost::new())) {
+            (Err(ServerError::Login { .. }), Some(role)) => (connect(&role)?, role),
+            (connected, _) => (connected?, conninfo.clone()),
+        };
+        let place = conninfo.place();
         let mut server = Server {
             wire: Ok(wire),
-            conninfo: conninfo.clone(),
+            conninfo,
             version: Version::from_number(0),
             statements: 0,
             patience: limit,
@@ -135,7 +143,7 @@ impl Server {
         server.version = Version::from_number(number);
         if server.version.major < VERSION_MIN {
             return Err(ServerError::TooOld {
-                place: conninfo.place(),
+                place,
                 version: server.version.major,
             });
         }

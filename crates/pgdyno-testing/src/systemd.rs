@@ -108,6 +108,19 @@ impl Booted {
         said(self.command(home, arguments).output().expect("nsenter runs"))
     }
 
+    /// The same as another user.
+    pub fn run_as(&self, home: &Home, user: &str, arguments: &[&str]) -> Said {
+        let enter = self.enter().expect("it runs");
+        let mut words: Vec<&str> = enter.iter().map(String::as_str).collect();
+        words.extend(["setpriv", "--reuid", user, "--clear-groups", "--"]);
+        said(
+            home.wrapped(&words)
+                .args(arguments)
+                .output()
+                .expect("nsenter runs"),
+        )
+    }
+
     /// Runs another program there, which succeeds.
     #[track_caller]
     pub fn tool(&self, program: &str, arguments: &[&str]) {
@@ -125,10 +138,7 @@ impl Booted {
             .nth(2)
             .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
             .expect("a version");
-        self.tool(
-            "pg_createcluster",
-            &[&version, name, "--", "--auth-local=trust", "--no-sync"],
-        );
+        self.tool("pg_createcluster", &[&version, name, "--", "--no-sync"]);
         version
     }
 

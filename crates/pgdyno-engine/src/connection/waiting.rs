@@ -1,8 +1,9 @@
 //! A socket whose calls wait up to an instant, or until the request to stop: for all that is done before a load and beside it.
 
 use super::Socket;
+use crate::endpoint::Endpoint;
 use pgdyno_host::dial::{self, LossLimits, Until};
-use postgres::config::{Config, Host};
+use postgres::config::Host;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -22,11 +23,8 @@ pub(super) struct Waiting {
 
 impl Waiting {
     /// Connects to the one host and address.
-    pub(super) fn connect(
-        config: &Config,
-        limit: Duration,
-        stop: Option<Arc<AtomicBool>>,
-    ) -> io::Result<Waiting> {
+    pub(super) fn connect(endpoint: &Endpoint, limit: Duration) -> io::Result<Waiting> {
+        let (config, stop) = (&endpoint.config, endpoint.stop.clone());
         let deadline = Instant::now() + limit;
         let until = Until {
             deadline,
@@ -37,7 +35,11 @@ impl Waiting {
             // An address goes before the name, which is for TLS then.
             (Some(&address), _) => Socket::Tcp(dial::tcp(&[SocketAddr::new(address, port)], until)?),
             (None, Some(Host::Unix(directory))) => {
-                Socket::Unix(dial::unix(&directory.join(format!(".s.PGSQL.{port}")))?)
+                let path = directory.join(format!(".s.PGSQL.{port}"));
+                Socket::Unix(match endpoint.socket_user {
+                    Some(uid) => dial::unix_as(&path, uid)?,
+                    None => dial::unix(&path)?,
+                })
             }
             (None, Some(Host::Tcp(host))) => {
                 Socket::Tcp(dial::tcp(&dial::addresses(host.as_str(), port, until)?, until)?)

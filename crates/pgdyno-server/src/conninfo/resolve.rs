@@ -206,6 +206,7 @@ impl Own<'_> {
             said_of_tls: secrecy.said.clone(),
             is_proxied: false,
             is_on_this_machine: false,
+            socket_user: None,
             ways: match secrecy.mode {
                 // In plain text there is nothing to be bound to.
                 _ if config_binds => Ways::One,

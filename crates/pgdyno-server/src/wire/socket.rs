@@ -46,9 +46,13 @@ impl Socket {
     pub(crate) fn connect(conninfo: &Conninfo, deadline: Instant, bytes_max: usize) -> io::Result<Socket> {
         let until = Until { deadline, stop: None };
         let inner = match (conninfo.address(), conninfo.host()) {
-            (None, Host::Unix(directory)) => Inner::Unix(dial::unix(
-                &directory.join(format!(".s.PGSQL.{}", conninfo.port())),
-            )?),
+            (None, Host::Unix(directory)) => {
+                let path = directory.join(format!(".s.PGSQL.{}", conninfo.port()));
+                Inner::Unix(match conninfo.socket_user() {
+                    Some(uid) => dial::unix_as(&path, uid)?,
+                    None => dial::unix(&path)?,
+                })
+            }
             (Some(address), _) => Inner::Tcp(dial::tcp(&[SocketAddr::new(address, conninfo.port())], until)?),
             (None, Host::Tcp(name)) => {
                 let addresses = dial::addresses(name.as_str(), conninfo.port(), until)?;

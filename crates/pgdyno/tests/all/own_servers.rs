@@ -223,6 +223,12 @@ fn unit_of_systemd_is_restarted_between_trials() {
     let unit = format!("postgresql@{version}-main.service");
     booted.tool("systemctl", &["start", &unit]);
     let target = "host=/run/postgresql user=postgres dbname=postgres";
+    // Debian's servers take only a user with the role's name over their socket (peer), as whom root connects.
+    let nobody = booted.run_as(&home, "nobody", &["facts", target]);
+    nobody.fails(
+        1,
+        &["eer authentication failed", "sudo -u postgres", "or as root"],
+    );
     let facts = booted.run(&home, &["facts", target, "--json"]).fine().json();
     assert_eq!(fact(&facts, "manager.kind"), "systemd unit");
     assert_eq!(
