@@ -159,7 +159,7 @@ fn listed(name: &str, about: &str) -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an example experiment on a private server: measure six settings, report, restore (about eight minutes).
+    /// Run an example experiment on a private server: measure six settings, report, restore (four to eight minutes).
     #[command(after_help = "Example: pgdyno demo --report demo.html")]
     Demo(DemoArgs),
     /// Show what a server and its host are, with the source of each fact. Read-only.

@@ -121,7 +121,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "RULE")]
     pub(crate) only: Vec<String>,
     /// Write an experiment file that tests each advised setting separately on this target; those that can take turns within one load
-    /// go to a second file, FILE-turns.
+    /// go to a second file, with -turns in its name.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "inventory"])]
     pub(crate) experiment: Option<PathBuf>,
     #[command(flatten)]

@@ -180,7 +180,7 @@ impl Tools {
     }
 
     #[tool(
-        description = "Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Makes load for about a minute, which counts as the budget's."
+        description = "Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Makes load for about half a minute, which counts as the budget's."
     )]
     async fn check(&self, Parameters(args): Parameters<TargetArgs>) -> Answer {
         let Ok(_measuring) = self.measuring.try_lock() else {

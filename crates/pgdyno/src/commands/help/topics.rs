@@ -96,9 +96,9 @@ const EXIT_CODES: &str = "\
   1    failure; a load without one committed transaction
   2    usage: the command line or a file has an error
   3    a check or gate failed: counts that do not agree, a poor result of `check`, a severe
-       piece of advice, too many failed transactions
+       piece of advice, too many failed transactions, a setting that is not in force
   4    refused for safety: the message names the flag that permits it
-  5    a gate is undecided (`gate`, `compare`): nothing failed, and nothing is proven
+  5    a gate is undecided (`gate`, `compare`), or `tune` has no profile: nothing is proven
 
 `--allow-undecided` ends with 0 in place of 5, `pgdyno compare --strict` with 3.
 
