@@ -75,7 +75,7 @@ impl ExpressionError {
     }
 }
 
-/// An expression over facts: `min(available.memory_bytes / 4, GB(8))`. docs/how-to/profiles.md describes the language.
+/// An expression over facts: `min(available.memory_bytes / 4, GB(8))`. docs/reference/expressions.md describes the language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression(String);
 

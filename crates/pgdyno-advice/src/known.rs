@@ -58,7 +58,7 @@ pub enum Lacking {
 ///
 /// Names are those of docs/reference/facts.md and docs/reference/facts-server.md. An object's fields are names of their own
 /// (`server.build.lz4`). A setting is `setting.NAME`: bytes, seconds, truth values, else numbers or text as they are; a
-/// negative number means what it means in the server. docs/how-to/profiles.md lists what is derived.
+/// negative number means what it means in the server. docs/reference/expressions.md lists what is derived.
 #[derive(Debug, Clone)]
 pub struct Known(Arc<Index>);
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// How it follows.
 type Rule = fn(&Index) -> Outcome;
 
-/// All of them, by name. docs/how-to/profiles.md describes each.
+/// All of them, by name. docs/reference/expressions.md describes each.
 pub(super) const ALL: [(&str, Rule); 11] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),

@@ -143,7 +143,7 @@ pub struct Measured {
     pub notes: Vec<String>,
     /// What to do about a poor figure; `None` for all others.
     pub advice: Option<String>,
-    /// All figures; docs/how-to/check.md describes them.
+    /// All figures; docs/reference/check.md describes them.
     pub detail: Value,
 }
 

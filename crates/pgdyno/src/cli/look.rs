@@ -90,7 +90,7 @@ pub(crate) struct AdviseArgs {
     /// Read host facts from another root directory.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "check", "host", "inventory"])]
     pub(crate) root: Option<PathBuf>,
-    /// Print JSON (docs/how-to/advise.md).
+    /// Print JSON (docs/reference/advice.md).
     #[arg(long)]
     pub(crate) json: bool,
     /// Format of the page.

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 
-/// Of the JSON that is printed; docs/how-to/advise.md describes it.
+/// Of the JSON that is printed; docs/reference/advice.md describes it.
 const FORMAT: &str = "pgdyno-advice/1";
 /// Columns of a page that goes to no terminal.
 const WIDTH_USUAL: usize = 100;
@@ -161,7 +161,7 @@ fn known_words(advisor: &Advisor, args: &AdviseArgs) -> Result<()> {
     for only in &args.only {
         if !advisor.rules().iter().any(|rule| rule.id == *only) {
             return Err(Usage(format!(
-                "--only {only}: there is no such rule; docs/how-to/advise.md lists them, and so does --verbose"
+                "--only {only}: there is no such rule; docs/reference/advice.md lists them, and so does --verbose"
             ))
             .into());
         }

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-/// Of the JSON that is printed; docs/how-to/profiles.md describes it.
+/// Of the JSON that is printed; docs/reference/expressions.md describes it.
 const FORMAT: &str = "pgdyno-profile/1";
 
 pub(crate) fn run(context: &Context, command: ProfileCommand) -> Result<u8> {

@@ -506,7 +506,7 @@ fn cure(home: &Home, name: &str, client: &mut Client, rule: &str) {
     });
 }
 
-/// docs/how-to/advise.md between its marks.
+/// docs/reference/advice.md between its marks.
 #[test]
 fn the_table_of_rules_is_current() {
     let advisor = Advisor::shipped(&Catalogue::shipped().expect("the catalogue")).expect("the rules");
@@ -535,8 +535,8 @@ fn the_table_of_rules_is_current() {
             rule.source
         );
     }
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/advise.md");
-    let text = fs::read_to_string(&path).expect("docs/how-to/advise.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/advice.md");
+    let text = fs::read_to_string(&path).expect("docs/reference/advice.md");
     let (head, rest) = text.split_once("<!-- rules -->\n").expect("a mark");
     let (found, tail) = rest.split_once("<!-- end of rules -->").expect("a mark");
     if found.trim() != table.trim() {
@@ -544,7 +544,7 @@ fn the_table_of_rules_is_current() {
         let text = format!("{head}<!-- rules -->\n{table}<!-- end of rules -->{tail}");
         fs::write(&place, text).expect("written");
         panic!(
-            "docs/how-to/advise.md is not current; it would be {}",
+            "docs/reference/advice.md is not current; it would be {}",
             place.display()
         );
     }

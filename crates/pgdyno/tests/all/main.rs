@@ -13,6 +13,7 @@ mod arrows;
 mod bench;
 mod bench_stored;
 mod bench_workers;
+mod book;
 mod check;
 mod circles;
 mod compare;
