@@ -557,7 +557,8 @@ fn files_of_huge_pages_can_follow_one_another_in_any_order() {
         &format!("{TPCB}{steps}"),
     );
     let place = "/proc/sys/vm/min_free_kbytes";
-    // Whenever memory is added to a virtual machine or taken from it, its kernel raises the reserve by itself, as somebody else would.
+    // A kernel that computes its reserve again raises it by itself, as somebody else would: once in dozens of runs its log had that, in the midst
+    // of this test, and most likely because memory was added to the virtual machine. A fault of ours would be in each of three runs.
     let mut runs = (0..3).map(|_| {
         fs::write(place, "30000").expect("written");
         home.run(&["run", &path]).fine()
