@@ -195,32 +195,31 @@ fn tcp_to(address: &SocketAddr, until: Until<'_>) -> io::Result<OwnedFd> {
 }
 
 /// A connection to a socket's file. It does not block, nor does this: a server that takes no more connections has a full queue, and
-/// an ordinary call would wait for it without a limit.
+/// an ordinary call would wait for it without a limit. `as_user`: the number of another user of this host, whom the server then sees at the
+/// other end; needs root.
 ///
 /// # Errors
 ///
 /// The error of the system call.
-pub fn unix(path: &Path) -> io::Result<UnixStream> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    connect(&socket, &SocketAddrUnix::new(path)?)?;
-    Ok(UnixStream::from(socket))
-}
-
-/// The same as another user of this host, whom the server then sees at the other end of the socket. Needs root.
-///
-/// # Errors
-///
-/// The error of the system call.
-pub fn unix_as(path: &Path, uid: u32) -> io::Result<UnixStream> {
+pub fn unix(path: &Path, as_user: Option<u32>) -> io::Result<UnixStream> {
+    let Some(uid) = as_user else {
+        return own_unix(path);
+    };
     // As raw system calls these are of this thread alone; the saved user is the way back.
     set_thread_res_uid(Uid::ROOT, Uid::from_raw(uid), Uid::ROOT)?;
-    let connected = unix(path);
+    let connected = own_unix(path);
     if set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).is_err() {
         // It would go on as somebody else, and write files as that user.
         std::process::abort();
     }
     connected
+}
+
+fn own_unix(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
 }
 
 /// How a connection to a host that is gone is noticed; where nothing is said, within half a minute.
@@ -328,7 +327,7 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let mut open = Vec::new();
         let full = loop {
-            match unix(&path) {
+            match unix(&path, None) {
                 Ok(stream) => open.push(stream),
                 Err(error) => break error,
             }

@@ -133,7 +133,7 @@ pub(crate) fn refuse_end(mut stream: UnixStream) {
 
 /// Hands a connection over to the agent of that token, and blocks until it is used no more.
 pub(crate) fn bring(directory: &Path, token: &str, input: &File, output: &File) -> io::Result<()> {
-    let stream = dial::unix(&directory.join(token))?;
+    let stream = dial::unix(&directory.join(token), None)?;
     let fds: [BorrowedFd<'_>; STREAMS] = [input.as_fd(), output.as_fd()];
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -165,7 +165,7 @@ pub fn end_waiting(directory: &Path, limit: Duration) -> EndedWaiting {
     };
     let names = held.entries().unwrap_or_default().into_iter();
     for (name, _) in names.filter(|(name, _)| name.to_str().is_some_and(is_token)) {
-        let mut stream = match dial::unix(&directory.join(&name)) {
+        let mut stream = match dial::unix(&directory.join(&name), None) {
             Ok(stream) => stream,
             Err(error) => {
                 // Of one that was killed.

@@ -121,9 +121,12 @@ impl Server {
             Wire::connect(conninfo, OWN_NAME, limit)
                 .map_err(|refused| not_connected(conninfo, refused, limit))
         };
-        let (wire, conninfo) = match (connect(conninfo), conninfo.as_role(&LocalHost::new())) {
-            (Err(ServerError::Login { .. }), Some(role)) => (connect(&role)?, role),
-            (connected, _) => (connected?, conninfo.clone()),
+        let (wire, conninfo) = match connect(conninfo) {
+            Err(refused @ ServerError::Login { .. }) => {
+                let role = conninfo.as_role(&LocalHost::new()).ok_or(refused)?;
+                (connect(&role)?, role)
+            }
+            connected => (connected?, conninfo.clone()),
         };
         let place = conninfo.place();
         let mut server = Server {

@@ -36,10 +36,7 @@ impl Waiting {
             (Some(&address), _) => Socket::Tcp(dial::tcp(&[SocketAddr::new(address, port)], until)?),
             (None, Some(Host::Unix(directory))) => {
                 let path = directory.join(format!(".s.PGSQL.{port}"));
-                Socket::Unix(match endpoint.socket_user {
-                    Some(uid) => dial::unix_as(&path, uid)?,
-                    None => dial::unix(&path)?,
-                })
+                Socket::Unix(dial::unix(&path, endpoint.socket_user)?)
             }
             (None, Some(Host::Tcp(host))) => {
                 Socket::Tcp(dial::tcp(&dial::addresses(host.as_str(), port, until)?, until)?)

@@ -48,10 +48,7 @@ impl Socket {
         let inner = match (conninfo.address(), conninfo.host()) {
             (None, Host::Unix(directory)) => {
                 let path = directory.join(format!(".s.PGSQL.{}", conninfo.port()));
-                Inner::Unix(match conninfo.socket_user() {
-                    Some(uid) => dial::unix_as(&path, uid)?,
-                    None => dial::unix(&path)?,
-                })
+                Inner::Unix(dial::unix(&path, conninfo.socket_user())?)
             }
             (Some(address), _) => Inner::Tcp(dial::tcp(&[SocketAddr::new(address, conninfo.port())], until)?),
             (None, Host::Tcp(name)) => {
