@@ -36,7 +36,7 @@ pub use journal::{
 pub use near::nearest_name;
 pub use persist::{Persisted, SYSCTL_FILE, TMPFILES_FILE};
 pub use reader::{Objection, Place, Reader};
-pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, Restored, Restorer};
+pub use restore::{DAMAGED_JOURNAL, LEFT_OBJECTS, Outcome, RestoreOptions, Restored, Restorer};
 pub use several::OneOf;
 pub use status::{ChangeState, StatusLine};
 pub use target::Target;

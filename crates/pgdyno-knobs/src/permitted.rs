@@ -7,6 +7,7 @@ use crate::persist::{SYSCTL_FILE, TMPFILES_FILE};
 use crate::undo::{FilePart, UndoUnit, swap};
 use pgdyno_host::Directory;
 use pgdyno_server::is_made_database;
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path};
 
@@ -45,9 +46,19 @@ pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> 
     }
 }
 
+/// In every data directory.
+const MARK: &str = "PG_VERSION";
+
+/// Why the data directory of an undo unit may be another one than it was: it is there, and is empty of what every one has.
+pub(crate) fn not_mounted(unit: &UndoUnit) -> Option<String> {
+    let data = unit.data().filter(|_| !unit.lives_in_kernel())?;
+    let held = Directory::open(data).ok()?;
+    let is_there = held.kind(OsStr::new(MARK)).ok()?.is_some();
+    (!is_there).then(|| format!("{} has no {MARK}: is it mounted?", data.display()))
+}
+
 /// Why a directory is no server's data; `None` where it is, or where there is none.
 fn not_data(data: &Path) -> Option<String> {
-    const MARK: &str = "PG_VERSION";
     const MARK_BYTES_MAX: u64 = 64;
     let failed = |why: String| {
         Some(format!(

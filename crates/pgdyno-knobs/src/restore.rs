@@ -9,7 +9,7 @@ pub(crate) use group::{Group, groups_of, merged};
 
 use crate::catalogue::Catalogue;
 use crate::journal::{Content, Entry, Journal, JournalError};
-use crate::permitted::refusal;
+use crate::permitted::{not_mounted, refusal};
 use crate::reader::is_same_state;
 use crate::undo::{
     AUTO_CONF, SavedState, ServerRef, TargetAccess, UndoUnit, UndoUnitError, shown, shown_unlike, wal,
@@ -55,6 +55,15 @@ pub struct Restored {
     pub detail: Option<String>,
 }
 
+/// What a restorer does beyond the usual, and what not.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RestoreOptions {
+    /// It overwrites what someone else changed since.
+    pub overwrites: bool,
+    /// The host boots: servers are down as everything is, and are started by what runs them, which may wait for the end of this.
+    pub at_boot: bool,
+}
+
 /// Undoes the changes of journals on one host.
 pub struct Restorer<'a> {
     /// The machine whose files are written.
@@ -63,8 +72,8 @@ pub struct Restorer<'a> {
     pub catalogue: &'a Catalogue,
     /// For passwords of servers that are no sandbox.
     pub environment: Lookup<'a>,
-    /// Whether to overwrite what someone else changed since.
-    pub force: bool,
+    /// What it does beyond the usual, and what not.
+    pub options: RestoreOptions,
     /// The server's connection, where it is known with its password: a journal holds none.
     pub conninfo: Option<Conninfo>,
 }
@@ -169,6 +178,13 @@ impl Restorer<'_> {
     /// Undoes what is in a journal; `note` writes a line into it before the server is stopped, and when it is started again.
     fn undo(&self, content: &Content, note: &mut Note<'_>) -> Vec<Restored> {
         let groups = groups_of(&content.entries);
+        // It may come later, and the journal waits for it.
+        let not_mounted = |group: &Group| match self.options.overwrites {
+            true => None,
+            false => not_mounted(&group.unit),
+        };
+        let (groups, absent): (Vec<Group>, Vec<Group>) =
+            groups.into_iter().partition(|group| not_mounted(group).is_none());
         let (groups, refused): (Vec<Group>, Vec<Group>) = groups
             .into_iter()
             .partition(|group| self.refusal(group).is_none());
@@ -176,6 +192,8 @@ impl Restorer<'_> {
             .iter()
             .flat_map(|group| group.lines(Outcome::Left, self.refusal(group).as_deref()));
         let mut all: Vec<Restored> = lines.collect();
+        let absent = absent.iter();
+        all.extend(absent.flat_map(|group| group.lines(Outcome::Failed, not_mounted(group).as_deref())));
         all.extend(self.undo_groups(content, groups, note));
         all
     }
@@ -239,7 +257,7 @@ impl Restorer<'_> {
         lines.extend(of_turn(&groups, Turn::Host).flat_map(|group| self.undo_on_host(group, &boot)));
         match server {
             Some(Ok(control)) if touched || control.manager().is_some() => {
-                let revived = self.revive(&control, content, &groups, is_stopped);
+                let revived = self.revive(&control, content, &groups, is_stopped, note);
                 if (is_stopped || content.has_stopped_server())
                     && control.manager().is_some()
                     && control.down().is_none()
@@ -287,6 +305,7 @@ impl Restorer<'_> {
         content: &Content,
         groups: &[Group],
         is_stopped: bool,
+        note: &mut Note<'_>,
     ) -> Vec<Restored> {
         let names: Vec<&str> = of_turn(groups, Turn::Parameters)
             .flat_map(|group| &group.writes)
@@ -294,7 +313,8 @@ impl Restorer<'_> {
             .collect();
         let last: Vec<&Group> = of_turn(groups, Turn::Last).collect();
         let data = groups.iter().find_map(|group| group.unit.data());
-        let mut lines = self.restart(control, content, (&names, data), (is_stopped, !last.is_empty()));
+        let wanted = (is_stopped, !last.is_empty());
+        let mut lines = self.restart(control, content, (&names, data), wanted, note);
         let conninfo = self.conninfo_of(control, content.purpose.server.as_ref());
         for group in last {
             lines.push(match &conninfo {
@@ -345,7 +365,7 @@ impl Restorer<'_> {
         let first = group.first_of_what_is_there(&now);
         // The first process is bound before all others, so that it is as before proves nothing about them.
         if let SavedState::Affinity { pid: Some(_), .. } = now
-            && (group.is_ours(&now) || self.force)
+            && (group.is_ours(&now) || self.options.overwrites)
             && let Err(error) = group.unit.write(access, &now, &first)
         {
             return group.line(Outcome::Failed, Some(error.to_string()));
@@ -357,7 +377,7 @@ impl Restorer<'_> {
         if is_same_state(&now, &first) {
             return done(Outcome::Already);
         }
-        if !group.is_ours(&now) && !self.force {
+        if !group.is_ours(&now) && !self.options.overwrites {
             return group.line(Outcome::Left, Some(foreign_message(Some(&shown(&now)))));
         }
         if let Err(error) = group.unit.write(access, &now, &first) {
@@ -440,7 +460,7 @@ impl Restorer<'_> {
             Ok(now) => now,
             Err(error) => return group.lines(Outcome::Failed, Some(&error.to_string())),
         };
-        let boot = boot.filter(|_| !self.force);
+        let boot = boot.filter(|_| !self.options.overwrites);
         let target = boot.map_or_else(|| group.first.clone(), |boot| boot.without_its(group, &now));
         if now == target {
             return group.lines(Outcome::Already, None);
@@ -449,7 +469,7 @@ impl Restorer<'_> {
             let detail = "it is not there any more, and what was set in it went with it";
             return group.lines(Outcome::Already, Some(detail));
         }
-        if !group.is_ours(&now) && boot.is_none() && !self.force {
+        if !group.is_ours(&now) && boot.is_none() && !self.options.overwrites {
             let last = group.known.last().unwrap_or(&group.first);
             return group.lines(
                 Outcome::Left,
@@ -481,7 +501,7 @@ impl Restorer<'_> {
             Ok(_) => return vec![group.line(Outcome::Failed, Some(UndoUnitError::Mixed.to_string()))],
             Err(error) => return vec![group.line(Outcome::Failed, Some(error.to_string()))],
         };
-        let foreign = if self.force {
+        let foreign = if self.options.overwrites {
             BTreeMap::new()
         } else {
             group.foreign(first, &now)

@@ -161,6 +161,7 @@ mod tests {
     use super::*;
     use crate::catalogue::Catalogue;
     use crate::journal::{Entry, Purpose};
+    use crate::restore::RestoreOptions;
     use pgdyno_host::LocalHost;
 
     #[test]
@@ -170,7 +171,7 @@ mod tests {
             host: &host,
             catalogue: &Catalogue::shipped().unwrap(),
             environment: &|_| None,
-            force: false,
+            options: RestoreOptions::default(),
             conninfo: None,
         };
         let check = |unit: UndoUnit, before: SavedState, expected: (&str, bool, &str)| {

@@ -116,8 +116,9 @@ impl Manager {
     pub(crate) fn command(&self, act: Act) -> io::Result<Command> {
         match self {
             Manager::Command(restart) => {
+                // In a session without a terminal: who would ask there for a password fails, and says so.
                 let mut shell = Command::new("sh");
-                shell.args(["-c", restart]);
+                shell.args(["-c", "setsid sh -c \"$0\"; exit $?", restart]);
                 Ok(shell)
             }
             Manager::Unit(unit) => unit.systemctl(&[act.word()]),

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::journal::{Journal, Journals, Patience};
-use crate::restore::{Outcome, Restorer};
+use crate::restore::{Outcome, RestoreOptions, Restorer};
 use pgdyno_host::{HostError, LocalHost};
 use std::fs;
 use std::sync::Mutex;
@@ -80,7 +80,7 @@ impl Machine {
             host: self,
             catalogue,
             environment: &|_| None,
-            force: false,
+            options: RestoreOptions::default(),
             conninfo: None,
         }
     }

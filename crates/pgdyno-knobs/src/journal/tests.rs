@@ -2,7 +2,7 @@ use super::*;
 use crate::catalogue::{Catalogue, Setting};
 use crate::change::{Changer, OfHost, Restart};
 use crate::consent::Agreed;
-use crate::restore::{DAMAGED_JOURNAL, Outcome, Restored, Restorer};
+use crate::restore::{DAMAGED_JOURNAL, Outcome, RestoreOptions, Restored, Restorer};
 use pgdyno_host::{HostAccess, LocalHost};
 use proptest::prelude::*;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -103,7 +103,7 @@ impl Machine {
             host: &self.host,
             catalogue: self.catalogue,
             environment: &|_| None,
-            force: false,
+            options: RestoreOptions::default(),
             conninfo: None,
         };
         let (mut lines, mut wrong) = (Vec::new(), Vec::new());

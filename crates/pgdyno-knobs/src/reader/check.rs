@@ -30,12 +30,6 @@ impl Reader<'_> {
         match mechanism {
             Mechanism::Parameter => Ok(()),
             Mechanism::Files(files) => {
-                if knob.cost == Cost::Restart && !can_restart {
-                    return Err(ControlError::NotAllowed.into());
-                }
-                if knob.servers_of_pool(&setting.value).is_some() {
-                    self.check_auto_pool()?;
-                }
                 for (address, _) in &files {
                     self.host.writable(FilePart::of_path(&address.path).0)?;
                     // Where the kernel is locked down, leave to write is no leave to open.
@@ -50,6 +44,13 @@ impl Reader<'_> {
                     {
                         self.check_room(&address.path, pages)?;
                     }
+                }
+                // Who may allow restarts hears last of them: what else keeps it from being set is no matter of leave.
+                if knob.cost == Cost::Restart && !can_restart {
+                    return Err(ControlError::NotAllowed.into());
+                }
+                if knob.servers_of_pool(&setting.value).is_some() {
+                    self.check_auto_pool()?;
                 }
                 Ok(())
             }
@@ -187,8 +188,18 @@ impl Reader<'_> {
                     return Err(ApplyError::NeedsStop);
                 }
                 let wanted = wanted(unit, setting, before);
-                match &wanted {
-                    SavedState::WalDirectory(Some(to)) if wanted != *before => match wal::objection(to) {
+                match (&wanted, before) {
+                    _ if wanted == *before => Ok(()),
+                    // One that a person has moved is not moved back as it was; where a move was cut short there is no path.
+                    (_, SavedState::WalDirectory(Some(now)))
+                        if !now.as_os_str().is_empty() && !wal::is_ours(now) =>
+                    {
+                        let now = now.display();
+                        wrong(format!(
+                            "a WAL in the data directory; this one is in {now} already"
+                        ))
+                    }
+                    (SavedState::WalDirectory(Some(to)), _) => match wal::objection(to) {
                         Some(objection) => wrong(format!("an empty directory, or a new one: {objection}")),
                         None => Ok(()),
                     },

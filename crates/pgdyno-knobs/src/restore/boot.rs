@@ -75,7 +75,7 @@ mod tests {
     use crate::catalogue::Catalogue;
     use crate::journal::{Content, Entry, Purpose};
     use crate::persist::{Persisted, TMPFILES_FILE};
-    use crate::restore::{Outcome, Restorer};
+    use crate::restore::{Outcome, RestoreOptions, Restorer};
     use crate::status::ChangeState;
     use crate::undo::{Form, KernelFile, SavedState, UndoUnit};
     use pgdyno_host::LocalHost;
@@ -150,7 +150,10 @@ mod tests {
             host: &host,
             catalogue: &Catalogue::shipped().unwrap(),
             environment: &|_| None,
-            force,
+            options: RestoreOptions {
+                overwrites: force,
+                ..RestoreOptions::default()
+            },
             conninfo: None,
         };
         let status = restorer.status(&content);

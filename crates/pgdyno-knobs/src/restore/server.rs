@@ -1,8 +1,8 @@
 //! The server of a journal: connects to it, restores its parameters, and starts or stops it as it was.
 
 use super::group::Group;
-use super::{Outcome, Restored, Restorer, foreign_message};
-use crate::journal::Content;
+use super::{Note, Outcome, Restored, Restorer, foreign_message};
+use crate::journal::{Content, Entry};
 use crate::undo::{SavedState, ServerRef, UndoUnit, UndoUnitError, in_auto_conf};
 use pgdyno_sandbox::{Control, Down, Managed, Sandbox, State};
 use pgdyno_server::{
@@ -94,11 +94,15 @@ impl Restorer<'_> {
         content: &Content,
         (names, data): (&[&str], Option<&Path>),
         (is_stopped, is_wanted): (bool, bool),
+        note: &mut Note<'_>,
     ) -> Vec<Restored> {
         let Some(reference) = &content.purpose.server else {
             return Vec::new();
         };
         let down = control.down();
+        if down.is_some() && self.options.at_boot {
+            return Vec::new();
+        }
         // What a killed process had stopped, and what did not survive our settings.
         let is_ours = match down {
             Some(Down::Stopped) => content.has_stopped_server(),
@@ -121,9 +125,12 @@ impl Restorer<'_> {
                 .map_err(|e| e.to_string())
                 .and_then(|conninfo| match self.reload_at(&conninfo, names, data) {
                     Ok(waits) if waits.is_empty() => Ok(()),
-                    Ok(_) if control.can_restart() => restart(control),
+                    Ok(_) if control.can_restart() && !self.options.at_boot => restart(control, note),
                     // It is down with what was just taken back; of one that only a command restarts nobody knows.
-                    Err(_) if is_ours || control.can_restart() && !control.can_stop() => restart(control),
+                    Err(error) if self.options.at_boot => Err(error),
+                    Err(_) if is_ours || control.can_restart() && !control.can_stop() => {
+                        restart(control, note)
+                    }
                     Ok(names) => Err(format!(
                         "{names} wait for a restart, which nobody allowed pgdyno to do"
                     )),
@@ -195,7 +202,7 @@ impl Restorer<'_> {
         if now.as_deref() == first {
             return Ok(group.line(Outcome::Already, None));
         }
-        if !self.force && !group.is_ours(&SavedState::Parameter(now.clone())) {
+        if !self.options.overwrites && !group.is_ours(&SavedState::Parameter(now.clone())) {
             return Ok(group.line(Outcome::Left, Some(foreign_message(now.as_deref()))));
         }
         match first {
@@ -216,9 +223,12 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
     }
 }
 
-fn restart(control: &Control) -> Result<(), String> {
+/// Restarts a server of the user's own, and writes down that it is stopped meanwhile: whoever is killed in between leaves that to be known.
+fn restart(control: &Control, note: &mut Note<'_>) -> Result<(), String> {
+    note(&Entry::Stopping).map_err(|error| error.to_string())?;
     stop(control)?;
-    control.start().map_err(|error| error.to_string())
+    control.start().map_err(|error| error.to_string())?;
+    note(&Entry::Started).map_err(|error| error.to_string())
 }
 
 /// Stops a server, with its standbys where it is a sandbox; whether it is down then.

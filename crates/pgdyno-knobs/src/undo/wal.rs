@@ -53,6 +53,11 @@ fn location_in(data: &Directory) -> Result<Option<PathBuf>, UndoUnitError> {
     }
 }
 
+/// Whether a directory holds a WAL by pgdyno's doing.
+pub(crate) fn is_ours(at: &Path) -> bool {
+    Directory::open(at).is_ok_and(|directory| directory.size(MARK).is_ok())
+}
+
 /// Why a directory cannot take the WAL; `None` where it can: it is empty, or not there yet in a directory that is.
 pub(crate) fn objection(to: &Path) -> Option<String> {
     if !to.is_absolute() {
@@ -302,6 +307,7 @@ mod tests {
         fs::create_dir(dir.path().join("other")).unwrap();
         move_to(&data, Some(&other)).unwrap();
         assert_eq!(location(&data).unwrap(), Some(other.clone()));
+        assert!(is_ours(&other) && !is_ours(&data.join(WAL).join("archive_status")));
         whole(&data);
         move_to(&data, None).unwrap();
         assert_eq!(location(&data).unwrap(), None);

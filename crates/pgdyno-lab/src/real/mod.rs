@@ -14,7 +14,7 @@ use crate::ports::{Clock, Purpose, Results, Server as _, Servers, TrialTarget};
 pub(crate) use load::ASIDE;
 pub(crate) use optimizer::RealOptimizers;
 use pgdyno_host::{Directory, HostAccess};
-use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, Restorer, Target};
+use pgdyno_knobs::{ApplyError, Catalogue, Changer, Journals, Patience, RestoreOptions, Restorer, Target};
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TreatmentRecord,
     TrialRecord,
@@ -65,7 +65,7 @@ impl<'a> Resources<'a> {
             host: &**self.host,
             catalogue: self.catalogue,
             environment: self.environment,
-            force: false,
+            options: RestoreOptions::default(),
             conninfo: None,
         }
     }

@@ -19,8 +19,15 @@ const PROPERTIES: [&str; 6] = [
     "RefuseManualStart",
     "Transient",
 ];
-/// Properties that name units which are stopped with it, and not started with it.
-const DEPENDENT: [&str; 4] = ["RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"];
+/// Properties that name units which are stopped with it, and not started with it, or which start it again by themselves.
+const DEPENDENT: [&str; 6] = [
+    "RequiredBy",
+    "RequisiteOf",
+    "BoundBy",
+    "ConsistsOf",
+    "PropagatesStopTo",
+    "UpheldBy",
+];
 
 /// A unit of systemd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

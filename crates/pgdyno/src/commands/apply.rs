@@ -16,8 +16,8 @@ use crate::show;
 use crate::target::{self, Held, Restarts};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{
-    Applied, Changer, ConsentError, Keep, Kind, OfHost, Patience, Reader, Restart, Restored, Restorer,
-    SYSCTL_FILE, Setting, TMPFILES_FILE, Target,
+    Applied, Changer, ConsentError, Keep, Kind, OfHost, Patience, Reader, Restart, RestoreOptions, Restored,
+    Restorer, SYSCTL_FILE, Setting, TMPFILES_FILE, Target,
 };
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -131,7 +131,9 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     if let Some(until) = until
         && let Err(error) = revert::spawn(&journal, until, password.as_deref())
     {
-        let left = restore::left_behind(context, false, None, |path, _| path == journal)?;
+        let left = restore::left_behind(context, RestoreOptions::default(), None, |path, _| {
+            path == journal
+        })?;
         restore::check(&left.lines)?;
         return Err(error.context("nobody would restore it in time, so it was restored at once"));
     }
@@ -183,7 +185,7 @@ fn restore(context: &Context, changer: Changer<'_>) -> Result<Vec<Restored>> {
         host: &context.host,
         catalogue: &context.catalogue,
         environment: &variable,
-        force: false,
+        options: RestoreOptions::default(),
         conninfo: None,
     })?)
 }

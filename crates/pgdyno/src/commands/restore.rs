@@ -6,8 +6,8 @@ use crate::failure::{Failure, Result, Usage};
 use crate::sandboxes::lock_sandbox_in;
 use crate::{exit, show};
 use pgdyno_knobs::{
-    Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, Restored,
-    Restorer, ServerRef,
+    Content, DAMAGED_JOURNAL, Journal, JournalError, LEFT_OBJECTS, Listed, Outcome, Patience, RestoreOptions,
+    Restored, Restorer, ServerRef,
 };
 use pgdyno_remote::end_waiting;
 use pgdyno_sandbox::{Sandbox, State};
@@ -69,12 +69,15 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
         .map(|listed| listed.path.as_path())
         .collect();
     let now = now_unix_ms();
-    let is_meant = |content: &Content| !(args.interrupted && content.stays_at(now));
-    let mut left = left_behind(context, args.force, None, |path, content| {
-        match chosen.is_empty() {
-            true => !others.contains(&path) && is_meant(content),
-            false => chosen.contains(&path),
-        }
+    let stays = args.interrupted || args.at_boot;
+    let is_meant = |content: &Content| !(stays && content.stays_at(now));
+    let options = RestoreOptions {
+        overwrites: args.force,
+        at_boot: args.at_boot,
+    };
+    let mut left = left_behind(context, options, None, |path, content| match chosen.is_empty() {
+        true => !others.contains(&path) && is_meant(content),
+        false => chosen.contains(&path),
     })?;
     if args.json {
         put_page!("{}", serde_json::to_string_pretty(&left.lines)?);
@@ -123,7 +126,7 @@ pub(crate) struct Left {
 /// already.
 pub(crate) fn left_behind(
     context: &Context,
-    force: bool,
+    options: RestoreOptions,
     mine: Option<&str>,
     wanted: impl Fn(&Path, &Content) -> bool,
 ) -> Result<Left> {
@@ -131,7 +134,7 @@ pub(crate) fn left_behind(
         host: &context.host,
         catalogue: &context.catalogue,
         environment: &variable,
-        force,
+        options,
         conninfo: None,
     };
     let mut left = Left {
@@ -253,7 +256,8 @@ fn mount(root: &Path, name: &str) {
 /// a server may not even start with it. `mine` is the sandbox that the caller has locked.
 pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
     // What somebody has applied to stay is part of what is measured.
-    let mut left = left_behind(context, false, mine, |_, content| {
+    let usual = RestoreOptions::default();
+    let mut left = left_behind(context, usual, mine, |_, content| {
         !content.stays_at(now_unix_ms())
     })?;
     show_left(&left.lines);
@@ -279,7 +283,7 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
 pub(crate) fn before_destroying(context: &Context, name: &str) -> Result<()> {
     let left = left_behind(
         context,
-        false,
+        RestoreOptions::default(),
         Some(name),
         |_, content| matches!(&content.purpose.server, Some(ServerRef::Sandbox { name: of, .. }) if of == name),
     )?;

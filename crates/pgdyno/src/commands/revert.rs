@@ -6,7 +6,7 @@ use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use crate::failure::{InContext as _, Result};
 use pgdyno_host::Directory;
-use pgdyno_knobs::{Content, Keep};
+use pgdyno_knobs::{Content, Keep, RestoreOptions};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, args: &RevertArgs) -> Result<u8> {
         path == args.journal && matches!(content.kept(), Some(Keep::UnlessConfirmed { .. }))
     };
     loop {
-        let mut left = restore::left_behind(context, false, None, is_due)?;
+        let mut left = restore::left_behind(context, RestoreOptions::default(), None, is_due)?;
         restore::check_unreadable(&mut left)?;
         if left.held.is_empty() {
             err!("{}: its time was over", args.journal.display());

@@ -109,6 +109,52 @@ fn wal_of_an_own_server_is_moved_while_it_is_stopped() {
     assert!(fs::symlink_metadata(&wal).expect("it is there").is_dir());
     assert!(!there.exists(), "nothing is left");
     assert_eq!(foreign.ask("SELECT 1"), "1");
+
+    // One that its owner has moved could not be moved back as it was.
+    let moved = there.with_extension("owners");
+    foreign.stop();
+    fs::rename(&wal, &moved).expect("moved");
+    std::os::unix::fs::symlink(&moved, &wal).expect("a link");
+    foreign.start_again();
+    home.run(&["apply", &target, &setting, "--allow-restart"])
+        .fails(2, &["this one is in", "already"]);
+    assert_eq!(fs::read_link(&wal).expect("a link"), moved);
+}
+
+/// While a host boots, what runs a server starts it, and waits for what was restored.
+#[test]
+fn settings_are_restored_at_boot_and_the_server_is_left_to_what_runs_it() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, before) = (foreign.target("postgres"), foreign.auto_conf());
+    let mut child = home
+        .command(&[
+            "apply",
+            &target,
+            "max_connections=50",
+            "--allow-restart",
+            "--until-exit",
+        ])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("pgdyno runs");
+    common::until("the setting", || {
+        let verified = home.run(&["verify", &target, "max_connections=50"]);
+        if verified.code == 0 {
+            Ok(())
+        } else {
+            Err(verified.err)
+        }
+    });
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    foreign.kill();
+    home.run(&["restore", "--at-boot"]).fine();
+    assert_eq!(foreign.auto_conf(), before);
+    home.run(&["facts", &target]).fails(1, &["is it running"]);
+    foreign.start_again();
+    assert_eq!(foreign.ask("SHOW max_connections"), "100");
+    home.run(&["restore"]).fails(0, &["nothing to restore"]);
 }
 
 /// A process that is killed while it has the server stopped leaves it down: `restore` starts it.

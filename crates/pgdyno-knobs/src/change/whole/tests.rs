@@ -4,7 +4,7 @@ use super::*;
 use crate::catalogue::Catalogue;
 use crate::change::OfHost;
 use crate::journal::{Journal, Journals, Patience};
-use crate::restore::{Outcome, Restorer};
+use crate::restore::{Outcome, RestoreOptions, Restorer};
 use crate::status::ChangeState;
 use pgdyno_host::{HostAccess, HostError, LocalHost};
 use std::fs;
@@ -117,7 +117,7 @@ fn check(
         host: &machine,
         catalogue: &catalogue,
         environment: &|_| None,
-        force: false,
+        options: RestoreOptions::default(),
         conninfo: None,
     };
     let content = changer.journal.content().unwrap();

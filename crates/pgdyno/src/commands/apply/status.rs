@@ -6,8 +6,8 @@ use crate::exit;
 use crate::failure::{Failure, Result, Usage};
 use crate::show;
 use pgdyno_knobs::{
-    ChangeState, ChangedByOther, Content, Journal, JournalError, Keep, Listed, Restorer, StatusLine,
-    UndoUnitError,
+    ChangeState, ChangedByOther, Content, Journal, JournalError, Keep, Listed, RestoreOptions, Restorer,
+    StatusLine, UndoUnitError,
 };
 use pgdyno_serve::Changed;
 use pgdyno_serve::document::ChangedBy;
@@ -124,7 +124,7 @@ fn journals(context: &Context, servers_too: bool) -> Result<(Vec<Shown>, Vec<Jou
         host: &context.host,
         catalogue: &context.catalogue,
         environment: &variable,
-        force: false,
+        options: RestoreOptions::default(),
         conninfo: None,
     };
     let (mut all, mut unreadable) = (Vec::new(), Vec::new());
