@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes that a command may print in all.
 const PRINTED_MAX: u64 = 256 << 20;
+/// Longest time that a program takes to be sent.
+const SENT_WITHIN: Duration = Duration::from_secs(600);
 /// Time after which what ssh says is shown: it may be waiting for the user.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
 /// Time between two attempts to have a connection again.
@@ -55,7 +57,7 @@ impl Connection {
         version: &str,
         binary_for: &dyn Fn(&str) -> Result<AgentBinary, BinaryError>,
         listener: &mut dyn Listener,
-        until: (&AtomicBool, Option<Instant>),
+        mut until: (&AtomicBool, Option<Instant>),
     ) -> Result<Connection, RemoteError> {
         let host = way.host.clone();
         let ssh = Ssh::start(way, &boot::command(version, way.sudo))?;
@@ -81,6 +83,7 @@ impl Connection {
                 let line = format!("take {} {}\n", binary.bytes.len(), binary.sha256);
                 connection.ssh.send(line.into_bytes());
                 connection.ssh.send(binary.bytes);
+                until.1 = until.1.map(|limit| limit + SENT_WITHIN);
             }
         }
         match connection.first(listener, until, true)? {
@@ -294,7 +297,8 @@ impl Host<'_> {
         listener: &mut dyn Listener,
         stop: &AtomicBool,
     ) -> Result<u8, RemoteError> {
-        let connection = self.open(self.way, listener, (stop, None))?;
+        let limit = self.way.greets_within.map(|limit| Instant::now() + limit);
+        let connection = self.open(self.way, listener, (stop, limit))?;
         let mut dialogue = Dialogue {
             listener,
             answered: Numbered {

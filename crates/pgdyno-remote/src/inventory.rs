@@ -234,7 +234,15 @@ impl Inventory {
                 found => Ok(found.map(|(_, value)| value.as_str())),
             }
         };
-        let sudo = matches!(value(&["ansible_become"])?, Some("true" | "True" | "yes" | "1"));
+        let sudo = value(&["ansible_become"])?.is_some_and(|word| {
+            let word = word.to_ascii_lowercase();
+            ["true", "yes", "on", "1", "y", "t", "1.0"].contains(&&*word)
+        });
+        if let Some(user) = value(&["ansible_become_user"])?.filter(|user| sudo && *user != "root") {
+            return Err(wrong(format!(
+                "ansible_become_user is {user}, and pgdyno becomes root alone"
+            )));
+        }
         match value(&["ansible_connection"])? {
             None | Some("ssh" | "smart" | "paramiko") => {}
             Some("local") => {
@@ -294,12 +302,12 @@ gen[a:c] ansible_host=10.0.0.9
 
 [lab:children]
 db
-gen
+gen # a comment
 [lab:vars]
 ansible_user = 'root'
 [db:vars]
 ansible_user=postgres
-ansible_become=true
+ansible_become=Yes
 ansible_ssh_common_args='-J jump -o \"A B\"'
 ";
 
@@ -404,6 +412,11 @@ all:
         check("db[1:100][1:100][1:100]", false, "hosts");
         check("[a:children]\nb", false, "its group b is not in the inventory");
         check("[a:children]\nb\n[b:children]\na", false, "within itself");
+        check(
+            "x ansible_become=Yes ansible_become_user=postgres",
+            false,
+            "becomes root alone",
+        );
         check(
             "x ansible_host='{{ other }}'",
             false,

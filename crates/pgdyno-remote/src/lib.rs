@@ -6,6 +6,7 @@
 mod agent;
 mod binary;
 mod boot;
+mod clock;
 mod coordinator;
 mod error;
 mod frame;
@@ -20,6 +21,7 @@ mod waiting;
 
 pub use agent::{AgentError, Coordinator, Streams, serve};
 pub use binary::{AgentBinary, BinaryError, hash_of};
+pub use clock::OtherClock;
 pub use coordinator::{Host, Listener, Output};
 pub use error::RemoteError;
 pub use inventory::{Inventory, InventoryError, InventoryHost};

@@ -21,6 +21,8 @@ pub(crate) type Number = u64;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Question {
+    /// The coordinator's time of day, in nanoseconds since 1970.
+    TimeOfDay,
     /// Begin an experiment; its number is the answer.
     Begin(Box<ExperimentRecord>),
     /// Add a treatment, which a search has chosen; it is durable with the answer.
@@ -157,7 +159,7 @@ pub enum Answer {
         /// Hosts that could not keep up, and how that shows.
         warnings: Vec<String>,
     },
-    /// Nanoseconds of the coordinator's clock.
+    /// Nanoseconds of the clock that was asked for.
     Clock(u64),
     /// When the load begins, in nanoseconds of the coordinator's clock; `None` where it does not. [`Answer::Done`] instead where that is not
     /// known yet: who asks asks again.

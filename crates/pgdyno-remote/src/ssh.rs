@@ -44,6 +44,9 @@ pub struct SshWay<'a> {
     pub sudo: bool,
     /// Variables of this process that ssh does not get: secrets that go with a request.
     pub hidden: &'a [&'a str],
+    /// How long the agent has for its greeting, the time that its program takes to be sent not counted; `None` where a person may be
+    /// typing a password.
+    pub greets_within: Option<Duration>,
 }
 
 impl SshWay<'_> {

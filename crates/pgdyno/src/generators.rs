@@ -11,7 +11,7 @@ pub(crate) use reach::{SERVERS, connect};
 
 use crate::cli::Command;
 use crate::context::Context;
-use crate::ssh_way::{hand_on_stop, hosts_of, ssh_program, way};
+use crate::ssh_way::{hand_on_stop, hosts_of, ssh_to_several, way_of_several};
 use afar::LoadHostsAfar;
 use meeting::Meeting;
 use part::Part;
@@ -52,17 +52,14 @@ impl Place {
         if name == LOCAL {
             return Ok(Place::Here);
         }
-        let mut program = ssh_program().map_err(|error| error.to_string())?;
+        let program = |options: &[String]| ssh_to_several(options).map_err(|error| error.to_string());
         match context.load_group.iter().find(|host| name_of(host) == name) {
             Some(InventoryHost {
                 ssh: Some(host),
                 options,
                 ..
-            }) => {
-                program.extend(options.iter().cloned());
-                Ok(Place::Ssh(host.clone(), program))
-            }
-            _ => Ok(Place::Ssh(name.parse()?, program)),
+            }) => Ok(Place::Ssh(host.clone(), program(options)?)),
+            _ => Ok(Place::Ssh(name.parse()?, program(&[])?)),
         }
     }
 }
@@ -212,7 +209,7 @@ impl LoadHosts<'_> {
                         Place::Here => part.here(),
                         Place::Ssh(host, program) => {
                             let sudo = self.sudo_on.is_some_and(|own| own == host);
-                            part.there(way(program, host, sudo))
+                            part.there(way_of_several(program, host, sudo))
                         }
                     };
                     if let Err(why) = &ended {

@@ -6,7 +6,7 @@ use crate::exit;
 use crate::failure::{Result, with_hint};
 use crate::remote::{arguments, request, without_options};
 use crate::show;
-use crate::ssh_way::{CONNECT, hand_on_stop, hosts_of, run_on, ssh_program, way};
+use crate::ssh_way::{hand_on_stop, hosts_of, run_on, ssh_to_several, way_of_several};
 use pgdyno_remote::{InventoryHost, Listener, Output, Request};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,14 +38,13 @@ pub(crate) fn run(context: &Context, command: &Command, hosts: &HostsArgs, file:
     let (arguments, as_json) = arguments_of_each(arguments()?);
     let request = request(arguments, Vec::new());
     let stop = stop_flag()?;
-    let program = ssh_program()?;
     let todo: Mutex<VecDeque<&InventoryHost>> = Mutex::new(hosts.iter().collect());
     let seen: Mutex<Vec<Seen>> = Mutex::default();
     thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(hosts.len()) {
             scope.spawn(|| {
                 while let Some(host) = next(&todo) {
-                    let found = ask(context, &program, host, &request, &stop);
+                    let found = ask(context, host, &request, &stop);
                     seen.lock().unwrap_or_else(PoisonError::into_inner).push(found);
                 }
             });
@@ -75,13 +74,7 @@ fn arguments_of_each(all: Vec<String>) -> (Vec<String>, bool) {
     (each, as_json)
 }
 
-fn ask(
-    context: &Context,
-    program: &[String],
-    host: &InventoryHost,
-    request: &Request,
-    stop: &AtomicBool,
-) -> Seen {
+fn ask(context: &Context, host: &InventoryHost, request: &Request, stop: &AtomicBool) -> Seen {
     let failed = |why: String| Seen {
         name: host.name.clone(),
         code: exit::FAILED,
@@ -91,9 +84,10 @@ fn ask(
     let Some(ssh) = &host.ssh else {
         return failed("ansible_connection is local: run the command here without --inventory".to_owned());
     };
-    let mut program = program.to_vec();
-    program.extend(host.options.iter().cloned());
-    program.extend(CONNECT.map(str::to_owned));
+    let program = match ssh_to_several(&host.options) {
+        Ok(program) => program,
+        Err(error) => return failed(error.to_string()),
+    };
     let mut said = Said::default();
     let is_over = AtomicBool::new(false);
     let own_stop = AtomicBool::new(false);
@@ -102,7 +96,7 @@ fn ask(
             let is_asked = || stop.load(Ordering::Relaxed);
             hand_on_stop(&is_asked, std::iter::once(&own_stop), &is_over);
         });
-        let way = way(&program, ssh, host.sudo);
+        let way = way_of_several(&program, ssh, host.sudo);
         let ended = run_on(context, way, request, &mut said, &own_stop);
         is_over.store(true, Ordering::Relaxed);
         ended

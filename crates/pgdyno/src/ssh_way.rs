@@ -18,7 +18,9 @@ const PACKAGED: &str = "/usr/lib/pgdyno/agents";
 pub(crate) const CARRIED: [&str; 1] = ["PGPASSWORD"];
 
 /// For ssh: a host that does not answer holds up nobody.
-pub(crate) const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
+const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
+/// Nor does one that answers and hangs; a password may have to be typed meanwhile.
+const GREETS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The user's ssh with its first arguments, `PGDYNO_SSH` where that is set.
 pub(crate) fn ssh_program() -> Result<Vec<String>> {
@@ -54,6 +56,23 @@ pub(crate) fn way<'a>(program: &'a [String], host: &'a SshHost, sudo: bool) -> S
         host,
         sudo,
         hidden: &CARRIED,
+        greets_within: None,
+    }
+}
+
+/// The user's ssh with its first arguments, for one of several hosts.
+pub(crate) fn ssh_to_several(options: &[String]) -> Result<Vec<String>> {
+    let mut program = ssh_program()?;
+    program.extend(options.iter().cloned());
+    program.extend(CONNECT.map(str::to_owned));
+    Ok(program)
+}
+
+/// The way to one of several hosts, none of which holds up the others.
+pub(crate) fn way_of_several<'a>(program: &'a [String], host: &'a SshHost, sudo: bool) -> SshWay<'a> {
+    SshWay {
+        greets_within: Some(GREETS_WITHIN),
+        ..way(program, host, sudo)
     }
 }
 

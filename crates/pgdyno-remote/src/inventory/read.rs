@@ -73,7 +73,8 @@ impl Inventory {
                 }
                 Section::Children(group) => {
                     let group = self.group(group).map_err(wrong)?;
-                    group.children.insert(line.to_owned());
+                    let child = line.split('#').next().unwrap_or_default().trim();
+                    group.children.insert(child.to_owned());
                 }
             }
         }

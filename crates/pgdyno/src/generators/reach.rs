@@ -4,7 +4,7 @@ use super::Place;
 use super::part::{Remarks, request};
 use crate::context::{Context, variable};
 use crate::failure::with_hint;
-use crate::ssh_way::{CONNECT, hand_on_stop, run_on, way};
+use crate::ssh_way::{hand_on_stop, run_on, way_of_several};
 use pgdyno_remote::SshHost;
 use pgdyno_server::{Found, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,16 +57,15 @@ pub(super) fn check(context: &Context, hosts: &[(String, Vec<String>)], stop: &A
 
 fn there(
     context: &Context,
-    (host, mut program): (&SshHost, Vec<String>),
+    (host, program): (&SshHost, Vec<String>),
     servers: &[String],
     stop: &AtomicBool,
 ) -> Result<(), String> {
-    program.extend(CONNECT.map(str::to_owned));
     let servers = serde_json::to_string(servers).map_err(|error| error.to_string())?;
     let request = request(SERVERS, servers);
     let mut remarks = Remarks::default();
-    let code =
-        run_on(context, way(&program, host, false), &request, &mut remarks, stop).map_err(with_hint)?;
+    let way = way_of_several(&program, host, false);
+    let code = run_on(context, way, &request, &mut remarks, stop).map_err(with_hint)?;
     match code {
         0 => Ok(()),
         _ => Err(remarks.text()),

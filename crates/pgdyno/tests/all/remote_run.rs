@@ -63,6 +63,17 @@ fn experiment_runs_there_and_its_results_are_here() {
     let name = format!("sandbox main on {FAR}");
     assert!(listed.out.contains(&name), "{}", listed.out);
     assert_eq!(pgdyno_testing::ended(&found, "finished"), 6);
+    // Both hosts have one clock, which shows what the error is.
+    let facts = found["facts"].as_array().expect("facts");
+    let known = |name: &str| {
+        let fact = facts.iter().find(|fact| fact["name"] == name);
+        fact.and_then(|fact| fact["value"].as_f64()).expect(name)
+    };
+    let (ahead_ms, error_ms) = (known("host.clock_ahead_ms"), known("host.clock_ahead_error_ms"));
+    assert!(
+        error_ms > 0.0 && ahead_ms.abs() <= error_ms + 0.1,
+        "{ahead_ms} +- {error_ms}"
+    );
     let repeat = found["experiment"]["repeat"].to_string();
     assert!(repeat.contains(&format!("--host {FAR}")), "{repeat}");
     assert!(ran.err.contains("work_mem"), "what was restored: {}", ran.err);

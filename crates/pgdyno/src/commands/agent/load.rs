@@ -5,52 +5,10 @@ use crate::exit;
 use crate::failure::{Failure, Result, Usage};
 use crate::generators::{CpuShares, JOB, Job, SERVERS, connect};
 use pgdyno_engine::{LoadResult, Second};
-use pgdyno_remote::{Answer, Coordinator, FromGenerator, GeneratorHost, Question};
+use pgdyno_remote::{Answer, Coordinator, FromGenerator, GeneratorHost, OtherClock, Question};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// Questions about the coordinator's clock, of which the one with the shortest answer counts.
-const CLOCK_QUESTIONS: u32 = 16;
-
-/// The coordinator's clock as it is known here.
-#[derive(Clone, Copy)]
-struct Clock {
-    /// An instant here, and what the coordinator's clock was then.
-    at: Instant,
-    ns: u64,
-    error: Duration,
-}
-
-impl Clock {
-    /// Asks for it: the answer was given between question and answer, half of that time is the largest error.
-    fn ask(coordinator: &Coordinator) -> Option<Clock> {
-        let mut best: Option<Clock> = None;
-        for _ in 0..CLOCK_QUESTIONS {
-            let asked = Instant::now();
-            let Some(Answer::Clock(ns)) = coordinator.ask(Question::Generator(FromGenerator::Clock)) else {
-                return None;
-            };
-            let error = asked.elapsed() / 2;
-            if best.is_none_or(|best| error < best.error) {
-                best = Some(Clock {
-                    at: asked + error,
-                    ns,
-                    error,
-                });
-            }
-        }
-        best
-    }
-
-    /// When its clock is at so many nanoseconds.
-    fn instant(self, ns: u64) -> Instant {
-        match ns.checked_sub(self.ns) {
-            Some(later) => self.at + Duration::from_nanos(later),
-            None => self.at,
-        }
-    }
-}
 
 pub(super) fn run(context: &Context) -> Result<u8> {
     let (Some(coordinator), Some(files)) = (context.coordinator(), context.carried()) else {
@@ -86,7 +44,7 @@ fn drive(
 ) -> std::result::Result<(Box<LoadResult>, GeneratorHost), String> {
     let mut late = Duration::ZERO;
     let mut begin = || {
-        let clock = Clock::ask(coordinator)?;
+        let clock = OtherClock::ask(coordinator, &Question::Generator(FromGenerator::Clock))?;
         loop {
             let ready = FromGenerator::Ready {
                 clock_error_ns: u64::try_from(clock.error.as_nanos()).unwrap_or(u64::MAX),

@@ -16,6 +16,7 @@ use pgdyno_store::{Store, StoreError};
 use pgdyno_workload::Work;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A host of any size, where only the names in a file are asked for.
 const ANY_MEMORY: u64 = 8 << 30;
@@ -140,7 +141,8 @@ impl Book {
 
     fn answered(&mut self, question: Question) -> Result<Answer, StoreError> {
         let of = match &question {
-            Question::Begin(_)
+            Question::TimeOfDay
+            | Question::Begin(_)
             | Question::Keep
             | Question::Generator(_)
             | Question::Drive(_)
@@ -157,6 +159,11 @@ impl Book {
             return Err(StoreError::Elsewhere(why));
         }
         match question {
+            Question::TimeOfDay => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+                let ns = now.unwrap_or_default().as_nanos();
+                Ok(Answer::Clock(u64::try_from(ns).unwrap_or(u64::MAX)))
+            }
             Question::Begin(_) if self.id.is_some() => {
                 Err(StoreError::Elsewhere("the run has begun already".to_owned()))
             }

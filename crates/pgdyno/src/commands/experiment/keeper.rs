@@ -8,11 +8,12 @@ use crate::failure::{Result, Usage};
 use crate::noted::NotedIn;
 use pgdyno_lab::{Results, Summary};
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TreatmentRecord,
-    TrialRecord,
+    ExperimentRecord, ExperimentStatus, FactRecord, RestoredRecord, SeriesRecord, StoredExperiment,
+    TreatmentRecord, TrialRecord,
 };
-use pgdyno_remote::{Answer, Coordinator, Question, RunEnd, SentSeries};
+use pgdyno_remote::{Answer, Coordinator, OtherClock, Question, RunEnd, SentSeries};
 use pgdyno_store::{Store, StoreError};
+use serde_json::json;
 use std::path::Path;
 
 /// Keeps the results of a run, and shows others how far it is.
@@ -154,8 +155,23 @@ fn other() -> StoreError {
 }
 
 impl Results for Afar {
+    /// With how far the clock that stamps its series is from the coordinator's.
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
-        self.numbered(Question::Begin(Box::new(record.clone())))
+        let mut record = record.clone();
+        if let Some(clock) = OtherClock::ask(&self.coordinator, &Question::TimeOfDay) {
+            let fact = |name: &str, value_ms: f64| FactRecord {
+                group: "host".to_owned(),
+                name: name.to_owned(),
+                value: Some(json!((value_ms * 1e3).round() / 1e3)),
+                missing: None,
+                source: "the coordinator, asked over the connection".to_owned(),
+            };
+            record.facts.extend([
+                fact("host.clock_ahead_ms", clock.ahead_ms()),
+                fact("host.clock_ahead_error_ms", clock.error.as_secs_f64() * 1e3),
+            ]);
+        }
+        self.numbered(Question::Begin(Box::new(record)))
     }
 
     fn add_treatment(&mut self, id: i64, treatment: &TreatmentRecord) -> Result<(), StoreError> {
