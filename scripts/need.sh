@@ -186,7 +186,10 @@ lint)
   ;;
 dist)
   cd "$(dirname "$0")/.."
-  have rustup && rustup target add "$(uname -m)-unknown-linux-musl" >/dev/null 2>&1
+  target=$(uname -m)-unknown-linux-musl
+  if have rustup; then
+    rustup target add "$target" >/dev/null 2>&1 || { echo "the target $target is missing: rustup target add $target" >&2; exit 1; }
+  fi
   if [ ! -x target/tools/bin/nfpm ]; then
     echo "installing: nfpm"
     GOBIN=$PWD/target/tools/bin go install github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4

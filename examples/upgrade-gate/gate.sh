@@ -4,5 +4,5 @@ set -eu
 cd "$(dirname "$0")"
 pgdyno=${PGDYNO:-pgdyno}
 "$pgdyno" run experiment.toml --report report.html
-"$pgdyno" export "$("$pgdyno" list --json | sed -n 's/.*"id": \([0-9]*\).*/\1/p' | head -n 1)" --format junit -o junit.xml
+"$pgdyno" export last --format junit -o junit.xml
 "$pgdyno" compare last:"version=17" last:"version=18" --fail-if 'tps worse than 3%' --fail-if 'p95_ms worse than 5%'

@@ -39,13 +39,18 @@ pub(crate) fn percent(ratio: f64) -> String {
     }
 }
 
+/// A share as it was given, "7 %": without what its binary form has beyond that.
+pub(crate) fn share(share: f64) -> String {
+    format!("{} %", (share * 1e8).round() / 1e6)
+}
+
 /// The word of a verdict, with what it is "the same" within.
 pub fn verdict_word(verdict: Verdict, smallest_effect: f64) -> String {
     match verdict {
         Verdict::Better => "better".to_owned(),
         Verdict::Worse => "worse".to_owned(),
-        Verdict::Same => format!("the same within {} %", smallest_effect * 100.0),
-        Verdict::NoGain => format!("no gain of {} %", smallest_effect * 100.0),
+        Verdict::Same => format!("the same within {}", share(smallest_effect)),
+        Verdict::NoGain => format!("no gain of {}", share(smallest_effect)),
         Verdict::Undecided => "undecided".to_owned(),
     }
 }
@@ -91,6 +96,7 @@ mod tests {
             (&*percent(1000.0), &*percent(1e40)),
             ("+99900.0", "over +99900.0")
         );
+        assert_eq!([0.07, 0.28, 0.02].map(share), ["7 %", "28 %", "2 %"]);
         assert_eq!(number(1234.6), "1,235");
         assert_eq!(number(1_234_567.0), "1,234,567");
         assert_eq!(number(12.34), "12.3");

@@ -1,7 +1,7 @@
 //! The ladder of a stored experiment: which of its factors set CPUs and which set clients, by its file and the catalogue.
 
 use crate::file::{ExperimentFile, FileError, settings_of};
-use pgdyno_knobs::{Catalogue, Gives};
+use pgdyno_knobs::{Catalogue, Gives, Kind};
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::LoadPoint;
 use std::collections::BTreeMap;
@@ -116,14 +116,28 @@ pub(super) fn groups<'t>(
     groups
 }
 
-/// The least that any of the settings gives, as it took effect; the machine's own where none sets a limit.
+/// The least that any of the settings, or the quota of the server's own group, gives, as it took effect; the machine's own where none sets
+/// a limit.
 fn cpus(
     record: &ExperimentRecord,
     treatment: &TreatmentRecord,
     trial: &TrialRecord,
     catalogue: &Catalogue,
 ) -> Option<f64> {
-    let mut least: Option<f64> = None;
+    let fact = |name: &str| {
+        let fact = record.facts.iter().find(|fact| fact.name == name)?;
+        fact.value.as_ref()?.as_f64()
+    };
+    // Facts are the target's, before any trial: not those of an own server, or of a treatment that sets the quota.
+    let mut least = fact("cgroup.cpu_quota_cpus").filter(|_| trial.server_variant.is_none());
+    let mut settings = treatment.settings.iter();
+    if settings.any(|own| {
+        catalogue
+            .get(&own.knob)
+            .is_ok_and(|knob| knob.kind == Kind::CpuQuota)
+    }) {
+        least = None;
+    }
     for setting in &treatment.settings {
         let Ok(knob) = catalogue.get(&setting.knob) else {
             continue;
@@ -136,10 +150,6 @@ fn cpus(
             least = Some(least.map_or(given, |least| least.min(given)));
         }
     }
-    let fact = |name: &str| {
-        let fact = record.facts.iter().find(|fact| fact.name == name)?;
-        fact.value.as_ref()?.as_f64()
-    };
     least.or_else(|| fact("cpu.online_count"))
 }
 

@@ -209,6 +209,31 @@ fn a_level_without_a_limit_has_the_machines_cpus() {
 }
 
 #[test]
+fn of_a_list_of_cpus_and_the_servers_quota_the_least_counts() {
+    let mut stored = ladder(&["1", "2", "4"], |n| 1000.0 * n);
+    for treatment in &mut stored.record.treatments {
+        for setting in &mut treatment.settings {
+            setting.knob = ["cgroup", "cpus"].join(".");
+            setting.value = format!("0-{}", setting.value.parse::<u32>().unwrap() - 1);
+        }
+    }
+    let cpus = |stored: &StoredExperiment| {
+        let answer = answer(stored, &catalogue(), &question(5_000.0)).unwrap();
+        let cpus = answer.rows[0].measured.iter().map(|measured| measured.cpus);
+        cpus.collect::<Vec<f64>>()
+    };
+    assert_eq!(cpus(&stored), [1.0, 2.0, 4.0]);
+    stored.record.facts.push(FactRecord {
+        group: "server".into(),
+        name: "cgroup.cpu_quota_cpus".into(),
+        value: Some(2.into()),
+        missing: None,
+        source: "cpu.max".into(),
+    });
+    assert_eq!(cpus(&stored), [1.0, 2.0]);
+}
+
+#[test]
 fn a_ladder_of_clients_alone_gives_their_zone() {
     let mut stored = ladder(&["4"], |n| 1000.0 * n);
     let from = FILE.find("[[factor]]\nname = \"cores\"").unwrap();

@@ -2,6 +2,7 @@
 //! deciding is the store's [`Judge`]; here it is asked.
 
 use crate::model::{Decision, Excluded, Interval, TrialLength};
+use crate::text::share;
 use pgdyno_judge::{Judge, Judged, Observations, Progress};
 use pgdyno_record::MetricWords;
 use pgdyno_record::{
@@ -234,8 +235,8 @@ impl<'a> Analysis<'a> {
                 pgdyno_judge::first_look(planned as usize, self.record().looks_for_gains()),
                 match self.record().looks_for_gains() {
                     true => format!(
-                        ", or has no gain of {} % (a treatment that gains as much is called so with a probability of {:.0} % at most)",
-                        self.record().smallest_effect * 100.0,
+                        ", or has no gain of {} (a treatment that gains as much is called so with a probability of {:.0} % at most)",
+                        share(self.record().smallest_effect),
                         FUTILITY_ERROR * 100.0
                     ),
                     false => String::new(),

@@ -2,6 +2,7 @@
 
 use super::{StoreArg, StoreArgs};
 use clap::{Args, Subcommand, ValueEnum};
+use pgdyno_lab::compare::Reference;
 use pgdyno_serve::asked::{life, since};
 use pgdyno_store::Life;
 use std::path::PathBuf;
@@ -139,9 +140,9 @@ pub(crate) enum SaveFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct SaveArgs {
-    /// Number of the experiment; otava and parquet take several.
+    /// Number of the experiment, or last; otava and parquet take several.
     #[arg(required_unless_present = "name")]
-    pub(crate) id: Vec<i64>,
+    pub(crate) id: Vec<Reference>,
     /// Instead of numbers, all experiments of this name, for otava and parquet.
     #[arg(long, conflicts_with = "id")]
     pub(crate) name: Option<String>,

@@ -20,6 +20,7 @@ const CPUS: f64 = 2.0;
 const MEMORY_BYTES: u64 = 1 << 30;
 
 pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
+    experiment::check_report(context, Some(&args.report))?;
     let root = User::is_root();
     let shipped =
         shipped::experiment(FILE).ok_or_else(|| Failure::new("the demonstration is not shipped"))?;

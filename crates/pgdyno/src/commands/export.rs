@@ -132,7 +132,11 @@ impl<W: Write> Write for UntilClosed<W> {
 
 fn numbers(store: &Store, args: &SaveArgs) -> Result<Vec<i64>> {
     let Some(name) = &args.name else {
-        return Ok(args.id.clone());
+        let number = |reference| {
+            stored::whole(Some(reference))?;
+            stored::number(store, Some(reference))
+        };
+        return args.id.iter().map(number).collect();
     };
     let all = store.find(&Filter::default())?;
     let ids: Vec<i64> = all.iter().filter(|e| e.name == *name).map(|e| e.id).collect();
@@ -211,12 +215,16 @@ fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> Result<()> {
     )?)
 }
 
-/// How statements were sent, by the text of an experiment's file; unknown of a load without one, and where a step or level may vary it.
+/// How statements were sent, by the text of an experiment's file; unknown of a load without one or of another program, and where a step or
+/// level may vary it.
 fn protocol_of(file: &str) -> Option<String> {
     let table: toml::Table = file
         .parse()
         .ok()
         .filter(|table: &toml::Table| !table.is_empty())?;
+    if ["program", "command"].iter().any(|key| file.contains(key)) {
+        return None;
+    }
     let of_all = table.get("load").and_then(|load| load.get("protocol")?.as_str());
     match (of_all, file.matches("protocol").count()) {
         (None, 0) => Some(Protocol::Prepared.name().to_owned()),

@@ -58,6 +58,10 @@ pub(crate) fn run(context: &Context, args: &GateArgs) -> Result<u8> {
         }
     }?;
     print(args, &sides, &gated)?;
+    if let Some(path) = &args.report {
+        let report = super::report::build(context, &store, gated.found[0].id)?;
+        super::report::write_html(&store, &report, path)?;
+    }
     Ok(match gated.outcome {
         Outcome::Passed => exit::FINE,
         Outcome::Failed(_) => exit::NOT_HELD,
@@ -112,12 +116,7 @@ fn gated(
     text: &dyn Fn(bool) -> Result<String>,
     stop: &AtomicBool,
 ) -> Result<Gated> {
-    let first = measured(context, args, store, &text(true)?)?;
-    if let Some(path) = &args.report {
-        let report = super::report::build(context, store, first.id)?;
-        super::report::write_html(store, &report, path)?;
-    }
-    let mut found = vec![first];
+    let mut found = vec![measured(context, args, store, &text(true)?)?];
     let mut outcome = found[0].outcome();
     if matches!(outcome, Outcome::Failed(_)) && !found[0].has_no_head() {
         if stop.load(Ordering::Relaxed) {

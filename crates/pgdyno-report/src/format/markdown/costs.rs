@@ -68,13 +68,14 @@ pub(super) fn capacity(text: &mut String, report: &Report) {
         let tps = document["tps"].as_f64().map(number);
         let rows = document["answer"]["rows"].as_array();
         for row in rows.into_iter().flatten() {
-            let (cpus, connections, what) = found(&row["found"]);
+            let (cpus, connections) = found(&row["found"]);
+            let what = row["remark"].as_str().unwrap_or_default();
             line!(
                 text,
                 "| {} | {} | {cpus} | {connections} | {} |",
                 or_dash(tps.clone()),
                 cell(&name_of(row)),
-                cell(&what)
+                cell(what)
             );
         }
     }
@@ -100,27 +101,17 @@ fn name_of(row: &Value) -> String {
     }
 }
 
-/// CPUs, connections, and what there is to say of them.
-fn found(found: &Value) -> (String, String, String) {
+/// CPUs and connections.
+fn found(found: &Value) -> (String, String) {
     let none = || or_dash(None);
-    let times = found["extrapolates"].as_f64();
     match found["kind"].as_str() {
-        Some("needs") => (
-            estimate(&found["cpus"]),
-            estimate(&found["connections"]),
-            match times {
-                Some(times) if times > 1.0 => {
-                    format!("extrapolated to {} times the largest measured", figure(times))
-                }
-                _ => "within what was measured".to_owned(),
-            },
-        ),
-        Some("unreachable") => {
-            let what = match found["peak_tps"].as_f64() {
-                Some(peak) => format!("never reached: the curve's peak is {} TPS", number(peak)),
-                None => "never reached: the curve does not grow".to_owned(),
-            };
-            (none(), none(), what)
+        Some("needs") => (estimate(&found["cpus"]), estimate(&found["connections"])),
+        Some("beyond") => {
+            let end = |name: &str| found[name].as_f64().map_or_else(open, figure);
+            (
+                format!("{} \u{2026} {}", end("cpus_low"), end("cpus_high")),
+                none(),
+            )
         }
         Some("zone") => {
             let clients = |name: &str| {
@@ -129,24 +120,19 @@ fn found(found: &Value) -> (String, String, String) {
                     .map_or_else(none, |clients| clients.to_string())
             };
             let (low, high) = (clients("lowest_clients"), clients("highest_clients"));
-            let reaches = match found["reaches"].as_bool() {
-                Some(true) => "reached with these CPUs",
-                _ => "not reached with these CPUs",
-            };
-            (none(), format!("{low} \u{2026} {high}"), reaches.to_owned())
+            (none(), format!("{low} \u{2026} {high}"))
         }
-        _ => (
-            none(),
-            none(),
-            found["why"].as_str().unwrap_or_default().to_owned(),
-        ),
+        _ => (none(), none()),
     }
+}
+
+fn open() -> String {
+    "\u{221e}".to_owned()
 }
 
 /// "12.3 (9.87 … 16.1)"; without an upper bound it is open.
 fn estimate(estimate: &Value) -> String {
     let bound = |name: &str| estimate[name].as_f64().map(figure);
-    let open = || "\u{221e}".to_owned();
     format!(
         "{} ({} \u{2026} {})",
         or_dash(bound("value")),
@@ -178,22 +164,22 @@ mod tests {
         figures.insert("wal_bytes_per_tx".to_owned(), 500.0);
         let faults = &mut report.treatments[1].figures;
         faults.insert("page_faults".to_owned(), 0.5);
-        let row = |of: serde_json::Value, found: serde_json::Value| json!({"of": of, "found": found});
+        let row = |of: serde_json::Value, found: serde_json::Value, remark: &str| json!({"of": of, "found": found, "remark": remark});
         let estimate = |value: f64, high: Option<f64>| json!({"value": value, "low": 10.0, "high": high});
         report.capacity = vec![json!({"tps": 60_000.0, "answer": {"confidence": 0.95, "rows": [
-            row(json!([]), json!({"kind": "needs", "cpus": estimate(12.0, Some(15.0)), "connections": estimate(80.0, None), "extrapolates": 1.5})),
-            row(json!([["disk", "a|b"]]), json!({"kind": "unreachable", "peak_tps": 9000.0, "cpus_low": null})),
-            row(json!([]), json!({"kind": "zone", "lowest_clients": 8, "highest_clients": 32, "reaches": false})),
-            row(json!([]), json!({"kind": "no", "why": "one point alone"})),
+            row(json!([]), json!({"kind": "needs", "cpus": estimate(12.0, Some(15.0)), "connections": estimate(80.0, None)}), "within"),
+            row(json!([["disk", "a|b"]]), json!({"kind": "beyond", "cpus_low": 31.0, "cpus_high": null}), "never reached"),
+            row(json!([]), json!({"kind": "zone", "lowest_clients": 8, "highest_clients": 32}), "reached"),
+            row(json!([]), json!({"kind": "no", "why": "one point alone"}), "one point alone"),
         ]}})];
         let text = markdown(&report);
         for wanted in [
             "| treatment | WAL per tx, bytes | page faults per tx |",
             "| 500 | \u{2013} |",
             "| 600 (+20.0 %) | 0.500 |",
-            "| 60,000 | all | 12.0 (10.0 \u{2026} 15.0) | 80.0 (10.0 \u{2026} \u{221e}) | extrapolated to 1.50 times the largest measured |",
-            "| 60,000 | a\\|b | \u{2013} | \u{2013} | never reached: the curve's peak is 9,000 TPS |",
-            "| \u{2013} | 8 \u{2026} 32 | not reached with these CPUs |",
+            "| 60,000 | all | 12.0 (10.0 \u{2026} 15.0) | 80.0 (10.0 \u{2026} \u{221e}) | within |",
+            "| 60,000 | a\\|b | 31.0 \u{2026} \u{221e} | \u{2013} | never reached |",
+            "| \u{2013} | 8 \u{2026} 32 | reached |",
             "| one point alone |",
             "Intervals are at 95 %",
         ] {

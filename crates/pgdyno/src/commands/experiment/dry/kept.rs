@@ -105,6 +105,8 @@ pub(in super::super) fn no_report(context: &Context, path: &Path) -> Option<Stri
         (_, false) => Some(format!("there is no directory {}", above(path).display())),
         (false, true) => not_writable(context, path),
     };
+    // A program that was built without its page has none to write.
+    let why = why.or_else(|| pgdyno_report::page().err().map(|error| error.to_string()));
     why.map(|why| format!("the report {} cannot be written: {why}", path.display()))
 }
 
