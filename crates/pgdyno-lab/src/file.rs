@@ -13,7 +13,7 @@ mod size;
 mod study;
 mod switch;
 
-pub(crate) use check::{SEED_MAX, clock};
+pub(crate) use check::SEED_MAX;
 pub use choices::{
     ChartForm, Design, Found, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy,
     StopRule, Take,

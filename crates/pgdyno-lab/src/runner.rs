@@ -15,6 +15,7 @@ mod switched;
 
 use data::Untouched;
 pub use event::Event;
+use guard::Paces;
 #[cfg(test)]
 pub(crate) use outside::{Next, Outside};
 #[cfg(test)]
@@ -102,6 +103,8 @@ struct Running<'x, 'r, 's> {
     looks: Looks,
     /// Treatments that a guard has ended, by number, and in which block.
     ended: BTreeMap<usize, u32>,
+    /// Throughput of the references so far.
+    paces: Paces,
     /// Treatments whose comparisons are all decided, as far as that was shown.
     settled: BTreeSet<usize>,
     /// Server variants and data that are known to be whole.
@@ -223,6 +226,7 @@ impl<'s> Runner<'_, 's> {
             at: vec![at],
             restored: Vec::new(),
             ended: BTreeMap::new(),
+            paces: Paces::default(),
             settled: BTreeSet::new(),
             whole: BTreeSet::new(),
             untouched,
@@ -342,9 +346,15 @@ impl Running<'_, '_, '_> {
             treatment: record.treatment.clone(),
             source: Box::new(source),
         })?;
-        self.looks.add(record);
+        self.take_in(record);
         self.own += self.runner.clock.now().saturating_sub(begun);
         Ok(())
+    }
+
+    /// Takes in a stored trial.
+    fn take_in(&mut self, record: &TrialRecord) {
+        self.looks.add(record);
+        self.paces.trial(self.plan, record);
     }
 
     /// Whether the experiment may end after this block.
@@ -396,7 +406,7 @@ impl Running<'_, '_, '_> {
                 }
                 Some(_) => {}
             }
-            self.looks.add(&record);
+            self.take_in(&record);
             self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));
             done.insert((record.block, record.treatment));
         }

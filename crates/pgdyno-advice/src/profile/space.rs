@@ -273,11 +273,14 @@ impl Prior {
             Some(most) => most.evaluate(of.known).map_err(|error| error.reason())?.as_f64(),
             None => None,
         };
+        let is_possible = |text: &str| {
+            let is_within = most.is_none_or(|most| quantity(text).is_none_or(|(_, number)| number <= most));
+            is_within && is_settable(of.catalogue, &self.knob, text)
+        };
         let mut values = vec![(present, PRESENT)];
         for (value, weight) in &self.values {
             let text = self.text_of(value, knob, of.known)?;
-            let is_within = most.is_none_or(|most| quantity(&text).is_none_or(|(_, number)| number <= most));
-            if is_within && is_settable(of.catalogue, &self.knob, &text) {
+            if is_possible(&text) {
                 add(&mut values, text, *weight);
             }
         }
@@ -287,7 +290,7 @@ impl Prior {
             .flatten()
             .filter(|setting| setting.knob == self.knob);
         for setting in started {
-            if is_settable(of.catalogue, &self.knob, &setting.value) {
+            if is_possible(&setting.value) {
                 add(&mut values, setting.value.clone(), 1.0);
                 let own = values
                     .iter_mut()

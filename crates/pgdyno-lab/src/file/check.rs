@@ -11,11 +11,11 @@ mod switchback;
 use super::choices::{Design, Instances, Reset, StopRule};
 use super::expressions::check_conditions;
 use super::lines::line_of;
-use super::parts::{DataPart, ExperimentFile, LoadPart, ServerPart, StepPart};
+use super::parts::{DataPart, ExperimentFile, GuardPart, LoadPart, ServerPart, StepPart, clock};
 use super::place::{LOOPBACK, Place};
 use super::{FileError, settings_of};
 use crate::foreign::programs;
-use crate::plan::{REFERENCE, STEP};
+use crate::plan::{REFERENCE, STEP, measure_s};
 use pgdyno_engine::{BATCH_MAX, CLIENTS_MAX, Rate, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
@@ -542,14 +542,23 @@ impl Check<'_> {
                 format!("{key} = {value}: expected more than 0")
             })?;
         }
+        let (slowdown, least) = (guard.slowdown_max.unwrap_or(0.5), GuardPart::IN_A_ROW);
+        self.must(
+            slowdown > 0.0 && slowdown < 1.0,
+            &["guard", "slowdown_max"],
+            || format!("slowdown_max = {slowdown}: expected a part between 0 and 1, as 0.2"),
+        )?;
+        self.must(
+            guard.slowdown_max.is_none() || measure_s(&self.file.load) >= f64::from(least),
+            &["guard", "slowdown_max"],
+            || format!("slowdown_max acts after {least} measured seconds, which a trial has not: a longer [load] measure_s"),
+        )?;
         let parts = self.file.parts();
         let is_foreign =
             self.file.load.program.is_some() || parts.iter().any(|part| part.load.program.is_some());
-        self.must(
-            !is_foreign || guard.error_ratio_max.is_none() && guard.p99_ms_max.is_none(),
-            &["guard"],
-            || "another program's load has no response times or errors by the second: such a guard would never act".into(),
-        )?;
+        self.must(!is_foreign || !guard.is_by_second(), &["guard"], || {
+            "another program's load has no figures by the second: such a guard would never act".into()
+        })?;
         if let Some(Err(message)) = budget.time.as_deref().map(duration) {
             return Err(self.wrong(&["budget", "time"], message));
         }
@@ -559,9 +568,8 @@ impl Check<'_> {
                     format!("{key} = \"{text}\": expected a time of the day, as \"22:00\"")
                 })?;
             }
-            self.must(window.from != window.to, &["window"], || {
-                "the window has no length".into()
-            })?;
+            let has_length = window.minutes().is_some_and(|(from, to)| from != to);
+            self.must(has_length, &["window"], || "the window has no length".into())?;
         }
         Ok(())
     }
@@ -572,11 +580,4 @@ fn holds_password(connection: &str) -> bool {
     let config = connection.parse::<pgdyno_server::postgres::Config>().ok();
     config.is_some_and(|config| config.get_password().is_some())
         || pgdyno_server::may_hold_password(connection)
-}
-
-/// Minutes since midnight of "22:00".
-pub(crate) fn clock(text: &str) -> Option<u32> {
-    let (hours, minutes) = text.split_once(':')?;
-    let (hours, minutes) = (hours.parse::<u32>().ok()?, minutes.parse::<u32>().ok()?);
-    (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
 }

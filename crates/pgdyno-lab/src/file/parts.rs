@@ -376,10 +376,23 @@ pub struct GuardPart {
     pub p99_ms_max: Option<f64>,
     /// Failed transactions among all of a second, five seconds in a row.
     pub error_ratio_max: Option<f64>,
+    /// What a second's throughput is below that of the reference so far, as a part of it, five measured seconds in a row.
+    pub slowdown_max: Option<f64>,
     /// Memory that the kernel can give, as "500MB".
     pub memory_available_min: Option<String>,
     /// Room on the data's file system, as "2GB".
     pub disk_free_min: Option<String>,
+}
+
+impl GuardPart {
+    /// A bound must be passed in so many seconds in a row: one bad second is a checkpoint.
+    pub(crate) const IN_A_ROW: u32 = 5;
+
+    /// Whether a bound is on what each second of the load has.
+    pub(crate) fn is_by_second(&self) -> bool {
+        let bounds = [self.p99_ms_max, self.error_ratio_max, self.slowdown_max];
+        bounds.iter().any(Option::is_some)
+    }
 }
 
 /// What the experiment may cost. The trial that would go beyond is not begun.
@@ -400,6 +413,34 @@ pub struct WindowPart {
     pub from: String,
     /// Time of day from which none begins any more, as "06:00"; earlier than `from` means the next day.
     pub to: String,
+}
+
+impl WindowPart {
+    /// The window of "22:00-06:00".
+    ///
+    /// # Errors
+    ///
+    /// It is none; what is expected.
+    pub fn parse(text: &str) -> Result<WindowPart, String> {
+        let ends = text.split_once('-').map(|(from, to)| WindowPart {
+            from: from.trim().to_owned(),
+            to: to.trim().to_owned(),
+        });
+        ends.filter(|window| window.minutes().is_some_and(|(from, to)| from != to))
+            .ok_or_else(|| "expected two different times of the day, as 22:00-06:00".to_owned())
+    }
+
+    /// Its ends in minutes since midnight; `None` where one is no time of the day.
+    pub(crate) fn minutes(&self) -> Option<(u32, u32)> {
+        Some((clock(&self.from)?, clock(&self.to)?))
+    }
+}
+
+/// Minutes since midnight of "22:00".
+pub(super) fn clock(text: &str) -> Option<u32> {
+    let (hours, minutes) = text.split_once(':')?;
+    let (hours, minutes) = (hours.parse::<u32>().ok()?, minutes.parse::<u32>().ok()?);
+    (hours < 24 && minutes < 60).then_some(hours * 60 + minutes)
 }
 
 fn default_confidence() -> f64 {

@@ -91,6 +91,9 @@ pub struct Bound {
     pub text: String,
 }
 
+/// A figure so far beyond a bound is as bad as any beyond it.
+const EXCESS_MAX: f64 = 10.0;
+
 impl Bound {
     /// Reads "p99_ms <= 20".
     ///
@@ -127,13 +130,13 @@ impl Bound {
         })
     }
 
-    /// By how much a figure is beyond it, as a logarithm; 0 where it holds.
+    /// By how much a figure is beyond it, as a logarithm; 0 where it holds, and no more than [`EXCESS_MAX`], for a figure may be 0.
     pub fn excess(&self, figure: f64) -> f64 {
         let ratio = match self.is_most {
             true => figure / self.limit,
             false => self.limit / figure,
         };
-        ratio.ln().max(0.0)
+        ratio.ln().clamp(0.0, EXCESS_MAX)
     }
 }
 
@@ -154,6 +157,7 @@ mod tests {
         assert_eq!(bound.broken_by(None).unwrap().figure, None);
         let least = Bound::parse("tps >= 100").unwrap();
         assert!(least.excess(50.0) > 0.6 && least.excess(200.0) == 0.0);
+        assert_eq!((bound.excess(0.0), least.excess(0.0)), (0.0, EXCESS_MAX));
         for text in [
             "p99_ms",
             "p99_ms < 20",

@@ -365,6 +365,11 @@ fn contradictions_are_found_before_anything_is_touched() {
         "[guard]\np99_ms_max = -1.0\n[data]",
         "expected more than 0",
     );
+    check(
+        "[data]",
+        "[guard]\nslowdown_max = 1.0\n[data]",
+        "expected a part between 0 and 1",
+    );
     check("[data]", "[budget]\ntime = \"8 hours\"\n[data]", "time");
     check(
         "[data]",
@@ -373,7 +378,7 @@ fn contradictions_are_found_before_anything_is_touched() {
     );
     check(
         "[data]",
-        "[window]\nfrom = \"06:00\"\nto = \"06:00\"\n[data]",
+        "[window]\nfrom = \"06:00\"\nto = \"6:00\"\n[data]",
         "no length",
     );
     check(
@@ -391,9 +396,19 @@ fn contradictions_are_found_before_anything_is_touched() {
 
 #[test]
 fn a_guard_that_could_never_act_is_refused() {
-    let text =
-        FACTORS.replace("workload = \"tpcb\"", "program = \"pgbench\"") + "[guard]\nerror_ratio_max = 0.1\n";
-    assert!(parse(&text).unwrap_err().to_string().contains("would never act"));
+    let refused = |text: &str, expected: &str| {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let foreign = FACTORS.replace("workload = \"tpcb\"", "program = \"pgbench\"");
+    for guard in ["error_ratio_max", "slowdown_max"] {
+        refused(&format!("{foreign}[guard]\n{guard} = 0.1\n"), "would never act");
+    }
+    let short = FACTORS.replace("measure_s = 5", "measure_s = 4");
+    refused(
+        &format!("{short}[guard]\nslowdown_max = 0.1\n"),
+        "acts after 5 measured seconds",
+    );
 }
 
 #[test]

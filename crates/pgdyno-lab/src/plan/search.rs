@@ -11,6 +11,8 @@ use pgdyno_stats::{Dimension, Point, Search, SearchLevel, SearchMethod, SearchTr
 /// A trial that breaks a bound counts for less, by this and by so many times the excess.
 const BROKEN: f64 = 3.0;
 const EXCESS_TIMES: f64 = 3.0;
+/// A figure that is best as small as can be has a logarithm from here on: 0 is the best of all.
+const LEAST: f64 = 1e-6;
 /// Values that differ by less than a part of this are the same.
 const SAME: f64 = 1e9;
 
@@ -275,7 +277,7 @@ impl SearchPlan<'_> {
         let figure = self.figure_of(trial)?;
         let value = match self.larger_is_better {
             true => figure.ln(),
-            false => -figure.ln(),
+            false => -figure.max(LEAST).ln(),
         };
         let excess: f64 = self
             .bounds
@@ -298,7 +300,8 @@ impl SearchPlan<'_> {
     pub(crate) fn figure_of(&self, trial: &TrialRecord) -> Option<f64> {
         let is_finished = trial.status == TrialStatus::Finished;
         let figure = trial.figure(&self.plan.file.metric).filter(|_| is_finished);
-        figure.filter(|figure| *figure > 0.0)
+        // Where nothing was committed nothing was measured.
+        figure.filter(|figure| *figure > 0.0 || *figure >= 0.0 && !self.larger_is_better)
     }
 
     /// The bounds that a trial that finished breaks.

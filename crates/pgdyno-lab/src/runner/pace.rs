@@ -2,7 +2,6 @@
 
 use super::{Event, Running};
 use crate::error::LabError;
-use crate::file::clock;
 use pgdyno_engine::duration;
 use std::time::Duration;
 
@@ -23,7 +22,7 @@ impl Running<'_, '_, '_> {
             let Some(window) = &self.plan.file.window else {
                 return Ok(true);
             };
-            let (Some(from), Some(to)) = (clock(&window.from), clock(&window.to)) else {
+            let Some((from, to)) = window.minutes() else {
                 return Ok(true);
             };
             let minutes = minutes_until(from, to, self.runner.clock.minute_of_day());
@@ -93,12 +92,18 @@ fn minutes_until(from: u32, to: u32, now: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::minutes_until;
+    use crate::file::WindowPart;
 
     #[test]
     fn a_window_over_midnight_is_one_window() {
-        let at = |text: &str| super::clock(text).unwrap();
-        let check =
-            |from, to, now, expected| assert_eq!(minutes_until(at(from), at(to), at(now)), expected, "{now}");
+        let check = |from: &str, to: &str, now: &str, expected| {
+            let minutes = |from: &str, to: &str| {
+                let (from, to) = (from.to_owned(), to.to_owned());
+                WindowPart { from, to }.minutes().unwrap()
+            };
+            let ((from, to), (now, _)) = (minutes(from, to), minutes(now, now));
+            assert_eq!(minutes_until(from, to, now), expected, "{now}");
+        };
         check("22:00", "06:00", "23:59", 0);
         check("22:00", "06:00", "00:00", 0);
         check("22:00", "06:00", "05:59", 0);

@@ -27,7 +27,7 @@ impl Running<'_, '_, '_> {
             }
             let begun = self.runner.clock.now();
             let own = search.with(|search| match outside {
-                Some(_) => search.start(&tried.trials),
+                Some(_) => search.start(&tried.trials, block),
                 None => search.next(&tried.trials, block),
             });
             let next = match (own, &mut outside) {
@@ -104,6 +104,7 @@ fn why(reason: Reason, larger_is_better: bool) -> String {
             percent(expected + sign * HALF_WIDTH * sd)
         ),
         Reason::Again => "the best so far, measured again".to_owned(),
+        Reason::Repeated => "nothing new is left: measured again".to_owned(),
         Reason::Turn => "its turn".to_owned(),
     }
 }

@@ -153,6 +153,7 @@ impl Running<'_, '_, '_> {
         let mut events = Events::new(&plan.file.event, treatment, agreed, self.runner.clock);
         let mut trouble = None;
         let (mut guard, mut guarded) = (Guard::new(&plan.file.guard), None);
+        let pace_tps = self.paces.tps(plan, treatment);
         let Some(at) = self.at.first_mut() else {
             return Err(LabError::NoServer);
         };
@@ -165,7 +166,9 @@ impl Running<'_, '_, '_> {
                 if trouble.is_none() {
                     trouble = events.after(second, server).err();
                 }
-                guarded = guarded.take().or_else(|| guard.second(&second.figures()));
+                guarded = guarded
+                    .take()
+                    .or_else(|| guard.second(&second.figures(), pace_tps));
                 guarded.is_none() && trouble.is_none()
             },
         )?;

@@ -222,7 +222,7 @@ impl<'x> Running<'x, '_, '_> {
             ended: BTreeSet::new(),
             guarded: self.ended.keys().copied().collect(),
         };
-        let mut begun = None;
+        let (mut begun, mut paces) = (None, self.paces.clone());
         at.target
             .drive(
                 &drive,
@@ -233,9 +233,14 @@ impl<'x> Running<'x, '_, '_> {
                     on_event(Event::Second(second));
                     let (counted, mut next) = turns.second(second);
                     // What is washed out is of two treatments.
-                    if let Some(trial) = counted
-                        && let Some(reason) = trials[trial].guard.second(&second.figures())
-                    {
+                    let guarded = counted.and_then(|trial| {
+                        let Taking { number, guard, .. } = &mut trials[trial];
+                        let (treatment, figures) = (&plan.treatments[*number], second.figures());
+                        let reason = guard.second(&figures, paces.tps(plan, treatment));
+                        paces.second(treatment, &figures);
+                        Some((trial, reason?))
+                    });
+                    if let Some((trial, reason)) = guarded {
                         let number = trials[trial].number;
                         for (i, other) in trials.iter_mut().enumerate().skip(trial) {
                             if other.number == number {

@@ -183,9 +183,10 @@ impl Case {
 
     /// The text of a switchback of four treatments, with guards and an end when all is decided in some.
     pub(super) fn switchback(seed: u64, blocks: u32) -> String {
-        let guard = match seed % 3 {
+        let guard = match seed % 4 {
             0 => "[guard]\np99_ms_max = 100.0\n",
             1 => "[guard]\nerror_ratio_max = 0.5\n",
+            2 => "[guard]\nslowdown_max = 0.1\n",
             _ => "",
         };
         let stop = match seed % 5 == 4 && blocks >= 5 {
@@ -323,9 +324,10 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
     if draws.is(0.3) {
         let _ = writeln!(text, "[base]\n{}", draws.of(&SETTINGS));
     }
-    match draws.below(5) {
+    match draws.below(6) {
         0 => text += "[guard]\np99_ms_max = 100.0\n",
         1 => text += "[guard]\nerror_ratio_max = 0.5\n",
+        2 => text += "[guard]\nslowdown_max = 0.2\n",
         _ => {}
     }
     match draws.below(6) {

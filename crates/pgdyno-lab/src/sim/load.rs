@@ -2,10 +2,11 @@
 
 use super::World;
 use super::world::drawn;
+use crate::file::Design;
 use crate::measurement::Measurement;
 use crate::plan::Treatment;
 use pgdyno_engine::{Books, LoadResult, Second};
-use pgdyno_record::{CrossCheck, SeriesRecord};
+use pgdyno_record::{CrossCheck, SeriesRecord, TrialStatus};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -63,6 +64,31 @@ impl World {
             false => 1.0,
         };
         (surface.tps * (1.0 + effect + noise + drift)).max(10.0) * outlier
+    }
+
+    /// Throughput of the reference's finished trials so far, which another treatment's is compared with.
+    pub(super) fn pace_tps(&self, id: i64, treatment: &str) -> Option<f64> {
+        let stored = self.stored.iter().find(|stored| stored.id == id)?;
+        let against = |name: &str| {
+            let own = stored.record.treatments.iter().find(|own| own.name == name)?;
+            own.against.clone()
+        };
+        let first = || {
+            let first = stored.record.treatments.first()?.name.clone();
+            (stored.record.design == Design::Search.name() && first != treatment).then_some(first)
+        };
+        let mut reference = against(treatment).or_else(first)?;
+        while let Some(before) = against(&reference) {
+            reference = before;
+        }
+        let own = stored.trials.iter().map(|(_, trial)| trial);
+        let own = own.filter(|trial| trial.treatment == reference && trial.status == TrialStatus::Finished);
+        let figures: Vec<(f64, f64)> = own
+            .filter_map(|trial| Some((trial.tps?, trial.measured_s)))
+            .collect();
+        let seconds: f64 = figures.iter().map(|(_, seconds)| seconds).sum();
+        let committed: f64 = figures.iter().map(|(tps, seconds)| tps * seconds).sum();
+        (seconds >= 5.0).then(|| committed / seconds)
     }
 
     fn is_outlier(&self, seed: u64) -> bool {

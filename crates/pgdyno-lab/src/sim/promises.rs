@@ -217,7 +217,7 @@ fn chosen(
     let Some(outside) = outside else {
         return search.with(|search| Some(search.next(&tried.trials, block)?.point));
     };
-    let start = search.with(|search| search.start(&tried.trials));
+    let start = search.with(|search| search.start(&tried.trials, block));
     match start {
         Some(start) => Some(start.point),
         None => match outside.next(search, tried, block) {

@@ -6,7 +6,7 @@ use super::promises::{Early, after_a_process, after_all, restored};
 use super::world::{Killed, Panicked, drawn};
 use crate::error::LabError;
 use crate::file::tests::{on_a_host, shipped};
-use crate::file::{Design, ExperimentFile, clock};
+use crate::file::{Design, ExperimentFile};
 use crate::plan::{Consent, Plan, ProfileSettings};
 use crate::runner::{Begin, Event, Runner, Summary};
 use crate::trial::seed_of_trial;
@@ -182,9 +182,7 @@ fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
         }
     }
     let window = file.window.as_ref();
-    world.window = window
-        .map(|hours| (clock(&hours.from), clock(&hours.to)))
-        .map(|(from, to)| (from.expect("a time"), to.expect("a time")));
+    world.window = window.map(|hours| hours.minutes().expect("times of the day"));
     world.restarts = file.target.restart;
     world.is_switched = file.design == Design::Switchback;
     world.kill_at = trouble.kill_at;

@@ -38,6 +38,8 @@ pub enum Reason {
     },
     /// It is the best so far, and was measured too rarely to say so.
     Again,
+    /// Nothing that is new is left.
+    Repeated,
     /// By chance, or because its turn has come.
     Turn,
 }
@@ -78,6 +80,8 @@ pub struct Search<'a> {
 
 /// Trials of the best so far before it is trusted.
 const TRUSTED_AFTER: usize = 2;
+/// Trials of a start that gave nothing before it is given up.
+const START_TRIALS: usize = 2;
 /// Points by chance that are compared, and how many of them are improved knob by knob.
 const DRAWN: usize = 400;
 const IMPROVED: usize = 4;
@@ -89,24 +93,43 @@ const ATTEMPTS: usize = 1000;
 const GOOD: f64 = 0.25;
 
 impl Search<'_> {
-    /// What to try after these trials, in a block of this number; `None` where nothing is left that is allowed and new.
+    /// What to try after these trials, in a block of this number; `None` where this block has all that is allowed.
     pub fn next(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (trials.len() as u64) << 32);
-        if let Some(start) = self.start(trials) {
+        if let Some(start) = self.start(trials, block) {
             return Some(start);
         }
         let held = held(trials);
-        match self.method {
-            SearchMethod::Random => self.by_turn(self.new_point(trials, &mut random)),
+        let of = (trials, &held[..], block);
+        let found = match self.method {
+            SearchMethod::Random => self.by_turn(self.new_point((trials, block), &mut random)),
             SearchMethod::OneAtATime => {
-                let point = self.one_at_a_time((trials, &held), &mut random);
-                self.by_turn(point.or_else(|| self.new_point(trials, &mut random)))
+                let point = self.one_at_a_time(of, &mut random);
+                self.by_turn(point.or_else(|| self.new_point((trials, block), &mut random)))
             }
-            SearchMethod::Densities => self.by_turn(self.by_densities((trials, &held), &mut random)),
-            SearchMethod::Process | SearchMethod::Forest => {
-                self.by_model((trials, &held, block), &mut random)
-            }
-        }
+            SearchMethod::Densities => self.by_turn(self.by_densities(of, &mut random)),
+            SearchMethod::Process | SearchMethod::Forest => self.by_model(of, &mut random),
+        };
+        found.or_else(|| self.repeated(trials, block))
+    }
+
+    /// Of the points that this block has not, the one with the fewest trials, the first of these.
+    fn repeated(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
+        let is_of = |trial: &SearchTrial, point: &[usize]| trial.point == point;
+        let points = trials.iter().map(|trial| &trial.point);
+        let is_in_block = |trial: &SearchTrial, point: &[usize]| is_of(trial, point) && trial.block == block;
+        let left = points
+            .filter(|point| (self.allowed)(point) && !trials.iter().any(|trial| is_in_block(trial, point)));
+        let count_of = |point: &&Point| trials.iter().filter(|trial| is_of(trial, point)).count();
+        let point = left.min_by_key(count_of)?.clone();
+        let reason = Reason::Repeated;
+        Some(Suggestion { point, reason })
+    }
+
+    /// Whether a point is allowed and was not tried. A trial whose figures do not hold is none, but in its block.
+    fn is_new(&self, point: &[usize], (trials, block): (&[SearchTrial], u32)) -> bool {
+        let is_tried = |trial: &SearchTrial| trial.point == point && (trial.holds || trial.block == block);
+        (self.allowed)(point) && !trials.iter().any(is_tried)
     }
 
     fn by_turn(&self, point: Option<Point>) -> Option<Suggestion> {
@@ -114,12 +137,20 @@ impl Search<'_> {
         point.map(|point| Suggestion { point, reason })
     }
 
-    /// The first starting point without a trial.
-    pub fn start(&self, trials: &[SearchTrial]) -> Option<Suggestion> {
+    /// The first starting point without a trial that says something of it, in a block of this number. The first of all, which others are
+    /// compared with, is tried once more where its trial failed.
+    pub fn start(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
         let mut starts = self.starts.iter().enumerate();
-        let is_left =
-            |start: &Point| (self.allowed)(start) && !trials.iter().any(|trial| trial.point == *start);
-        let (i, start) = starts.find(|(_, start)| is_left(start))?;
+        let is_left = |(i, start): &(usize, &Point)| {
+            let own: Vec<&SearchTrial> = trials.iter().filter(|trial| trial.point == **start).collect();
+            let says_nothing = |trial: &&SearchTrial| !trial.holds || *i == 0 && trial.value.is_none();
+            (self.allowed)(start)
+                && own.len() < START_TRIALS
+                && own
+                    .iter()
+                    .all(|trial| says_nothing(trial) && trial.block != block)
+        };
+        let (i, start) = starts.find(is_left)?;
         Some(Suggestion {
             point: start.clone(),
             reason: Reason::Start(i),
@@ -172,7 +203,7 @@ impl Search<'_> {
             _ => Box::new(Process::fit(self.space, held, &scaled)?),
         };
         let Some((best, belief)) = incumbent(&*model, held) else {
-            return self.by_turn(self.new_point(trials, random));
+            return self.by_turn(self.new_point((trials, block), random));
         };
         let own = || trials.iter().filter(|trial| trial.point == best);
         if own().count() < TRUSTED_AFTER && own().all(|trial| trial.block != block) {
@@ -186,7 +217,7 @@ impl Search<'_> {
             let of = model.believe(point);
             log_improvement(of, belief.mean) + weight * self.space.log_prior(point)
         };
-        let (point, of) = self.most(&merit, &*model, trials, &best, random)?;
+        let (point, of) = self.most(&merit, &*model, (trials, block), &best, random)?;
         let (mean, sd) = scaled.logarithm(of);
         let (to_beat, _) = scaled.logarithm(belief);
         Some(Suggestion {
@@ -203,12 +234,11 @@ impl Search<'_> {
         &self,
         merit: &dyn Fn(&[usize]) -> f64,
         model: &dyn Surrogate,
-        trials: &[SearchTrial],
+        trials: (&[SearchTrial], u32),
         best: &[usize],
         random: &mut Xoshiro256PlusPlus,
     ) -> Option<(Point, Belief)> {
-        let is_new =
-            |point: &[usize]| (self.allowed)(point) && !trials.iter().any(|trial| trial.point == point);
+        let is_new = |point: &[usize]| self.is_new(point, trials);
         let mut found: Vec<(f64, Point)> = Vec::new();
         let consider = |point: Point, found: &mut Vec<(f64, Point)>| {
             if is_new(&point) {
@@ -255,16 +285,16 @@ impl Search<'_> {
         Some((point, of))
     }
 
-    fn new_point(&self, trials: &[SearchTrial], random: &mut Xoshiro256PlusPlus) -> Option<Point> {
+    fn new_point(&self, trials: (&[SearchTrial], u32), random: &mut Xoshiro256PlusPlus) -> Option<Point> {
         (0..ATTEMPTS)
             .map(|_| self.space.draw(random))
-            .find(|point| (self.allowed)(point) && !trials.iter().any(|trial| trial.point == *point))
+            .find(|point| self.is_new(point, trials))
     }
 
     /// The best so far with one level changed that it was not tried with.
     fn one_at_a_time(
         &self,
-        (trials, held): (&[SearchTrial], &[SearchTrial]),
+        (trials, held, block): (&[SearchTrial], &[SearchTrial], u32),
         random: &mut Xoshiro256PlusPlus,
     ) -> Option<Point> {
         let (best, _) = by_means(held, &Scaled::of(held))?;
@@ -277,7 +307,7 @@ impl Search<'_> {
             for level in (0..levels).map(|level| (first + level) % levels) {
                 let mut point = best.clone();
                 point[knob] = level;
-                if (self.allowed)(&point) && !trials.iter().any(|trial| trial.point == point) {
+                if self.is_new(&point, (trials, block)) {
                     return Some(point);
                 }
             }
@@ -287,7 +317,7 @@ impl Search<'_> {
 
     fn by_densities(
         &self,
-        (trials, held): (&[SearchTrial], &[SearchTrial]),
+        (trials, held, block): (&[SearchTrial], &[SearchTrial], u32),
         random: &mut Xoshiro256PlusPlus,
     ) -> Option<Point> {
         let scaled = Scaled::of(held);
@@ -326,7 +356,7 @@ impl Search<'_> {
             let merit: f64 = each
                 .map(|((good, bad), &level)| (good[level] / bad[level]).ln())
                 .sum();
-            let is_new = (self.allowed)(&point) && !trials.iter().any(|trial| trial.point == point);
+            let is_new = self.is_new(&point, (trials, block));
             if is_new && best.as_ref().is_none_or(|(most, _)| merit > *most) {
                 best = Some((merit, point));
             }

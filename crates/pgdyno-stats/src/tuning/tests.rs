@@ -177,7 +177,7 @@ fn best_so_far_is_measured_again_in_another_block() {
 }
 
 #[test]
-fn space_that_is_used_up_ends_the_search() {
+fn space_that_is_used_up_is_measured_again_in_other_blocks() {
     let level = SearchLevel {
         coordinate: None,
         prior: 1.0,
@@ -194,11 +194,44 @@ fn space_that_is_used_up_ends_the_search() {
     for method in METHODS {
         let search = made.search(method, &|_| true);
         let trials = made.run(&search, 30, |point| Some(count(point[0])));
-        let mut points: Vec<&Point> = trials.iter().map(|trial| &trial.point).collect();
+        // A block of six has no more than the four points.
+        assert_eq!(trials.len(), 4, "{method:?}");
+        let of_block = |block: u32| {
+            let mut more = trials.clone();
+            while let Some(next) = search.next(&more, block) {
+                more.push(SearchTrial {
+                    value: Some(count(next.point[0])),
+                    point: next.point,
+                    block,
+                    holds: true,
+                });
+            }
+            more
+        };
+        let mut points: Vec<Point> = of_block(1).into_iter().map(|trial| trial.point).collect();
+        assert_eq!(points.len(), 8, "{method:?}");
         points.sort();
-        points.dedup();
-        assert_eq!(points.len(), 4, "{method:?}");
+        assert!(
+            points.chunks(2).all(|pair| pair[0] == pair[1]),
+            "{method:?}: {points:?}"
+        );
     }
+}
+
+#[test]
+fn reference_that_failed_is_tried_once_more() {
+    let made = made(4, 0.0);
+    let search = made.search(SearchMethod::Process, &|_| true);
+    let failed = |block: u32| SearchTrial {
+        point: made.starts[0].clone(),
+        value: None,
+        block,
+        holds: true,
+    };
+    let next = |trials: &[SearchTrial], block| search.next(trials, block).expect("a point").point;
+    assert_ne!(next(&[failed(0)], 0), made.starts[0], "in its block");
+    assert_eq!(next(&[failed(0)], 1), made.starts[0]);
+    assert_ne!(next(&[failed(0), failed(1)], 2), made.starts[0]);
 }
 
 #[test]
@@ -216,6 +249,8 @@ fn trial_whose_figures_do_not_hold_is_not_repeated_in_its_block_and_says_nothing
         assert_eq!(search.best(&trials), None, "{method:?}");
         let next = search.next(&trials, 0).expect("a point");
         assert_ne!(next.point, made.starts[0], "{method:?}");
+        let later = search.next(&trials, 1).expect("a point");
+        assert_eq!(later.point, made.starts[0], "{method:?}: measured again");
         trials.push(SearchTrial {
             value: Some(0.1),
             holds: true,

@@ -76,6 +76,8 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     let id = match args.after {
         Some(id) => {
             tune.is_the_same(&store.experiment(id)?, &file)?;
+            // One that was killed, or has failed, has none yet.
+            store.tag(id, TAG)?;
             id
         }
         None => tune.measured(&mut store, &text)?,
@@ -213,10 +215,7 @@ impl Tune<'_> {
         let then = parsed(self.context, &stored.record.file)?;
         let bounds = |file: &ExperimentFile| file.search.as_ref().map(|search| search.subject_to.clone());
         let differences = [
-            (
-                "the target",
-                stored.record.target != self.target && self.target.starts_with("sandbox "),
-            ),
+            ("the target", stored.record.target != self.target),
             ("the metric", then.metric != now.metric),
             ("the load", then.load != now.load),
             ("the data", then.data != now.data),
@@ -280,13 +279,7 @@ impl Tune<'_> {
         let Some(found) = best_found.filter(|found| found.is(Verdict::Better)) else {
             return self.not_confirmed(store, &confirmed, &broken);
         };
-        // The reference has the present value of each knob that was varied.
-        let present = stored
-            .record
-            .treatments
-            .first()
-            .map_or(&[][..], |reference| &reference.levels);
-        let (kept, dropped) = self.ablated(store, (&searched, present), &winner)?;
+        let (kept, dropped) = self.ablated(store, (&searched, &stored), &winner)?;
         let (kept, dropped, last) = self.proven(store, &winner, kept, dropped)?;
         let confirmed = (&found, last.as_ref());
         self.note(store, &self.outcome(&searched, confirmed, &dropped))?;

@@ -270,9 +270,24 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
         risky.err
     );
     let dry = home
-        .run(&["tune", "sandbox:t", "--workload", "tpcb", "--dry-run", "--json"])
+        .run(&[
+            "tune",
+            "sandbox:t",
+            "--workload",
+            "tpcb",
+            "--max-slowdown",
+            "20%",
+            "--between",
+            "22:30-05:00",
+            "--dry-run",
+            "--json",
+        ])
         .fine()
         .json();
+    let text = dry["file"].as_str().expect("a file");
+    for part in ["slowdown_max = 0.2", "from = \"22:30\"", "to = \"05:00\""] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
     let knobs = dry["space"]["knobs"].as_array().expect("knobs");
     let risky = ["fsync", "full_page_writes", "synchronous_commit"];
     assert!(
@@ -284,7 +299,7 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
         knobs.iter().any(|knob| knob["knob"] == "checkpoint_timeout"),
         "{dry:#}"
     );
-    let file = home.write("tune.toml", dry["file"].as_str().expect("a file"));
+    let file = home.write("tune.toml", text);
     home.run(&[
         "run",
         &file.to_string_lossy(),

@@ -6,7 +6,6 @@ use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart};
 use crate::file::search::{Bound, MethodWord, SearchPart};
 use crate::plan::REFERENCE;
 use pgdyno_knobs::gucvalue::quantity;
-use pgdyno_record::{BLOCKS_MAX, Metric, TREATMENTS_MAX};
 use pgdyno_workload::command_words;
 
 /// A search with fewer trials than this chooses nothing.
@@ -29,22 +28,22 @@ impl Check<'_> {
                 file.design.name()
             )
         })?;
-        let most = TRIALS_MAX.min(u32::try_from(TREATMENTS_MAX).unwrap_or(u32::MAX));
         self.must(
-            (TRIALS_MIN..=most).contains(&search.trials),
+            (TRIALS_MIN..=TRIALS_MAX).contains(&search.trials),
             &["search", "trials"],
-            || format!("trials = {}: expected {TRIALS_MIN} to {most}", search.trials),
-        )?;
-        self.must(
-            file.blocks <= search.trials && file.blocks <= BLOCKS_MAX,
-            &["blocks"],
             || {
                 format!(
-                    "blocks = {} are more than the {} trials that they divide",
-                    file.blocks, search.trials
+                    "trials = {}: expected {TRIALS_MIN} to {TRIALS_MAX}",
+                    search.trials
                 )
             },
         )?;
+        self.must(file.blocks <= search.trials, &["blocks"], || {
+            format!(
+                "blocks = {} are more than the {} trials that they divide",
+                file.blocks, search.trials
+            )
+        })?;
         self.must(file.stop == StopRule::AfterBlocks, &["stop"], || {
             "design = \"search\" ends with its trials or its budget; leave stop at \"after-blocks\"".into()
         })?;
@@ -71,10 +70,7 @@ impl Check<'_> {
         for text in &search.subject_to {
             let key = &["search", "subject_to"];
             let bound = Bound::parse(text).map_err(|message| self.wrong(key, message))?;
-            let own = file.figure.iter().any(|figure| figure.name == bound.figure);
-            self.must(own || Metric::named(&bound.figure).is_some(), key, || {
-                format!("\"{}\" is no figure of a trial", bound.figure)
-            })?;
+            self.known_metric(&bound.figure, key)?;
         }
         self.starts(search)?;
         self.limits(search)

@@ -102,9 +102,9 @@ impl Check<'_> {
         })?;
         let guard = &file.guard;
         self.must(
-            guard.p99_ms_max.is_none() && guard.error_ratio_max.is_none(),
+            !guard.is_by_second(),
             &["guard"],
-            || "response times and errors by the second are of all servers together, which take turns: such a guard would end all of them".into(),
+            || "figures by the second are of all servers together, which take turns: such a guard would end all of them".into(),
         )?;
         self.must(file.figure.is_empty(), &["figure"], || {
             "series are of the load as a whole, in which servers take turns: a figure of one of them is not known".into()

@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a load will do by itself.
 struct Fate {
+    tps: f64,
+    /// What a guard compares it with.
+    pace_tps: Option<f64>,
     is_slow: bool,
     is_failing: bool,
     dies: bool,
@@ -25,8 +28,14 @@ struct Fate {
 impl Fate {
     fn of(world: &World, drive: &Drive<'_>) -> Fate {
         let (name, seed) = (&drive.treatment.name, drive.seed.to_string());
+        let is_slow = world.happens(world.odds.slow, "slow", name);
         Fate {
-            is_slow: world.happens(world.odds.slow, "slow", name),
+            tps: match is_slow {
+                true => 0.0,
+                false => world.tps(drive.treatment, drive.seed),
+            },
+            pace_tps: world.pace_tps(drive.id, name),
+            is_slow,
             is_failing: world.happens(world.odds.failing, "failing", name),
             is_short: world.happens(world.odds.shortage, "shortage", name),
             dies: world.happens(world.odds.dies, "dies", &seed),
@@ -35,12 +44,17 @@ impl Fate {
         }
     }
 
-    /// Whether the file's guard must end the load with this second: each bound is passed in every second.
-    fn is_guarded(&self, drive: &Drive<'_>, second: u32) -> bool {
+    /// Whether the file's guard must end the load with this second: each bound is passed in every second, and that on throughput counts
+    /// measured ones.
+    fn is_guarded(&self, drive: &Drive<'_>, second: u32, warmup_s: f64) -> bool {
         let guard = drive.guard;
         let is_passed =
             self.is_slow && guard.p99_ms_max.is_some() || self.is_failing && guard.error_ratio_max.is_some();
-        is_passed && second >= 5
+        let is_behind = guard
+            .slowdown_max
+            .zip(self.pace_tps)
+            .is_some_and(|(most, pace_tps)| self.tps.floor() < pace_tps * (1.0 - most));
+        is_passed && second >= 5 || is_behind && f64::from(second) >= warmup_s + 5.0
     }
 }
 
@@ -61,10 +75,16 @@ impl SimTarget {
             second.number = number;
             second.measured = f64::from(number) > warmup_s;
             // Without a single response a second is the slowest of all.
-            second.books.committed = if fate.is_slow { 0 } else { 100 };
-            second.books.failed = if fate.is_failing { 900 } else { 0 };
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "whole transactions"
+            )]
+            let committed = fate.tps as u64;
+            second.books.committed = committed;
+            second.books.failed = if fate.is_failing { 9 * committed.max(1) } else { 0 };
             let goes_on = go_on(&second, self);
-            if goes_on == fate.is_guarded(drive, number) {
+            if goes_on == fate.is_guarded(drive, number, warmup_s) {
                 let what = format!("{}, second {number}: a guard", drive.treatment.name);
                 self.shared.world.borrow_mut().broken.push(what);
             }
@@ -238,11 +258,6 @@ impl Load for SimTarget {
         }
         let fate = Fate::of(&world, drive);
         let (warmup_s, measured_s) = (treatment.load.warmup_s.unwrap_or(0.0), measure_s(&treatment.load));
-        let tps = if fate.is_slow {
-            0.0
-        } else {
-            world.tps(treatment, drive.seed)
-        };
         let before = world
             .course
             .as_ref()
@@ -275,7 +290,7 @@ impl Load for SimTarget {
             server!(self, world).runs = true;
             world.servers.entry(last).or_default().runs = false;
         }
-        let mut measured = measurement(tps, warmup_s, measured_s);
+        let mut measured = measurement(fate.tps, warmup_s, measured_s);
         let committed = measured.load.measured.committed;
         measured.is_disturbed = world.is_disturbed(drive.seed);
         if let Some(check) = &mut measured.cross_check {

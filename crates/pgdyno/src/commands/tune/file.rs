@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result};
 use pgdyno_advice::{MemoryOf, Scale, SearchSpace};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
-use pgdyno_lab::Reset;
+use pgdyno_lab::{Reset, WindowPart};
 use std::collections::BTreeMap;
 use toml::Value;
 
@@ -61,7 +61,7 @@ impl<'a> Common<'a> {
             ("warmup_s", args.warmup.as_secs_f64().into()),
             ("measure_s", args.duration.as_secs_f64().into()),
         ]);
-        vec![
+        let mut entries = vec![
             ("name", name.into()),
             ("question", question.into()),
             ("design", design.into()),
@@ -69,7 +69,18 @@ impl<'a> Common<'a> {
             ("smallest_effect", args.smallest_effect.into()),
             ("data", table(data)),
             ("load", load),
-        ]
+        ];
+        if let Some(WindowPart { from, to }) = &args.between {
+            let ends = vec![("from", from.as_str().into()), ("to", to.as_str().into())];
+            entries.push(("window", table(ends)));
+        }
+        entries
+    }
+
+    /// Of experiments whose reference is the present state.
+    fn guard(&self) -> Option<(&'static str, Value)> {
+        let most = self.args.max_slowdown?;
+        Some(("guard", table(vec![("slowdown_max", most.into())])))
     }
 
     /// The settings that all trials run with.
@@ -124,13 +135,21 @@ impl<'a> Common<'a> {
             table(factor)
         });
         let factors: Vec<Value> = factors.collect();
+        // A block has each combination once.
+        let combinations = space
+            .knobs
+            .iter()
+            .fold(1_usize, |all, knob| all.saturating_mul(knob.values.len()));
+        let of_block =
+            u32::try_from(combinations).map_or(TRIALS_OF_BLOCK, |all| all.clamp(1, TRIALS_OF_BLOCK));
         let mut file = self.entries("tune", "Which settings are the best here?", "search");
         file.extend([
-            ("blocks", i64::from(args.trials.div_ceil(TRIALS_OF_BLOCK)).into()),
+            ("blocks", i64::from(args.trials.div_ceil(of_block)).into()),
             ("base", self.base(&[])),
             ("search", table(search)),
             ("factor", factors.into()),
         ]);
+        file.extend(self.guard());
         if let Some(seed) = args.seed.and_then(|seed| i64::try_from(seed).ok()) {
             file.push(("seed", seed.into()));
         }
@@ -200,6 +219,9 @@ impl<'a> Common<'a> {
             ("base", self.base(base)),
             ("step", steps.into()),
         ]);
+        if base.is_empty() {
+            file.extend(self.guard());
+        }
         toml::to_string(&table(file)).map_err(Failure::new)
     }
 }

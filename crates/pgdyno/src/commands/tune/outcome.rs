@@ -40,7 +40,7 @@ impl Compared {
         let treatment = report.treatments.iter().find(is_it)?;
         Some(Compared {
             experiment: report.experiment.id,
-            effect: treatment.total.or(treatment.step),
+            effect: treatment.total,
             trials: treatment.trials_finished,
             failed: treatment.trials_failed,
         })

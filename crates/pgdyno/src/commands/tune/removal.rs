@@ -5,7 +5,7 @@ use super::outcome::{Compared, Dropped, Kept};
 use super::{Step, Tune};
 use crate::failure::Result;
 use pgdyno_knobs::Setting;
-use pgdyno_record::Searched;
+use pgdyno_record::{Searched, StoredExperiment};
 use pgdyno_stats::Verdict;
 use pgdyno_store::Store;
 
@@ -21,7 +21,7 @@ impl Tune<'_> {
     pub(super) fn ablated(
         &self,
         store: &mut Store,
-        (searched, present): (&Searched, &[(String, String)]),
+        (searched, stored): (&Searched, &StoredExperiment),
         winner: &[Setting],
     ) -> Result<(Vec<Kept>, Vec<Dropped>)> {
         if winner.len() == 1 {
@@ -29,11 +29,14 @@ impl Tune<'_> {
         }
         err!("removing settings, to see which of them pay");
         let (alone, rest) = by_importance(searched, winner);
+        // The reference sets each knob that was varied to its present value.
+        let reference = stored.record.treatments.first();
+        let present = reference.map_or(&[][..], |reference| &reference.settings);
         let as_before = |setting: &Setting| {
-            let own = present.iter().find(|(knob, _)| *knob == setting.knob);
-            own.map(|(knob, value)| Setting {
-                knob: knob.clone(),
-                value: value.clone(),
+            let own = present.iter().find(|own| own.knob == setting.knob);
+            own.map(|own| Setting {
+                knob: own.knob.clone(),
+                value: own.value.clone(),
             })
         };
         let mut steps: Vec<Step> = Vec::new();
