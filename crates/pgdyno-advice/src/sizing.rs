@@ -642,8 +642,10 @@ impl Pool {
         })
     }
 
+    /// What the whole pool should have: others keep what they have of it.
     fn wanted(&self) -> f64 {
-        (self.needed * POOL_SPARE).ceil()
+        let of_others = (self.total - self.free - self.own).max(0.0);
+        of_others.ceil() + (self.needed * POOL_SPARE).ceil()
     }
 
     fn lacks(&self) -> f64 {

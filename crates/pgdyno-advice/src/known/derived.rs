@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 type Rule = fn(&Index) -> Outcome;
 
 /// All of them, by name. docs/reference/expressions.md describes each.
-pub(super) const ALL: [(&str, Rule); 11] = [
+pub(super) const ALL: [(&str, Rule); 12] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),
     ("storage.data_medium", |index| medium(index, "data")),
@@ -18,6 +18,7 @@ pub(super) const ALL: [(&str, Rule); 11] = [
     ("server.major", major),
     ("server.release", releases::of),
     ("statistics.age_s", statistics_age),
+    ("transactions.committed_per_s", committed_per_s),
     ("xid.holder", holder),
     ("xid.dead_rows_held", dead_rows_held),
 ];
@@ -82,22 +83,48 @@ fn major(index: &Index) -> Outcome {
         .ok_or_else(|| "the server's version is no number".to_owned())
 }
 
-/// How long the counters have surely counted: since the server's start or their reset, whichever came later. Where they were
-/// never reset there is no instant of it.
+/// An instant of a fact in UTC, in seconds since 1970.
+fn instant(index: &Index, name: &str) -> Result<f64, String> {
+    let value = index.get(name)?;
+    let seconds = value.as_str().and_then(utc_s);
+    seconds.ok_or_else(|| format!("{name}: expected an instant in UTC, found {value}"))
+}
+
+fn uptime_s(index: &Index) -> Result<f64, String> {
+    let uptime = index.get("server.uptime_s")?.as_f64();
+    uptime.ok_or_else(|| "server.uptime_s is no number".to_owned())
+}
+
+/// Counters that are reset when the server recovers from a crash, of which those of a database say nothing of it.
+const SHARED: [&str; 2] = ["wal.since", "checkpoints.since"];
+
+/// How long the counters have surely counted: since the server's start or their reset, by hand or after a crash, whichever came last.
+/// Where they were never reset there is no instant of it.
 fn statistics_age(index: &Index) -> Outcome {
-    let uptime_s = index.get("server.uptime_s")?;
-    let uptime_s = uptime_s.as_f64().ok_or("server.uptime_s is no number")?;
-    let Ok(since) = index.get("statistics.since") else {
+    let uptime_s = uptime_s(index)?;
+    let resets = ["statistics.since"].into_iter().chain(SHARED);
+    let resets: Vec<&str> = resets.filter(|name| index.get(name).is_ok()).collect();
+    if resets.is_empty() {
         return Ok(number_of(uptime_s));
-    };
-    let instant = |name: &str, value: &Value| {
-        let seconds = value.as_str().and_then(utc_s);
-        seconds.ok_or_else(|| format!("{name}: expected an instant in UTC, found {value}"))
-    };
-    let since_s = instant("statistics.since", since)?;
-    let started_s = instant("server.started", index.get("server.started")?)?;
-    let reset_after_s = (since_s - started_s).max(0.0);
-    Ok(number_of((uptime_s - reset_after_s).max(0.0)))
+    }
+    let started_s = instant(index, "server.started")?;
+    let mut last_s = started_s;
+    for name in resets {
+        last_s = last_s.max(instant(index, name)?);
+    }
+    Ok(number_of((uptime_s - (last_s - started_s)).max(0.0)))
+}
+
+/// Commits per second since the counters began: they outlive a restart in order.
+fn committed_per_s(index: &Index) -> Outcome {
+    let committed = index.get("transactions.committed")?.as_f64();
+    let committed = committed.ok_or("transactions.committed is no number")?;
+    let began_s = instant(index, "statistics.since").or_else(|_| instant(index, "wal.since"))?;
+    let counted_s = instant(index, "server.started")? + uptime_s(index)? - began_s;
+    match counted_s >= 1.0 {
+        true => Ok(number_of(committed / counted_s)),
+        false => Err("the counters have only just begun".to_owned()),
+    }
 }
 
 /// A transaction that is open for less keeps nothing from being removed that matters.

@@ -220,6 +220,29 @@ fn counters_have_counted_since_the_later_of_start_and_reset() {
     check(&of(&[]), "statistics.age_s", Err("no server was asked"));
 }
 
+/// A crash resets all counters, and only the shared ones say when; commits outlive a restart in order.
+#[test]
+fn counters_that_a_crash_has_reset_are_younger_than_the_server() {
+    let at = |since: Option<&str>, wal_since: &str| {
+        let mut facts = vec![
+            Fact::known("server.started", "x", "2024-02-28T12:00:00+00:00"),
+            Fact::known("server.uptime_s", "x", 500_000),
+            Fact::known("wal.since", "x", wal_since),
+            Fact::known("transactions.committed", "x", 600_000),
+        ];
+        facts.extend(since.map(|since| Fact::known("statistics.since", "x", since)));
+        Known::new(&facts, &[])
+    };
+    let old = at(None, "2024-02-27T08:13:20+00:00");
+    check(&old, "statistics.age_s", Ok(json!(500_000)));
+    check(&old, "transactions.committed_per_s", Ok(json!(1)));
+    let crashed = at(None, "2024-03-01T12:00:00+00:00");
+    check(&crashed, "statistics.age_s", Ok(json!(500_000 - 172_800)));
+    let reset = at(Some("2024-03-03T12:00:00+00:00"), "2023-01-01T00:00:00+00:00");
+    let per_s = 600_000.0 / (500_000.0 - 4.0 * 86_400.0);
+    check(&reset, "transactions.committed_per_s", Ok(json!(per_s)));
+}
+
 #[test]
 fn every_fact_of_a_host_begins_with_a_known_word() {
     for machine in Machine::names() {

@@ -139,4 +139,5 @@ pub(super) const UNUSED_INDEXES: &str = "WITH \
             WHERE datname = current_database())) ORDER BY bytes DESC), '[]') \
         FROM (SELECT * FROM u WHERE bytes > 1048576 ORDER BY bytes DESC LIMIT 50) u), \
     'indexes.invalid', (SELECT coalesce(json_agg(indexrelid::regclass::text), '[]') \
-        FROM (SELECT indexrelid FROM pg_index WHERE NOT indisvalid LIMIT 50) i))";
+        FROM (SELECT indexrelid FROM pg_index JOIN pg_class c ON c.oid = indexrelid AND c.relkind = 'i' \
+            WHERE NOT indisvalid LIMIT 50) i))";
