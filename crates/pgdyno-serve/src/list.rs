@@ -61,7 +61,7 @@ fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(ListDocument, bool
                 None
             }
         };
-        let planned = summary.as_ref().map(|summary| summary.planned);
+        let planned = summary.as_ref().and_then(|summary| summary.planned);
         let answer = summary.and_then(|summary| summary.answer.clone());
         rows.push(ListRow::new(listed, planned, answer));
     }

@@ -178,7 +178,7 @@ fn progress(pulse: &Pulse, summary: &Summary) -> Progress {
     Progress {
         trials_finished: pulse.trials_finished,
         trials_failed: pulse.trials_failed,
-        trials_planned: Some(planned(pulse, summary)),
+        trials_planned: planned(pulse, summary),
         elapsed_s: elapsed_s(pulse),
         left_s: said.and_then(|said| said.left_s(now_unix_ms())),
         phase: said.map(|said| said.phase.clone()),
@@ -188,9 +188,9 @@ fn progress(pulse: &Pulse, summary: &Summary) -> Progress {
 }
 
 /// Trials at most: what its process says, for it knows which do not come any more, else by the plan.
-pub(super) fn planned(pulse: &Pulse, summary: &Summary) -> u64 {
+pub(super) fn planned(pulse: &Pulse, summary: &Summary) -> Option<u64> {
     let said = pulse.progress.as_ref();
-    said.map_or(summary.planned, |said| u64::from(said.trials))
+    said.map_or(summary.planned, |said| Some(u64::from(said.trials)))
 }
 
 /// Seconds that the process that runs it is at it, from the beginning to the end of one that has ended in order; `None`

@@ -75,7 +75,7 @@ impl Seen {
                     listed.id,
                     Stamp::from(&pulse),
                 )?;
-                let trials = summary.map(|summary| planned(&pulse, &summary));
+                let trials = summary.and_then(|summary| planned(&pulse, &summary));
                 seen.running.push((listed, pulse, trials));
                 continue;
             }

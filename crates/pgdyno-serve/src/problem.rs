@@ -78,7 +78,7 @@ impl From<StoreError> for Problem {
             ),
             StoreError::Locked { .. } | StoreError::Meanwhile { .. } => Problem::new(later, text)
                 .do_this("wait until the other process is done; this is tried again with every request"),
-            StoreError::Unreachable { .. } => {
+            StoreError::Unreachable { .. } | StoreError::Gone { .. } => {
                 Problem::new(later, text).do_this("start that server; this is tried again with every request")
             }
             StoreError::Truncated { .. } => Problem::failed(text)

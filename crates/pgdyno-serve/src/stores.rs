@@ -27,10 +27,13 @@ impl Stores {
     /// One that is kept, else one that is opened as it is: a mistyped name must not leave an empty one, and who only looks on migrates
     /// nothing.
     pub(super) fn take(&self) -> Result<Store, StoreError> {
-        while let Some(store) = self.kept_one() {
+        if let Some(store) = self.kept_one() {
             if store.is_current() {
                 return Ok(store);
             }
+            // What has ended this session has most likely ended the others: each would be waited for.
+            let others = std::mem::take(&mut *self.lock());
+            drop(others);
         }
         self.source.store(PATIENCE)
     }

@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Summary {
     /// Trials at most, by the plan.
-    pub(super) planned: u64,
+    pub(super) planned: Option<u64>,
     /// The answer in one sentence; none before the end.
     pub(super) answer: Option<String>,
     /// In the order of the plan, without those that were skipped.
@@ -224,10 +224,13 @@ impl Summary {
     }
 }
 
-/// Each tested treatment once in each block; an experiment may end before that.
-fn planned(record: &ExperimentRecord) -> u64 {
+/// Each tested treatment once in each block; an experiment may end before that. `None` of a search, whose treatments are chosen as it goes.
+fn planned(record: &ExperimentRecord) -> Option<u64> {
+    if record.design == "search" {
+        return None;
+    }
     let tested = record.treatments.iter().filter(|t| t.why_not.is_none()).count();
-    u64::from(record.blocks) * tested as u64
+    Some(u64::from(record.blocks) * tested as u64)
 }
 
 #[cfg(test)]

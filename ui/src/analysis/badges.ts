@@ -11,12 +11,14 @@ export interface Notice {
 export function notices(report: Report): Notice[] {
   const result: Notice[] = [];
   const { experiment } = report;
+  // What a search tries is in one block each.
+  const done = experiment.design === "search" ? plural(report.trials.length, "trial") : `${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}`;
   if (experiment.status === "interrupted") {
-    const detail = `it ended after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; the results are from those`;
+    const detail = `it ended after ${done}; the results are from those`;
     result.push({ kind: "grave", word: "interrupted", detail });
   }
   if (experiment.status === "killed") {
-    const detail = `the process that ran it died after ${plural(experiment.blocks_finished, "block")} of ${String(experiment.blocks_planned)}; the results are from those`;
+    const detail = `the process that ran it died after ${done}; the results are from those`;
     result.push({ kind: "grave", word: "killed", detail });
   }
   if (experiment.status === "running or killed") {

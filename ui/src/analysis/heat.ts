@@ -73,7 +73,7 @@ export function quantileOf(edges: readonly number[], counts: readonly number[], 
 }
 
 /** A heat map as few rows as people read: stretches put together. */
-export function heatStretches({ t_s, edges_ms, counts }: Heat, rows = 14): HeatStretch[] {
+export function heatStretches({ t_s, edges_ms, counts, from_s }: Heat, rows = 14): HeatStretch[] {
   const every = Math.max(1, Math.ceil(counts.length / rows));
   return Array.from({ length: Math.ceil(counts.length / every) }, (_, row) => {
     const own = counts.slice(row * every, (row + 1) * every);
@@ -81,7 +81,7 @@ export function heatStretches({ t_s, edges_ms, counts }: Heat, rows = 14): HeatS
     const highest = sums.findLastIndex((amount) => amount > 0);
     const at = (share: number) => quantileOf(edges_ms, sums, share);
     return {
-      from_s: row === 0 ? 0 : (t_s[row * every - 1] ?? 0),
+      from_s: row === 0 ? (from_s ?? 0) : (t_s[row * every - 1] ?? 0),
       to_s: t_s[Math.min(t_s.length, (row + 1) * every) - 1] ?? 0,
       amount: sums.reduce((sum, amount) => sum + amount, 0),
       p50: at(0.5), p95: at(0.95), p99: at(0.99),

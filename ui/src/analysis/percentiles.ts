@@ -44,17 +44,9 @@ export function intervalAt(curve: readonly PercentilePoint[], percentile: number
   return isKnown(high_ms) ? `${figure(low_ms)} … ${figure(high_ms)}` : `${figure(low_ms)} and up`;
 }
 
-/** A percentile read off the curve, null outside of what was recorded. Straight between neighbours on the axis drawn. */
+/** A percentile that was recorded; null of one that was not, whatever lies beside it. */
 export function msAt(curve: readonly PercentilePoint[], percentile: number): number | null {
-  const at = nines(percentile);
-  const exact = exactly(curve, percentile);
-  if (exact !== undefined) return exact.ms;
-  const above = curve.findIndex((point) => point.nines > at);
-  const right = curve[above];
-  const left = curve[above - 1];
-  if (left === undefined || right === undefined) return null;
-  const part = (at - left.nines) / (right.nines - left.nines);
-  return Math.exp(Math.log(left.ms) * (1 - part) + Math.log(right.ms) * part);
+  return exactly(curve, percentile)?.ms ?? null;
 }
 
 /** 1, 2, 5, 10, 20 and so on inside a range: the steps of a log axis that can be read without thinking. */

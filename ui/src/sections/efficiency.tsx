@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { costs, COSTS_FIRST, type Cost } from "../analysis/efficiency.ts";
-import { heldAgainst } from "../analysis/throughput.ts";
+import { referenceOf } from "../analysis/throughput.ts";
 import { change, isKnown, UNKNOWN } from "../format/number.ts";
 import { valueWithUnit } from "../format/unit.ts";
 import type { Report, Treatment } from "../model.ts";
@@ -24,7 +24,9 @@ function Bar({ value, most, index }: { value: number; most: number; index: numbe
 function Value({ report, treatment, cost, index }: { report: Report; treatment: Treatment; cost: Cost; index: number }) {
   const value = cost.of(treatment);
   if (!isKnown(value)) return <span class="quiet">{UNKNOWN}</span>;
-  const against = treatment.name === report.experiment.reference ? null : heldAgainst(report, treatment);
+  // As its own sentence says, and the report as Markdown: of cumulative steps the one before.
+  const named = report.treatments.find(({ name }) => name === treatment.against);
+  const against = treatment.name === report.experiment.reference ? null : (named ?? referenceOf(report));
   const before = against === null ? null : cost.of(against);
   return (
     <>

@@ -33,7 +33,7 @@ export function Footer({ report }: { report: Report }) {
       <Section id="method">
         <p>{decision.method}</p>
         <p>
-          Trials ran in {experiment.blocks_finished < experiment.blocks_planned ? "up to " : ""}
+          Trials ran in {experiment.design !== "search" && experiment.blocks_finished < experiment.blocks_planned ? "up to " : ""}
           {plural(experiment.blocks_planned, "block")}, the order inside each drawn with seed {experiment.seed}. All intervals hold together with a confidence of{" "}
           {roundShare(decision.confidence)}. Differences below {roundShare(decision.smallest_effect)} are taken not to matter.{" "}
           {isKnown(decision.noise_floor)

@@ -76,7 +76,7 @@ export function TimeFigure({ treatments, trials, plan, metric, warmup_s, unsettl
   const onCursor = useCallback((index: number | null) => {
     setCursor(index);
   }, []);
-  const hatched = unsettled.length === 0 ? null : `measured before it was steady, in ${count(unsettled.length)} of ${plural(trials.length, "trial")}; it counts all the same`;
+  const hatched = unsettled.length === 0 ? null : `measured before it was steady, in ${count(unsettled.length)} of ${plural(trials.length, "trial")}; in no rate and no response time`;
   return (
     <figure class="time-figure" tabIndex={0} aria-label={name} aria-describedby={helpId} onKeyDown={pressOn(axis)}>
       <TimeToolbar axis={axis} range={range} instant={inSeconds} helpId={helpId} charts="it" />

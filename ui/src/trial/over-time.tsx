@@ -47,7 +47,7 @@ export function TrialOverTime({ document }: { document: TrialDocument }) {
     <>
       <div class="controls">
         <MarkChoice marks={document.marks} hidden={hidden} onChange={setHidden} />
-        <ShadeKey warmup_s={document.warmup_s} unsettled={unsettled === null ? null : `measured before it was steady: ${plural(unsettled.to_s - unsettled.from_s, "second")}, which count all the same`} />
+        <ShadeKey warmup_s={document.warmup_s} unsettled={unsettled === null ? null : `measured before it was steady: ${plural(unsettled.to_s - unsettled.from_s, "second")}, in no rate and no response time`} />
       </div>
       <Chooser all={all} chosen={chosen} onToggle={toggle} onReset={() => { setChosen(first); }} />
       <div class="panels" role="figure" aria-label="Charts over time" aria-describedby={helpId} tabIndex={0} onKeyDown={pressOn(axis)}>

@@ -7,6 +7,7 @@ import type { Report } from "../model.ts";
 import { Contents } from "../parts/contents.tsx";
 import { Refusal } from "../parts/refusal.tsx";
 import { Guarded, Loaded, Stale } from "../parts/state.tsx";
+import { TopBar } from "../parts/top-bar.tsx";
 import { Capacity } from "../sections/capacity.tsx";
 import { Claims } from "../sections/claims.tsx";
 import { Curves } from "../sections/curves.tsx";
@@ -33,17 +34,26 @@ import { Trials } from "../sections/trials.tsx";
 export function ExperimentView({ experiment, section }: { experiment: number | null; section: string | null }) {
   const source = useSource();
   const [loading, again] = useLoaded(`experiment/${String(experiment)}`, () => source.report(experiment));
+  const name = experiment === null ? "Experiment" : `Experiment ${String(experiment)}`;
+  const isHere = loading.state === "here";
+  useEffect(() => {
+    if (!isHere && source.mode === "serve") document.title = `${name} – pgdyno`;
+  }, [isHere, source.mode, name]);
   if (loading.state === "trouble" && source.mode === "file") {
     return <Refusal heading={loading.trouble.heading} advice={loading.trouble.advice} />;
   }
   if (loading.state !== "here") {
     return (
       <div class="page page-plain">
-        <main class="content">
-          <Loaded loading={loading} again={again} what="the experiment">
-            {() => null}
-          </Loaded>
-        </main>
+        <div class="content">
+          <TopBar trail={[{ name: "pgdyno", href: "#/" }, { name: name.toLowerCase(), href: null }]} />
+          <main>
+            <h1 class="view-title">{name}</h1>
+            <Loaded loading={loading} again={again} what="the experiment">
+              {() => null}
+            </Loaded>
+          </main>
+        </div>
       </div>
     );
   }

@@ -54,13 +54,16 @@ fn head(text: &mut String, report: &Report) {
             .strftime("%Y-%m-%d %H:%M UTC")
             .to_string()
     });
+    // What a search tries is in one block each.
+    let done = match e.design.as_str() {
+        "search" => format!("{} trials", report.trials.len()),
+        _ => format!("{} of {} blocks", e.blocks_finished, e.blocks_planned),
+    };
     line!(
         text,
-        "{}; {} design, {} of {} blocks; {}; {} at scale {}, {} clients, {} s warm-up and {} s measured; seed {}.\n",
+        "{}; {} design, {done}; {}; {} at scale {}, {} clients, {} s warm-up and {} s measured; seed {}.\n",
         when.unwrap_or_default(),
         e.design,
-        e.blocks_finished,
-        e.blocks_planned,
         e.status,
         cell(&e.workload.name),
         e.workload.scale,

@@ -6,9 +6,9 @@ use super::{Store, StoreError};
 use crate::store::find::Life;
 use pgdyno_record::{ExperimentStatus, PROGRESS_FORMAT, ProgressRecord, TrialStatus};
 use rustix::fs::OFlags;
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// A longer file is none of ours.
@@ -44,12 +44,18 @@ impl ProgressPlace {
         let new = beside::new_progress_of(&self.store, experiment);
         // Whatever is there, a link perhaps, is not written to.
         let _ = std::fs::remove_file(&new);
-        OpenOptions::new()
+        let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o600)
-            .open(&new)?
-            .write_all(&text)?;
+            .open(&new)?;
+        file.write_all(&text)?;
+        // Who reads the store by its group reads this too.
+        let store = std::fs::metadata(&self.store)?;
+        let of_group = store.mode() & 0o060;
+        if of_group != 0 && fchown(&file, None, Some(store.gid())).is_ok() {
+            file.set_permissions(Permissions::from_mode(0o600 | of_group))?;
+        }
         std::fs::rename(&new, beside::progress_of(&self.store, experiment))
     }
 }

@@ -9,7 +9,8 @@ use pgdyno_store::{Filter, Listed};
 use serde_json::json;
 
 pub(crate) fn run(context: &Context, args: &ListArgs) -> Result<u8> {
-    let store = context.store(args.store.store.place())?;
+    let named = args.store.store.place();
+    let store = context.store_if_there(named)?;
     let filter = Filter {
         tags: args.tag.clone(),
         name: args.name.clone(),
@@ -17,13 +18,15 @@ pub(crate) fn run(context: &Context, args: &ListArgs) -> Result<u8> {
         since_unix_ms: args.since,
         search: args.search.clone(),
     };
-    let found = store.find(&filter)?;
+    let found = store
+        .as_ref()
+        .map_or_else(|| Ok(Vec::new()), |store| store.find(&filter))?;
     if args.store.json {
         let rows: Vec<_> = found.iter().map(as_json).collect();
         put_page!("{}", serde_json::to_string_pretty(&rows)?);
         return Ok(exit::FINE);
     }
-    let path = store.place();
+    let path = context.store_place(named)?;
     match (found.is_empty(), filter == Filter::default()) {
         (true, true) => err!("no experiments in {path}; `pgdyno demo` makes one"),
         (true, false) => err!("no such experiment in {path}; `pgdyno list` shows all"),

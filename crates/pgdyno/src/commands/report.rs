@@ -86,7 +86,7 @@ fn page(
 }
 
 pub(crate) fn run(context: &Context, args: &ReportArgs) -> Result<u8> {
-    let store = context.store(args.store.place())?;
+    let store = context.store_there(args.store.place())?;
     let id = match args.id {
         Some(id) => id,
         None => store
