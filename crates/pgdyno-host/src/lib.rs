@@ -38,6 +38,8 @@ pub use given_file::{given_bytes, given_output, given_text, replace_given};
 pub use locked::LockedFile;
 pub use mount::may_hang;
 pub use perf::PerfCounters;
-pub use process::{NotThere, children, cpu_us_of_tree, cpus_of, is_alive, started_ticks, works_in};
+pub use process::{
+    NotThere, children, cpu_us_of_tree, cpus_of, is_alive, online_cpus, started_ticks, works_in,
+};
 pub use series::{HostSeries, HostSeriesOptions};
 pub use size::size_bytes;

@@ -375,7 +375,15 @@ fn load_result(result: &ForeignResult, plan: &ForeignPlan) -> LoadResult {
     measured.committed = (figures.tps.unwrap_or(0.0) * measured_s).round().max(0.0) as u64;
     measured.failed = figures.failed.unwrap_or(0);
     measured.all = measured.committed + measured.failed;
-    let committed = figures.transactions.unwrap_or(measured.committed);
+    // Of what it has committed while it warmed up it says nothing, and what that took is in all that is measured around it.
+    let warmup_s = plan.warmup.as_secs_f64();
+    let excluded_s = if figures.latency_includes_warmup {
+        0.0
+    } else {
+        warmup_s
+    };
+    let counted = figures.transactions.unwrap_or(measured.committed);
+    let committed = (counted as f64 * (1.0 + excluded_s / measured_s)).round() as u64;
     let share = measured.committed as f64 / committed.max(1) as f64;
     let seconds: Vec<SecondFigures> = (1..)
         .zip(&figures.seconds)
@@ -396,7 +404,7 @@ fn load_result(result: &ForeignResult, plan: &ForeignPlan) -> LoadResult {
         },
         seconds,
         measured_s,
-        warmup_s: plan.warmup.as_secs_f64(),
+        warmup_s,
         // What it may have committed beside what it has counted.
         in_flight_at_end: result.server_commits_beside_max(),
         sessions: result.sessions,

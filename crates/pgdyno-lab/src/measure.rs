@@ -12,7 +12,7 @@ use pgdyno_engine::{
     ConnectError, Endpoint, Heat, LoadResult, Protocol, Rest, Second, SecondFigures, Warmup,
     keeps_prepared_statements,
 };
-use pgdyno_host::{CpuUse, OthersCpu, children, cpu_us_of_tree};
+use pgdyno_host::{CpuUse, LocalHost, OthersCpu, children, cpu_us_of_tree, online_cpus};
 use pgdyno_record::ErrorClass;
 use pgdyno_record::{CrossCheck, HeatRecord, SecondRecord, SeriesRecord};
 use pgdyno_server::series::OwnCommits;
@@ -501,7 +501,8 @@ fn by_others(measurement: &Measurement, others: Option<OthersCpu>, elapsed_s: f6
     )]
     let (seconds, cpus, share) = (
         steal.len() as f64,
-        std::thread::available_parallelism().map_or(1, usize::from) as f64,
+        // Those of the host: this process may be kept to a few.
+        online_cpus(&LocalHost::new()).map_or(1, |cpus| cpus.len()) as f64,
         |part: u64, whole: f64| part as f64 / 1e6 / whole,
     );
     let steal = steal.iter().sum::<f64>() / seconds.max(1.0);
@@ -532,7 +533,6 @@ fn by_others(measurement: &Measurement, others: Option<OthersCpu>, elapsed_s: f6
 mod tests {
     use super::*;
     use crate::probe::Depth;
-    use pgdyno_host::LocalHost;
     use std::fs;
 
     #[test]

@@ -89,6 +89,8 @@ pub(crate) trait Servers<'s> {
     fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
     /// Ends what a process that was killed has left running for the experiment.
     fn end_left_behind(&mut self, id: i64) -> Result<(), LabError>;
+    /// Removes files of another experiment of this number: of another store, or of one that was pruned.
+    fn remove_files(&mut self, id: i64);
     /// Removes what the experiment has made for itself; the target is as it was.
     fn end(&mut self, id: i64) -> Result<(), LabError>;
 }

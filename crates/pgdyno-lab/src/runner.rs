@@ -139,9 +139,25 @@ impl<'s> Runner<'_, 's> {
             repeat: begin.repeat,
         };
         match self.prepare(&mut plan, &mut *target, stored) {
-            Ok((id, looks, made)) => self.go_on(id, &plan, At { variant, target }, looks, made),
-            Err(error) => Err(with_restoring(error, target.restore())),
+            Ok((id, looks, made)) => {
+                self.servers.remove_files(id);
+                self.go_on(id, &plan, At { variant, target }, looks, made)
+            }
+            Err(error) => Err(self.not_begun(error, &variant, target)),
         }
+    }
+
+    /// Restores what was changed before an experiment could begin. A server that was made for it does not go on running.
+    fn not_begun(
+        &mut self,
+        error: LabError,
+        variant: &ServerVariant,
+        target: Box<dyn TrialTarget + 's>,
+    ) -> LabError {
+        let error = with_restoring(error, target.restore());
+        // The first error counts.
+        let _ = self.servers.leave(variant);
+        error
     }
 
     /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.
@@ -169,7 +185,7 @@ impl<'s> Runner<'_, 's> {
         });
         match begun {
             Ok(()) => self.go_on(id, &plan, At { variant, target }, looks, Untouched::new()),
-            Err(error) => Err(with_restoring(error, target.restore())),
+            Err(error) => Err(self.not_begun(error, &variant, target)),
         }
     }
 

@@ -62,7 +62,11 @@ impl LoadPlan {
     }
 
     /// Whether it can be.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// What contradicts what.
+    pub fn check(&self) -> Result<(), String> {
         self.drive.check()?;
         match &self.work {
             Work::Workload(workload) if workload.is_empty() && self.control == Control::None => {

@@ -1,9 +1,11 @@
 //! What a treatment asks for that a target, or this machine, does not have.
 
-use crate::file::{Place, Prewarm, Reset};
+use crate::file::{Place, PoolerWord, Prewarm, Reset};
 use crate::foreign::{ProgramData, is_in_minutes};
-use crate::plan::{Treatment, measure_s};
+use crate::plan::{Treatment, measure_s, plan_of_load};
+use pgdyno_host::{LocalHost, online_cpus};
 use pgdyno_knobs::{Catalogue, Gives, Setting};
+use pgdyno_sandbox::{PoolMode, PoolerKind};
 use pgdyno_server::SessionLimits;
 
 /// What may be done to a target.
@@ -50,17 +52,40 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, allowed: Allowed) -> Vec
         ));
     }
     reasons.extend(unused_of_program(treatment, is_sandbox));
+    if let Ok(Some(plan)) = plan_of_load(load) {
+        reasons.extend(plan.check().err());
+    }
+    reasons.extend(too_few_pooled(treatment));
     if treatment.variant().temp_on.is_some() && data.reset == Some(Reset::Copy) {
         reasons.push(
             "a copy of the files is of a server without a place of its own for temporary files".to_owned(),
         );
     }
     if let Some(cpus) = &load.cpus {
-        let most = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let beyond = cpus.iter().filter(|cpu| **cpu as usize >= most);
-        reasons.extend(beyond.map(|cpu| format!("this machine has no CPU {cpu}")));
+        let online = online_cpus(&LocalHost::new());
+        let beyond = cpus
+            .iter()
+            .filter(|cpu| online.as_ref().is_some_and(|online| !online.contains(*cpu)));
+        reasons.extend(beyond.map(|cpu| format!("this host has no CPU {cpu}")));
     }
     reasons
+}
+
+/// In session mode each client keeps a session of the pooler's, and so do who asks and who records.
+fn too_few_pooled(treatment: &Treatment) -> Option<String> {
+    const BESIDE: u32 = 2;
+    let server = &treatment.server;
+    let is_bouncer = server.pooler.and_then(PoolerWord::kind) == Some(PoolerKind::PgBouncer);
+    let is_kept = server
+        .pool_mode
+        .is_none_or(|mode| PoolMode::from(mode) == PoolMode::Session);
+    let least = treatment.load.clients.unwrap_or(1) + BESIDE;
+    let size = server
+        .pool_size
+        .filter(|size| is_bouncer && is_kept && *size < least)?;
+    Some(format!(
+        "pool_size = {size}: in session mode each client keeps a session, and pgdyno keeps {BESIDE}: expected {least} or more"
+    ))
 }
 
 /// Keys of the data that do nothing for a load that reads no data set of pgdyno's.

@@ -177,20 +177,23 @@ impl RealTarget<'_> {
     }
 }
 
-/// The pooler that a treatment needs; where its file does not say how many sessions it has, as many as clients.
+/// The pooler that a treatment needs; where its file does not say how many sessions it has, as many as clients, and in session mode, in which
+/// nobody gives one back, one for each of those that ask and record beside them too.
 fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPlan> {
     let server = &treatment.server;
     let kind = server.pooler?.kind()?;
     let clients = treatment.load.clients.unwrap_or(1);
     // Beside the load, one asks and one records.
     let clients_max = clients + POOLER_BESIDE;
-    let pool_size = match kind {
-        PoolerKind::Pgpool => server.pool_size.unwrap_or(clients_max).max(clients_max),
-        PoolerKind::PgBouncer => server.pool_size.unwrap_or(clients),
+    let mode = server.pool_mode.map_or(PoolMode::Session, PoolMode::from);
+    let pool_size = match (kind, mode) {
+        (PoolerKind::Pgpool, _) => server.pool_size.unwrap_or(clients_max).max(clients_max),
+        (PoolerKind::PgBouncer, PoolMode::Session) => server.pool_size.unwrap_or(clients_max),
+        (PoolerKind::PgBouncer, _) => server.pool_size.unwrap_or(clients),
     };
     Some(PoolerPlan {
         kind,
-        mode: server.pool_mode.map_or(PoolMode::Session, PoolMode::from),
+        mode,
         pool_size,
         clients_max,
         directory,

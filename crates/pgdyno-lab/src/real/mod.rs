@@ -142,7 +142,7 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
         Ok(())
     }
 
-    fn end(&mut self, id: i64) -> Result<(), LabError> {
+    fn remove_files(&mut self, id: i64) {
         let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));
         if let Ok(scratch) = Directory::open(self.resources.scratch) {
             for (name, _) in scratch.entries().unwrap_or_default() {
@@ -152,6 +152,10 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
                 }
             }
         }
+    }
+
+    fn end(&mut self, id: i64) -> Result<(), LabError> {
+        self.remove_files(id);
         self.provider
             .end()
             .map_err(trouble("removing what the experiment had made"))

@@ -53,6 +53,8 @@ impl Paces {
 pub(super) struct Guard<'a> {
     part: &'a GuardPart,
     slow: u32,
+    /// Time without a response so far.
+    silent_ms: f64,
     failing: u32,
     behind: u32,
 }
@@ -62,6 +64,7 @@ impl<'a> Guard<'a> {
         Guard {
             part,
             slow: 0,
+            silent_ms: 0.0,
             failing: 0,
             behind: 0,
         }
@@ -90,8 +93,12 @@ impl<'a> Guard<'a> {
 
     fn response_time(&mut self, second: &SecondFigures) -> Option<String> {
         let most = self.part.p99_ms_max?;
-        // A second without a single response is the slowest of all.
-        let is_slow = second.p99_ms.map_or(second.committed == 0, |p99| p99 > most);
+        self.silent_ms = match second.committed {
+            0 => self.silent_ms + second.length_s * 1e3,
+            _ => 0.0,
+        };
+        // A transaction under way may be a long one within the bound.
+        let is_slow = second.p99_ms.map_or(self.silent_ms > most, |p99| p99 > most);
         self.slow = if is_slow { self.slow + 1 } else { 0 };
         (self.slow >= IN_A_ROW).then(|| {
             let seen = second
@@ -168,6 +175,13 @@ mod tests {
         let mut guard = Guard::new(&part);
         let stuck = (0..5).find_map(|_| guard.second(&second(0, 0, None), None));
         assert!(stuck.unwrap().contains("no response"));
+        let part = GuardPart {
+            p99_ms_max: Some(8_000.0),
+            ..GuardPart::default()
+        };
+        let mut guard = Guard::new(&part);
+        let silent = (0..20).position(|_| guard.second(&second(0, 0, None), None).is_some());
+        assert_eq!(silent, Some(12), "eight seconds are within the bound");
     }
 
     #[test]

@@ -130,6 +130,13 @@ impl<'x> Running<'x, '_, '_> {
                     database = found;
                     break;
                 }
+                // What goes wrong because somebody asked to stop is no result.
+                Err(_) if self.is_stopped() => {
+                    return Loaded {
+                        trials: Vec::new(),
+                        is_whole: true,
+                    };
+                }
                 Err(error) => {
                     trials[first].error = Some(error.to_string());
                     turns.end(first);

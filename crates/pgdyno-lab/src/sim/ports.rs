@@ -306,6 +306,8 @@ impl Servers<'static> for Shared {
         Ok(())
     }
 
+    fn remove_files(&mut self, _: i64) {}
+
     fn end(&mut self, _: i64) -> Result<(), LabError> {
         let mut world = self.step();
         world.fault(|odds| odds.undoing, "removing what was made")?;

@@ -311,7 +311,7 @@ impl Sandbox {
             let mut arguments = line.split('\0');
             let program = arguments.next().and_then(|path| path.rsplit('/').next());
             program.is_some_and(|name| ["initdb", "pg_ctl", "postgres", "sh"].contains(&name))
-                && arguments.any(|argument| argument.contains(&*data))
+                && arguments.any(|argument| names(argument, &data))
         })
     }
 
@@ -420,6 +420,15 @@ fn remove_tree(path: &Path) -> Result<(), SandboxError> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other.map_err(SandboxError::io(path, "removed")),
     }
+}
+
+/// Whether an argument names a path, and not only the beginning of another one.
+fn names(argument: &str, path: &str) -> bool {
+    let mut places = argument.match_indices(path);
+    places.any(|(at, _)| {
+        let next = argument[at + path.len()..].chars().next();
+        next.is_none_or(|next| next.is_whitespace() || matches!(next, '"' | '\''))
+    })
 }
 
 fn pid_in(text: &str) -> Option<u32> {
