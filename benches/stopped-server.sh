@@ -91,12 +91,15 @@ for _ in $(seq "$runs"); do
     capacity=$(awk -v a="$before" -v b="$after" 'BEGIN { print (a + b) / 2 }')
     read -r p99 p999 <<<"$(exact "$rate" "$capacity" "$stop")"
     case $tool in
-    pgdyno) reported=$(field p99.0 "$(cat "$PGDYNO_HOME/out")"); [ -n "$reported" ] || reported=$(field p99 "$(cat "$PGDYNO_HOME/out")")
-      most=$(field p99.9 "$(cat "$PGDYNO_HOME/out")") ;;
+    pgdyno) read -r reported most < <(python3 -c '
+import json, sys
+times = json.load(sys.stdin)["response_ms"]
+print(times["p99"], times["p99.9"])' <"$PGDYNO_HOME/out") ;;
     pgbench) read -r reported most <<<"$(cat "$PGDYNO_HOME"/log.* | awk '{ print $3 / 1e3 }' | sort -g |
       awk '{ v[NR] = $1 } END { print v[int(NR * 0.99) + 1], v[int(NR * 0.999) + 1] }')" ;;
     sysbench) reported=$(sed -n 's/^ *99th percentile: *\([0-9.]*\).*/\1/p' "$PGDYNO_HOME/out"); most="" ;;
     esac
+    [ -n "$reported" ] || { echo "$tool has shown no percentile" >&2; exit 1; }
     ratio=$(quotient "$reported" "$p99")
     most_ratio=$([ -z "$most" ] || quotient "$most" "$p999")
     echo "$ratio $most_ratio" >>"$PGDYNO_HOME/$tool.ratios"
