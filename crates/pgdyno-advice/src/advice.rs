@@ -417,7 +417,7 @@ impl Advisor {
             effect: rule.effect.clone(),
             measured: None,
             risk: rule.risk.clone(),
-            cost: knob.map(|knob| knob.cost),
+            cost: knob.map(|knob| knob.cost_in(known.major())),
             confidence: rule.confidence,
             can_be_applied,
             can_be_tried: can_be_applied

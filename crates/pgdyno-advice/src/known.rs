@@ -127,6 +127,12 @@ impl Known {
         Known(Arc::new(index))
     }
 
+    /// The server's major version; `None` where it is not known.
+    pub fn major(&self) -> Option<u32> {
+        let major = self.get("server.major").ok()?.as_u64()?;
+        u32::try_from(major).ok()
+    }
+
     /// The value of a name.
     pub fn get(&self, name: &str) -> Result<&Value, Lacking> {
         match self.0.facts.get(name) {

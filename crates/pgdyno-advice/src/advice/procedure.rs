@@ -13,7 +13,7 @@ pub(super) fn of(rule: &Rule, known: &Known, knob: Option<&Knob>, setting: Optio
         return all.filter(|step| !step.is_empty()).collect();
     }
     match (knob, setting) {
-        (Some(knob), Some(setting)) if rule.kind == RuleKind::Safety => lasting(knob, setting),
+        (Some(knob), Some(setting)) if rule.kind == RuleKind::Safety => lasting(knob, setting, known.major()),
         _ => Vec::new(),
     }
 }
@@ -36,7 +36,7 @@ pub(super) fn statements(steps: &[String]) -> Vec<Statement> {
 }
 
 /// A setting that no `restore` takes back.
-fn lasting(knob: &Knob, setting: &Setting) -> Vec<String> {
+fn lasting(knob: &Knob, setting: &Setting, major: Option<u32>) -> Vec<String> {
     let Setting { knob: id, value } = setting;
     match knob.kind {
         Kind::Guc => {
@@ -45,7 +45,7 @@ fn lasting(knob: &Knob, setting: &Setting) -> Vec<String> {
                 // ALTER SYSTEM SET cannot write a list without names.
                 None => format!("ALTER SYSTEM RESET {id};"),
             };
-            let then = match knob.cost {
+            let then = match knob.cost_in(major) {
                 Cost::Restart => "Restart the server.",
                 _ => "SELECT pg_reload_conf();",
             };

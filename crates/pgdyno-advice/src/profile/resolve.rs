@@ -408,7 +408,7 @@ impl Resolver<'_> {
             reason: setting.reason.clone(),
             source: setting.source.clone(),
             profile: of.name.clone(),
-            cost: knob.cost,
+            cost: knob.cost_in(self.server_major),
         })
     }
 

@@ -280,6 +280,8 @@ pub struct Knob {
     pub gives: Option<Gives>,
     /// What has to happen before a new value counts.
     pub cost: Cost,
+    /// The last version of PostgreSQL in which it takes a restart all the same.
+    pub restart_until: Option<u32>,
     /// What is left of an old value; `None` where that is not known, or a change takes more than a reload.
     pub carry_over: Option<CarryOver>,
     /// What a bad value can cost: nothing, an outage, or committed data.
@@ -330,6 +332,15 @@ impl Knob {
         let digits = value.strip_prefix("node:").filter(|_| lists_cpus)?;
         let is_number = (1..=4).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
         is_number.then(|| digits.parse().ok()).flatten()
+    }
+
+    /// What has to happen before a new value counts on a server of this major version.
+    pub fn cost_in(&self, major: Option<u32>) -> Cost {
+        let is_older = self
+            .restart_until
+            .zip(major)
+            .is_some_and(|(until, major)| major <= until);
+        if is_older { Cost::Restart } else { self.cost }
     }
 
     /// How many CPUs this value gives the server; `None` of a knob that gives none, and of a value that sets no limit.

@@ -207,12 +207,6 @@ impl Looked {
             false => Place::Unknown,
         }
     }
-
-    /// The server's version, 14 to 19.
-    pub(crate) fn major(&self) -> Option<u32> {
-        let major = self.known.get("server.major").ok()?.as_u64()?;
-        u32::try_from(major).ok()
-    }
 }
 
 /// Facts and settings of a target, or of this host alone.
@@ -337,7 +331,7 @@ pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> Resu
         profile,
         &looked.known,
         &context.catalogue,
-        looked.major(),
+        looked.known.major(),
         &current,
     )?)
 }

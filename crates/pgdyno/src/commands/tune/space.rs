@@ -82,7 +82,7 @@ pub(super) fn space(
     let mut space = priors.space(&SpaceFor {
         known: &looked.known,
         catalogue: &context.catalogue,
-        major: looked.major(),
+        major: looked.known.major(),
         current: &|knob| looked.current(context, knob),
         load: shares(kind),
         starts: &starts,
