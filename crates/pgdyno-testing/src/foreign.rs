@@ -69,7 +69,12 @@ impl Foreign {
             .status()
             .expect("setpriv runs");
         // A test that fails may leave it stopped already.
-        assert!(status.success() || std::thread::panicking(), "{program}");
+        let log = || fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
+        assert!(
+            status.success() || std::thread::panicking(),
+            "{program}; its log:\n{}",
+            log()
+        );
     }
 
     /// A command of its owner's that restarts it, with the options it has.

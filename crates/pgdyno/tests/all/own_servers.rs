@@ -148,7 +148,12 @@ fn settings_are_restored_at_boot_and_the_server_is_left_to_what_runs_it() {
     });
     child.kill().expect("killed");
     child.wait().expect("ended");
+    let killed = postmaster(&foreign.data(""));
     foreign.kill();
+    // At boot its number is free; here a zombie may hold it for a moment.
+    common::until("the end of the server", || {
+        fs::read_to_string(format!("/proc/{killed}/stat")).map_or(Ok(()), Err)
+    });
     home.run(&["restore", "--at-boot"]).fine();
     assert_eq!(foreign.auto_conf(), before);
     home.run(&["facts", &target]).fails(1, &["is it running"]);

@@ -314,7 +314,7 @@ fn what_is_stored_is_handed_on() {
     home.run(&["export", "1", "2", "--format", "csv"])
         .fails(2, &["otava"]);
     home.run(&["export", "9", "--format", "csv"])
-        .fails(1, &["there is no experiment 9"]);
+        .fails(2, &["there is no experiment 9"]);
     home.run(&["export", "1", "--format", "otava", "--treatment", "x"])
         .fails(2, &["no experiment"]);
 }
