@@ -8,7 +8,7 @@ use pgdyno_stats::{
 use std::collections::BTreeSet;
 
 /// Number of findings of all shipped studies, whose intervals hold together: they are read side by side.
-pub const FINDINGS_TOGETHER: usize = 59;
+pub const FINDINGS_TOGETHER: usize = 56;
 /// Fewer blocks than this contradict no finding.
 pub const FINDING_BLOCKS_MIN: usize = 3;
 
