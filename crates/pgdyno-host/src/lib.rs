@@ -14,6 +14,7 @@ pub mod dial;
 mod fact;
 mod facts;
 mod given_file;
+mod list;
 mod locked;
 mod mount;
 mod perf;
@@ -35,6 +36,7 @@ pub use facts::{
     storage_facts,
 };
 pub use given_file::{given_bytes, given_output, given_text, replace_given};
+pub use list::numbers_of_list;
 pub use locked::LockedFile;
 pub use mount::may_hang;
 pub use perf::PerfCounters;

@@ -2,6 +2,7 @@
 
 use crate::access::{HostAccess, HostError};
 use crate::beneath::Directory;
+use crate::list::numbers_of_list;
 use std::collections::BTreeSet;
 
 /// Clock ticks per second in /proc/PID/stat: fixed at 100 in the kernel's user interface on every architecture.
@@ -124,15 +125,7 @@ fn users_of(host: &dyn HostAccess, pid: u32) -> Result<Vec<u32>, HostError> {
 
 /// Numbers of the host's CPUs that are online, whatever this process may use; `None` where the kernel does not say.
 pub fn online_cpus(host: &dyn HostAccess) -> Option<BTreeSet<u32>> {
-    const CPUS_MAX: u32 = 1 << 16;
-    let text = host.read_trimmed("/sys/devices/system/cpu/online").ok()?;
-    let mut all = BTreeSet::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        all.extend(first..=last.min(CPUS_MAX));
-    }
-    Some(all)
+    numbers_of_list(&host.read_trimmed("/sys/devices/system/cpu/online").ok()?)
 }
 
 /// The CPUs that a process may run on, as the kernel writes them ("0-3,8").

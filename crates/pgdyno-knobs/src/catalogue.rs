@@ -8,6 +8,7 @@ pub use knob::{CarryOver, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
 
 use crate::near::nearest_name;
 use files::{FILES, File};
+use pgdyno_host::numbers_of_list;
 use pgdyno_record::ErrorClass;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -267,16 +268,8 @@ pub fn split(knob: &str) -> (&str, Option<&str>) {
 
 /// Numbers and ranges with commas between, as the kernel takes them.
 fn is_cpu_list(text: &str) -> bool {
-    let number = |text: &str| {
-        (!text.is_empty() && text.len() < 6)
-            .then(|| text.parse::<u32>().ok())
-            .flatten()
-    };
-    !text.is_empty()
-        && text.split(',').all(|part| match part.split_once('-') {
-            Some((first, last)) => matches!((number(first), number(last)), (Some(a), Some(b)) if a <= b),
-            None => number(part).is_some(),
-        })
+    let has_space = text.contains(char::is_whitespace);
+    !has_space && numbers_of_list(text).is_some_and(|numbers| !numbers.is_empty())
 }
 
 /// Value of a huge-page pool: what the server needs; with a number behind it, what so many servers like it need.

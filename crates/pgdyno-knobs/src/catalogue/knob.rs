@@ -1,7 +1,6 @@
 //! One knob as data: where it sits, how it is read and written, what its values look like, what applying costs and risks.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// The part of server or host that a knob belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -445,15 +444,7 @@ impl Knob {
 
 /// The number of CPUs in a list as "0-3,8"; `None` of an empty one and of what is no list.
 fn listed_cpus(list: &str) -> Option<f64> {
-    /// The kernel's own limit on most machines (CONFIG_NR_CPUS).
-    const CPUS_MAX: u32 = 8192;
-    let number = |text: &str| text.trim().parse::<u32>().ok().filter(|cpu| *cpu < CPUS_MAX);
-    let mut all = BTreeSet::new();
-    for part in list.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        all.extend(number(first)?..=number(last)?);
-    }
-    let count = u32::try_from(all.len()).ok()?;
+    let count = u32::try_from(pgdyno_host::numbers_of_list(list)?.len()).ok()?;
     (count > 0).then(|| f64::from(count))
 }
 
@@ -473,18 +464,6 @@ pub fn sysctl_path(id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_counted() {
-        let check = |list, expected| assert_eq!(listed_cpus(list), expected, "{list}");
-        check("0-3,8", Some(5.0));
-        check("0-3,2", Some(4.0));
-        check("7", Some(1.0));
-        check("", None);
-        check("3-0", None);
-        check("0-4000000000", None);
-        check("none", None);
-    }
 
     #[test]
     fn sysctl_names_become_paths() {

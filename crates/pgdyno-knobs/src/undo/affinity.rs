@@ -48,27 +48,8 @@ pub(crate) fn bind(host: &dyn HostAccess, pid: u32, cpus: &str) -> Result<(), Ho
     Ok(())
 }
 
-/// The numbers of a list such as "0-3,8".
+/// The numbers of a list such as "0-3,8"; none of what is no such list.
 pub(crate) fn numbers(list: &str) -> Vec<usize> {
-    let number = |text: &str| text.trim().parse::<usize>().ok();
-    list.split(',')
-        .flat_map(|part| match part.split_once('-') {
-            Some((first, last)) => match (number(first), number(last)) {
-                (Some(first), Some(last)) => (first..=last).collect::<Vec<_>>(),
-                _ => Vec::new(),
-            },
-            None => number(part).into_iter().collect(),
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_cpus_are_numbers() {
-        assert_eq!(numbers("0-2,8"), [0, 1, 2, 8]);
-        assert_eq!(numbers("nonsense"), [] as [usize; 0]);
-    }
+    let numbers = pgdyno_host::numbers_of_list(list).unwrap_or_default();
+    numbers.into_iter().map(|number| number as usize).collect()
 }
