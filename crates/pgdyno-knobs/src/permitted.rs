@@ -54,7 +54,12 @@ pub(crate) fn not_mounted(unit: &UndoUnit) -> Option<String> {
     let data = unit.data().filter(|_| !unit.lives_in_kernel())?;
     let held = Directory::open(data).ok()?;
     let is_there = held.kind(OsStr::new(MARK)).ok()?.is_some();
-    (!is_there).then(|| format!("{} has no {MARK}: is it mounted?", data.display()))
+    (!is_there).then(|| {
+        format!(
+            "{} has no {MARK}: mount it and run `pgdyno restore` again, or `pgdyno restore --force` where its data is gone",
+            data.display()
+        )
+    })
 }
 
 /// Why a directory is no server's data; `None` where it is, or where there is none.

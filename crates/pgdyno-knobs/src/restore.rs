@@ -179,26 +179,34 @@ impl Restorer<'_> {
     fn undo(&self, content: &Content, note: &mut Note<'_>) -> Vec<Restored> {
         let groups = groups_of(&content.entries);
         // It may come later, and the journal waits for it.
-        let not_mounted = |group: &Group| match self.options.overwrites {
-            true => None,
-            false => not_mounted(&group.unit),
-        };
-        let (groups, absent): (Vec<Group>, Vec<Group>) =
-            groups.into_iter().partition(|group| not_mounted(group).is_none());
-        let (groups, refused): (Vec<Group>, Vec<Group>) = groups
-            .into_iter()
-            .partition(|group| self.refusal(group).is_none());
+        let mut absent: Vec<(Group, String)> = Vec::new();
+        let mut there: Vec<Group> = Vec::new();
+        for group in groups {
+            match not_mounted(&group.unit).filter(|_| !self.options.overwrites) {
+                Some(why) => absent.push((group, why)),
+                None => there.push(group),
+            }
+        }
+        let (groups, refused): (Vec<Group>, Vec<Group>) =
+            there.into_iter().partition(|group| self.refusal(group).is_none());
         let lines = refused
             .iter()
             .flat_map(|group| group.lines(Outcome::Left, self.refusal(group).as_deref()));
         let mut all: Vec<Restored> = lines.collect();
-        let absent = absent.iter();
-        all.extend(absent.flat_map(|group| group.lines(Outcome::Failed, not_mounted(group).as_deref())));
-        all.extend(self.undo_groups(content, groups, note));
+        let of_absent = absent.iter();
+        all.extend(of_absent.flat_map(|(group, why)| group.lines(Outcome::Failed, Some(why))));
+        let why = absent.first().map(|(_, why)| why.as_str());
+        all.extend(self.undo_groups(content, (groups, why), note));
         all
     }
 
-    fn undo_groups(&self, content: &Content, groups: Vec<Group>, note: &mut Note<'_>) -> Vec<Restored> {
+    /// Without touching the server where its data directory is `absent`, for that reason.
+    fn undo_groups(
+        &self,
+        content: &Content,
+        (groups, absent): (Vec<Group>, Option<&str>),
+        note: &mut Note<'_>,
+    ) -> Vec<Restored> {
         let boot = Boot::of(&groups, self.rebooted(content));
         let reference = content.purpose.server.as_ref();
         if let Some(ServerRef::Sandbox { root, name }) = reference
@@ -213,10 +221,12 @@ impl Restorer<'_> {
                 .collect();
         }
         let mut lines = Vec::new();
+        let closed = || {
+            let why = reference.and_then(|reference| self.closed(reference));
+            why.filter(|_| groups.iter().any(Group::is_in_server))
+        };
         // A part of it would be restored only in a file, and the server would go on with what was set.
-        if let Some(why) = reference.and_then(|reference| self.locked_out(reference))
-            && groups.iter().any(Group::is_in_server)
-        {
+        if let Some(why) = absent.map(str::to_owned).or_else(closed) {
             let (of_server, of_host): (Vec<Group>, Vec<Group>) =
                 groups.into_iter().partition(Group::is_in_server);
             let failed = of_server
@@ -281,7 +291,7 @@ impl Restorer<'_> {
     }
 
     /// Whether a server is down while its settings are restored: a sandbox, and another one where its WAL is moved back, or its huge pages
-    /// are to leave their pool.
+    /// are to leave their pool. While the host boots none is stopped.
     fn needs_stop(&self, control: &Control, groups: &[Group]) -> bool {
         let is_moved = |group: &Group| {
             let is_of_files = matches!(group.unit, UndoUnit::WalDirectory { .. }) || group.unit.is_pool();
@@ -292,6 +302,7 @@ impl Restorer<'_> {
                     .is_ok_and(|now| now != group.first)
         };
         match control {
+            _ if self.options.at_boot => false,
             Control::Sandbox(_) => true,
             Control::Managed(_) => control.can_stop() && groups.iter().any(is_moved),
             Control::None => false,

@@ -107,8 +107,11 @@ impl Connection {
                 return Err(RemoteError::Stopped { host });
             }
             if limit.is_some_and(|limit| Instant::now() > limit) {
-                let said = "it takes too long".to_owned();
-                return Err(RemoteError::Unreachable { host, said });
+                let said = format!("no answer in time; {}", self.ssh.last_said());
+                return Err(match is_connected {
+                    true => RemoteError::NoAgent { host, said },
+                    false => RemoteError::Unreachable { host, said },
+                });
             }
             self.unseen.retain(|(since, line)| {
                 let is_seen = since.elapsed() >= SHOWN_AFTER;

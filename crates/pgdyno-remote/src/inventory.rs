@@ -240,7 +240,7 @@ impl Inventory {
         });
         if let Some(user) = value(&["ansible_become_user"])?.filter(|user| sudo && *user != "root") {
             return Err(wrong(format!(
-                "ansible_become_user is {user}, and pgdyno becomes root alone"
+                "ansible_become_user = {user}: expected root, or no ansible_become for this host"
             )));
         }
         match value(&["ansible_connection"])? {
@@ -415,7 +415,7 @@ all:
         check(
             "x ansible_become=Yes ansible_become_user=postgres",
             false,
-            "becomes root alone",
+            "expected root",
         );
         check(
             "x ansible_host='{{ other }}'",

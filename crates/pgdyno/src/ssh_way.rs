@@ -19,7 +19,7 @@ pub(crate) const CARRIED: [&str; 1] = ["PGPASSWORD"];
 
 /// For ssh: a host that does not answer holds up nobody.
 const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
-/// Nor does one that answers and hangs; a password may have to be typed meanwhile.
+/// Nor does one that answers and hangs, where nobody types a password.
 const GREETS_WITHIN: Duration = Duration::from_secs(60);
 
 /// The user's ssh with its first arguments, `PGDYNO_SSH` where that is set.

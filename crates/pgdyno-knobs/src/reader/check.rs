@@ -45,7 +45,7 @@ impl Reader<'_> {
                         self.check_room(&address.path, pages)?;
                     }
                 }
-                // Who may allow restarts hears last of them: what else keeps it from being set is no matter of leave.
+                // Consent to a restart comes last, so that a knob that cannot be set at all is not said to lack consent alone.
                 if knob.cost == Cost::Restart && !can_restart {
                     return Err(ControlError::NotAllowed.into());
                 }
@@ -179,7 +179,7 @@ impl Reader<'_> {
                     wrong(format!("CPUs of {online}, which {cpu} is not"))
                 })
             }
-            (UndoUnit::WalDirectory { .. }, _) => {
+            (UndoUnit::WalDirectory { data }, _) => {
                 let control = &self.target()?.control;
                 if !control.can_restart() {
                     return Err(ControlError::NotAllowed.into());
@@ -190,9 +190,10 @@ impl Reader<'_> {
                 let wanted = wanted(unit, setting, before);
                 match (&wanted, before) {
                     _ if wanted == *before => Ok(()),
-                    // One that a person has moved is not moved back as it was; where a move was cut short there is no path.
+                    // A WAL that its owner has moved is refused: restoring could not make that directory again. Where a move was cut
+                    // short there is no path.
                     (_, SavedState::WalDirectory(Some(now)))
-                        if !now.as_os_str().is_empty() && !wal::is_ours(now) =>
+                        if !now.as_os_str().is_empty() && !wal::is_ours(data, now) =>
                     {
                         let now = now.display();
                         wrong(format!(

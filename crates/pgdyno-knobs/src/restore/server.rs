@@ -46,10 +46,17 @@ impl Restorer<'_> {
         }
     }
 
-    /// Why a server that is no sandbox lets nobody in; `None` where it does, or does not run.
-    pub(super) fn locked_out(&self, reference: &ServerRef) -> Option<String> {
-        let ServerRef::Address { conninfo, .. } = reference else {
-            return None;
+    /// Why nothing is restored in a server: one that is no sandbox lets nobody in, or a sandbox would have to be stopped while the host
+    /// boots. `None` where neither is so, or where it does not run.
+    pub(super) fn closed(&self, reference: &ServerRef) -> Option<String> {
+        let conninfo = match reference {
+            ServerRef::Address { conninfo, .. } => conninfo,
+            ServerRef::Sandbox { root, name } => {
+                let sandbox = Sandbox::open(root, name).ok().filter(|_| self.options.at_boot)?;
+                return matches!(sandbox.state(), State::Running(_)).then(|| {
+                    format!("not restored: the sandbox {name} runs, and nothing is stopped at boot; `pgdyno restore` restores it")
+                });
+            }
         };
         let connected = self
             .resolve(conninfo)
@@ -100,7 +107,7 @@ impl Restorer<'_> {
             return Vec::new();
         };
         let down = control.down();
-        if down.is_some() && self.options.at_boot {
+        if self.options.at_boot && (down.is_some() || matches!(control, Control::Sandbox(_))) {
             return Vec::new();
         }
         // What a killed process had stopped, and what did not survive our settings.
@@ -116,35 +123,38 @@ impl Restorer<'_> {
                 ..server_line(&describe(reference), detail)
             }];
         }
+        let started = |done: Result<(), String>| done.map_err(|why| format!("starting it failed: {why}"));
         let done = match (control, reference) {
             (Control::Sandbox(_), _) if !content.purpose.server_was_running && !is_wanted => Ok(()),
-            (Control::Sandbox(sandbox), _) => start_afresh(sandbox),
-            (Control::Managed(_), _) if is_stopped => control.start().map_err(|e| e.to_string()),
+            (Control::Sandbox(sandbox), _) => started(start_afresh(sandbox)),
+            (Control::Managed(_), _) if is_stopped => started(control.start().map_err(|e| e.to_string())),
             (_, ServerRef::Address { conninfo, .. }) if !names.is_empty() => self
                 .resolve(conninfo)
                 .map_err(|e| e.to_string())
                 .and_then(|conninfo| match self.reload_at(&conninfo, names, data) {
                     Ok(waits) if waits.is_empty() => Ok(()),
-                    Ok(_) if control.can_restart() && !self.options.at_boot => restart(control, note),
+                    Ok(names) if self.options.at_boot => Err(format!(
+                        "{names} count after its next start: nothing is restarted at boot"
+                    )),
+                    Ok(_) if control.can_restart() => started(restart(control, note)),
                     // It is down with what was just taken back; of one that only a command restarts nobody knows.
-                    Err(error) if self.options.at_boot => Err(error),
-                    Err(_) if is_ours || control.can_restart() && !control.can_stop() => {
-                        restart(control, note)
+                    Err(_)
+                        if !self.options.at_boot
+                            && (is_ours || control.can_restart() && !control.can_stop()) =>
+                    {
+                        started(restart(control, note))
                     }
                     Ok(names) => Err(format!(
                         "{names} wait for a restart, which nobody allowed pgdyno to do"
                     )),
-                    Err(error) => Err(error),
+                    Err(error) => Err(format!("reloading it failed: {error}")),
                 }),
-            _ if is_ours => control.start().map_err(|e| e.to_string()),
+            _ if is_ours => started(control.start().map_err(|e| e.to_string())),
             _ => Ok(()),
         };
         match done {
             Ok(()) => Vec::new(),
-            Err(error) => vec![server_line(
-                &describe(reference),
-                &format!("starting it failed: {error}"),
-            )],
+            Err(error) => vec![server_line(&describe(reference), &error)],
         }
     }
 
@@ -223,7 +233,7 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
     }
 }
 
-/// Restarts a server of the user's own, and writes down that it is stopped meanwhile: whoever is killed in between leaves that to be known.
+/// Restarts a server of the user's own. The journal says that it is stopped meanwhile, so that a restore after a kill starts it.
 fn restart(control: &Control, note: &mut Note<'_>) -> Result<(), String> {
     note(&Entry::Stopping).map_err(|error| error.to_string())?;
     stop(control)?;

@@ -53,9 +53,24 @@ fn location_in(data: &Directory) -> Result<Option<PathBuf>, UndoUnitError> {
     }
 }
 
-/// Whether a directory holds a WAL by pgdyno's doing.
-pub(crate) fn is_ours(at: &Path) -> bool {
-    Directory::open(at).is_ok_and(|directory| directory.size(MARK).is_ok())
+/// Whether a directory holds the WAL of this data directory by pgdyno's doing.
+pub(crate) fn is_ours(data: &Path, at: &Path) -> bool {
+    Directory::open(at).is_ok_and(|directory| marked(&directory, data).is_ok_and(|mark| mark.is_some()))
+}
+
+/// What the mark of a directory says beside this data directory; `None` without one, and of one that another user has made or that
+/// names other data, as a copy of such a directory has.
+fn marked(directory: &Directory, data: &Path) -> Result<Option<String>, UndoUnitError> {
+    let mark = OsStr::new(MARK);
+    let marked_by = directory.owner_of(mark).map_err(at(directory, mark, "read"))?;
+    if marked_by.is_none_or(|owner| owner.uid != Owner::own(0).uid) {
+        return Ok(None);
+    }
+    let text = directory
+        .text(mark, MARK_BYTES_MAX)
+        .map_err(at(directory, mark, "read"))?;
+    let (whose, before) = text.split_once('\n').unwrap_or((&text, ""));
+    Ok((whose == data.to_string_lossy()).then(|| before.to_owned()))
 }
 
 /// Why a directory cannot take the WAL; `None` where it can: it is empty, or not there yet in a directory that is.
@@ -175,23 +190,14 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), UndoUnitError
     };
     let (mark, coming) = (OsStr::new(MARK), unmarked(OsStr::new(MARK)));
     left.remove(&coming).map_err(at(&left, &coming, "removed"))?;
-    // The mark is ours alone: another user's means nothing.
-    let marked_by = left.owner_of(mark).map_err(at(&left, mark, "read"))?;
-    if marked_by.is_none_or(|owner| owner.uid != Owner::own(0).uid) {
+    let Some(before) = marked(&left, data)? else {
         return Ok(());
-    }
-    let text = left.text(mark, MARK_BYTES_MAX).map_err(at(&left, mark, "read"))?;
-    let mut lines = text.lines();
-    if lines.next() != Some(&data.to_string_lossy()) || location(data)?.as_deref() == Some(of) {
+    };
+    if location(data)?.as_deref() == Some(of) {
         return Ok(());
     }
     left.empty(&[MARK]).map_err(wrong(of, "emptied"))?;
-    let numbers: Vec<u32> = lines
-        .next()
-        .unwrap_or_default()
-        .split(' ')
-        .flat_map(str::parse)
-        .collect();
+    let numbers: Vec<u32> = before.trim_end().split(' ').flat_map(str::parse).collect();
     match *numbers.as_slice() {
         // It was there before, and stays as it was.
         [uid, gid, mode] => {
@@ -307,7 +313,8 @@ mod tests {
         fs::create_dir(dir.path().join("other")).unwrap();
         move_to(&data, Some(&other)).unwrap();
         assert_eq!(location(&data).unwrap(), Some(other.clone()));
-        assert!(is_ours(&other) && !is_ours(&data.join(WAL).join("archive_status")));
+        assert!(is_ours(&data, &other) && !is_ours(&other, &other));
+        assert!(!is_ours(&data, &data.join(WAL).join("archive_status")));
         whole(&data);
         move_to(&data, None).unwrap();
         assert_eq!(location(&data).unwrap(), None);

@@ -19,15 +19,16 @@ const PROPERTIES: [&str; 6] = [
     "RefuseManualStart",
     "Transient",
 ];
-/// Properties that name units which are stopped with it, and not started with it, or which start it again by themselves.
-const DEPENDENT: [&str; 6] = [
+/// Properties that name units which are stopped with it, and not started with it.
+const DEPENDENT: [&str; 5] = [
     "RequiredBy",
     "RequisiteOf",
     "BoundBy",
     "ConsistsOf",
     "PropagatesStopTo",
-    "UpheldBy",
 ];
+/// The property that names units which start it again by themselves.
+const UPHOLDING: &str = "UpheldBy";
 
 /// A unit of systemd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,7 +109,10 @@ impl Unit {
 fn properties_in(text: &str) -> Properties {
     let of: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('=')).collect();
     let is = |name: &str, value: &str| of.get(name) == Some(&value);
-    let mut dependent = DEPENDENT.iter().filter_map(|name| of.get(name));
+    let named = |names: &[&'static str]| {
+        let mut all = names.iter().filter_map(|name| of.get(name).copied());
+        all.find(|units| !units.is_empty())
+    };
     let refusal = match () {
         () if is("LoadState", "masked") => Some("it is masked"),
         () if !is("LoadState", "loaded") => Some("its file is not loaded"),
@@ -119,12 +123,19 @@ fn properties_in(text: &str) -> Properties {
         () if is("Transient", "yes") => Some("it is transient: once stopped it is gone"),
         () => None,
     };
-    let refusal = refusal.map(str::to_owned).or_else(|| {
-        let units = dependent.find(|units| !units.is_empty())?;
+    let dependent = || {
+        let units = named(&DEPENDENT)?;
         Some(format!(
             "what needs it would be stopped with it, and stay down: {units}"
         ))
-    });
+    };
+    let upholding = || {
+        let units = named(&[UPHOLDING])?;
+        Some(format!(
+            "it would be started again while it is stopped, by {units}"
+        ))
+    };
+    let refusal = refusal.map(str::to_owned).or_else(dependent).or_else(upholding);
     Properties {
         main_pid: of.get("MainPID").and_then(|pid| pid.parse().ok()).unwrap_or(0),
         refusal,
@@ -191,5 +202,16 @@ mod tests {
             Some("its file is not loaded"),
         );
         check("", 0, Some("its file is not loaded"));
+        check(&format!("{loaded}RequiredBy=\nUpheldBy=\n"), 812, None);
+        check(
+            &format!("{loaded}PropagatesStopTo=app.service\n"),
+            812,
+            Some("what needs it would be stopped with it, and stay down: app.service"),
+        );
+        check(
+            &format!("{loaded}UpheldBy=db.target\n"),
+            812,
+            Some("it would be started again while it is stopped, by db.target"),
+        );
     }
 }

@@ -116,7 +116,7 @@ pub(crate) struct RestoreArgs {
     /// Only what a command that was interrupted or killed has changed: what `apply` keeps stays.
     #[arg(long, conflicts_with = "numbers")]
     pub(crate) interrupted: bool,
-    /// The same while the host boots: no server is started or restarted; what runs it does that, with the restored settings.
+    /// Restore what --interrupted does, and start, stop or restart no server: for use while the host boots.
     #[arg(long, conflicts_with_all = ["numbers", "host"])]
     pub(crate) at_boot: bool,
     /// Also overwrite what someone else has changed since.

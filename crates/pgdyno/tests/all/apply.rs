@@ -571,6 +571,30 @@ fn change_of_another_home_is_named_and_only_the_same_server_or_the_host_waits() 
     assert_eq!(second.ask("y", "SHOW work_mem"), "4MB");
 }
 
+/// While the host boots a sandbox is neither stopped nor started.
+#[test]
+fn sandbox_is_restored_at_boot_where_it_does_not_run_and_is_not_started() {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let mut child = home.spawn(&["apply", "sandbox:x", "work_mem=9MB", "--until-exit"]);
+    until_is("it is applied", "9MB".to_owned(), || {
+        home.ask("x", "SHOW work_mem")
+    });
+    child.kill().expect("killed");
+    child.wait().expect("dead");
+    let postmaster = home.postmaster("x");
+    let said = home.run(&["restore", "--at-boot"]);
+    assert!(said.out.contains("nothing is stopped at boot"), "{}", said.out);
+    said.fails(1, &["work_mem could not be restored"]);
+    assert_eq!(home.postmaster("x"), postmaster);
+    assert_eq!(home.ask("x", "SHOW work_mem"), "9MB");
+    home.run(&["sandbox", "stop", "x"]).fine();
+    home.run(&["restore", "--at-boot"]).fine();
+    assert_eq!(home.postmaster("x"), None);
+    home.run(&["sandbox", "start", "x"]).fine();
+    assert_eq!(home.ask("x", "SHOW work_mem"), "4MB");
+}
+
 /// An emptied journal and a FIFO in its place: both are named with exit code 1, and the kernel is as before.
 #[test]
 fn damaged_journal_is_named_kept_and_restored_from_its_copy() {
