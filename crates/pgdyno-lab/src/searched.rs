@@ -24,6 +24,8 @@ pub(crate) struct Tried {
     pub(crate) figures: Vec<(Option<f64>, Vec<BrokenBound>)>,
     /// All trials.
     pub(crate) count: u32,
+    /// The last block, and how many trials it has; 0 before the first.
+    pub(crate) last: (u32, u32),
 }
 
 impl Tried {
@@ -46,11 +48,18 @@ impl Tried {
             trials: Vec::new(),
             figures: Vec::new(),
             count: 0,
+            last: (0, 0),
         }
     }
 
     pub(crate) fn take_in(&mut self, search: &SearchPlan<'_>, record: &TrialRecord) {
         self.count += 1;
+        let before = if self.last.0 == record.block {
+            self.last.1
+        } else {
+            0
+        };
+        self.last = (record.block, before + 1);
         let point = self.treatments.iter().find(|(_, name)| *name == record.treatment);
         if let Some((point, _)) = point {
             self.trials.push(search.trial(point, record));

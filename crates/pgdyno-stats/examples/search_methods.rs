@@ -210,6 +210,7 @@ impl Surface {
                 value,
                 block: u32::try_from(i / BLOCK).expect("small"),
                 holds: true,
+                ended_by_guard: false,
             });
             let best = search.best(&done).and_then(|best| self.truth(&best.point));
             path.push(best.map_or(0.0, |best| (best - self.best).exp()));

@@ -546,14 +546,34 @@ impl Check<'_> {
         self.must(
             slowdown > 0.0 && slowdown < 1.0,
             &["guard", "slowdown_max"],
-            || format!("slowdown_max = {slowdown}: expected a part between 0 and 1, as 0.2"),
-        )?;
-        self.must(
-            guard.slowdown_max.is_none() || measure_s(&self.file.load) >= f64::from(least),
-            &["guard", "slowdown_max"],
-            || format!("slowdown_max acts after {least} measured seconds, which a trial has not: a longer [load] measure_s"),
+            || format!("slowdown_max = {slowdown}: expected a share of the reference's throughput between 0 and 1, as 0.2"),
         )?;
         let parts = self.file.parts();
+        if guard.slowdown_max.is_some() {
+            let design = self.file.design;
+            let has_none = matches!(design, Design::Fractional | Design::Screening | Design::Ladder);
+            self.must(!has_none, &["guard", "slowdown_max"], || {
+                format!(
+                    "slowdown_max compares with a reference, and treatments of design = \"{}\" have none: such a guard would never act",
+                    design.name()
+                )
+            })?;
+            // What a factor gives is given to all treatments.
+            let is_given = self
+                .file
+                .levels()
+                .iter()
+                .any(|level| level.load.measure_s.is_some());
+            let of_all = (!is_given).then(|| measure_s(&self.file.load));
+            let of_parts = parts.iter().filter_map(|part| part.load.measure_s);
+            let measured_s = of_parts.chain(of_all).fold(f64::INFINITY, f64::min);
+            self.must(measured_s >= f64::from(least), &["guard", "slowdown_max"], || {
+                format!(
+                    "slowdown_max acts after {least} measured seconds, and a trial measures {measured_s} s: set its measure_s to \
+                     {least} or more"
+                )
+            })?;
+        }
         let is_foreign =
             self.file.load.program.is_some() || parts.iter().any(|part| part.load.program.is_some());
         self.must(!is_foreign || !guard.is_by_second(), &["guard"], || {

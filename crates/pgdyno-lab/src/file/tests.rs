@@ -368,7 +368,7 @@ fn contradictions_are_found_before_anything_is_touched() {
     check(
         "[data]",
         "[guard]\nslowdown_max = 1.0\n[data]",
-        "expected a part between 0 and 1",
+        "expected a share of the reference's throughput",
     );
     check("[data]", "[budget]\ntime = \"8 hours\"\n[data]", "time");
     check(
@@ -409,6 +409,10 @@ fn a_guard_that_could_never_act_is_refused() {
         &format!("{short}[guard]\nslowdown_max = 0.1\n"),
         "acts after 5 measured seconds",
     );
+    let screening = FACTORS
+        .replace("full-factorial", "screening")
+        .replace("condition = true\n", "");
+    refused(&format!("{screening}[guard]\nslowdown_max = 0.1\n"), "have none");
 }
 
 #[test]

@@ -334,12 +334,16 @@ impl SearchPlan<'_> {
             value: self.value(trial),
             block: trial.block,
             holds: trial.status != TrialStatus::Invalid,
+            ended_by_guard: trial.ended_by_guard,
         }
     }
 
-    /// Block and position of the trial after so many.
-    pub(crate) fn place(&self, trials: u32) -> (u32, u32) {
-        (trials / self.of_block + 1, trials % self.of_block + 1)
+    /// Block and position of the trial after the one of this block that was its so many'th.
+    pub(crate) fn place_after(&self, (block, trials): (u32, u32)) -> (u32, u32) {
+        match (1..self.of_block).contains(&trials) {
+            true => (block, trials + 1),
+            false => (block + 1, 1),
+        }
     }
 
     /// Calls `act` with the search.

@@ -19,8 +19,9 @@ impl Running<'_, '_, '_> {
         };
         let mut tried = Tried::of(&search, &stored);
         let mut outside = Outside::begin(self.runner.optimizers, self.plan, &search)?;
+        let mut place = search.place_after(tried.last);
         while tried.count < search.trials {
-            let (block, position) = search.place(tried.count);
+            let (block, position) = place;
             if let Some(reason) = self.budget_is_spent() {
                 self.ends_early(reason, block - 1);
                 return Ok(true);
@@ -36,9 +37,14 @@ impl Running<'_, '_, '_> {
                 (None, None) => Next::Nothing,
             };
             let (point, why) = match next {
+                // This block has all that may be tried.
+                Next::Nothing if outside.is_none() && position > 1 => {
+                    place = (block + 1, 1);
+                    continue;
+                }
                 Next::Try(point, why) => (point, why),
                 Next::Nothing => {
-                    self.ends_early("nothing is left that was not tried", block - 1);
+                    self.ends_early("nothing is left that may be tried", block - 1);
                     return Ok(true);
                 }
                 Next::Stopped => return Ok(false),
@@ -66,6 +72,7 @@ impl Running<'_, '_, '_> {
             self.store(&record, &series)?;
             (self.runner.on_event)(Event::TrialEnds(&record));
             tried.take_in(&search, &record);
+            place = search.place_after(tried.last);
         }
         Ok(true)
     }
@@ -104,7 +111,7 @@ fn why(reason: Reason, larger_is_better: bool) -> String {
             percent(expected + sign * HALF_WIDTH * sd)
         ),
         Reason::Again => "the best so far, measured again".to_owned(),
-        Reason::Repeated => "nothing new is left: measured again".to_owned(),
+        Reason::Repeated => "nothing new was found: measured again".to_owned(),
         Reason::Turn => "its turn".to_owned(),
     }
 }

@@ -327,7 +327,7 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
     match draws.below(6) {
         0 => text += "[guard]\np99_ms_max = 100.0\n",
         1 => text += "[guard]\nerror_ratio_max = 0.5\n",
-        2 => text += "[guard]\nslowdown_max = 0.2\n",
+        2 if design != "ladder" => text += "[guard]\nslowdown_max = 0.2\n",
         _ => {}
     }
     match draws.below(6) {

@@ -175,21 +175,19 @@ fn searched(
     };
     let mut tried = Tried::before(&search, stored);
     for (number, (_, trial)) in (0..).zip(&stored.trials) {
-        let place = search.place(number);
+        let (place, expected) = asked(&mut outside, &search, &tried);
         if (trial.block, trial.position) != place {
-            broken.push(format!("trial {number} is in {place:?}"));
+            broken.push(format!("trial {number} is not in {place:?}"));
         }
         let treatment = treatments.get(trial.treatment.as_str());
         let point = treatment.and_then(|treatment| search.point_of(treatment));
-        let expected = chosen(&mut outside, &search, &tried, place.0);
         if point.is_none() || expected != point {
             broken.push(format!("trial {number} is not what those before it ask for"));
         }
         tried.take_in(&search, trial);
     }
     let count = u32::try_from(stored.trials.len()).unwrap_or(u32::MAX);
-    let (block, _) = search.place(count);
-    let is_left = chosen(&mut outside, &search, &tried, block).is_some();
+    let is_left = asked(&mut outside, &search, &tried).1.is_some();
     let is_over = match early {
         None => count == search.trials,
         Some(Early::Decided) => !is_left,
@@ -207,7 +205,24 @@ fn searched(
     broken
 }
 
-/// What the trials so far ask for next.
+/// Where the next trial is, and what those so far ask for: in a further block where this one has all.
+fn asked(
+    outside: &mut Option<Outside<'_>>,
+    search: &SearchPlan<'_>,
+    tried: &Tried,
+) -> ((u32, u32), Option<Point>) {
+    let place = search.place_after(tried.last);
+    let next = chosen(outside, search, tried, place.0);
+    match next.is_none() && outside.is_none() && place.1 > 1 {
+        true => {
+            let further = (place.0 + 1, 1);
+            (further, chosen(outside, search, tried, further.0))
+        }
+        false => (place, next),
+    }
+}
+
+/// What the trials so far ask for in a block.
 fn chosen(
     outside: &mut Option<Outside<'_>>,
     search: &SearchPlan<'_>,

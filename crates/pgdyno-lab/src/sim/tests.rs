@@ -175,7 +175,9 @@ fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
     let file = ExperimentFile::parse(&case.text, Path::new("simulated"), &CATALOGUE)
         .map_err(|error| format!("{error}\n{}", case.text))?;
     let mut world = case.world();
-    for block in 1..=file.blocks {
+    // A search goes on to a further block where one has all that may be tried.
+    let blocks = file.search.as_ref().map_or(file.blocks, |search| search.trials);
+    for block in 1..=blocks {
         for position in 1..=64 {
             let seed = seed_of_trial(file.seed.unwrap_or_default(), block, position);
             world.seeds.insert(seed, (block, position));

@@ -67,7 +67,13 @@ impl Scaled {
 
     /// The logarithm that a belief means, with its standard deviation.
     pub(super) fn logarithm(&self, belief: Belief) -> (f64, f64) {
-        (self.middle + belief.mean * self.unit, belief.sd * self.unit)
+        let near = belief.mean;
+        // What was drawn near is as far as it was measured, and a step there as much longer.
+        let (value, stretch) = match near < FAR {
+            true => (1.0 + FAR - (FAR - near).exp(), (FAR - near).exp()),
+            false => (near, 1.0),
+        };
+        (self.middle + value * self.unit, belief.sd * stretch * self.unit)
     }
 }
 
@@ -82,17 +88,20 @@ mod tests {
             value,
             block: 1,
             holds: true,
+            ended_by_guard: false,
         };
         let trials = [0.0, 0.2, 0.4, -9.0].map(Some).map(trial);
         let scaled = Scaled::of(&[trials.as_slice(), &[trial(None)]].concat());
         let order = [4, 3, 0, 1, 2].map(|i| scaled.values[i]);
         assert!(order.is_sorted(), "{order:?}");
         assert!(order[1] > -6.0 && order[0] > order[1] - 1.0, "{order:?}");
-        let back = scaled.logarithm(Belief {
-            mean: scaled.values[2],
-            sd: 1.0,
-        });
-        assert!((back.0 - 0.4).abs() < 1e-12, "{back:?}");
+        for (i, expected) in [(2, 0.4), (3, -9.0)] {
+            let (found, _) = scaled.logarithm(Belief {
+                mean: scaled.values[i],
+                sd: 1.0,
+            });
+            assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+        }
         assert_eq!(Scaled::of(&[]).values, [0.0; 0]);
     }
 }

@@ -112,6 +112,23 @@ impl Space {
                 .all(|(&level, dimension)| level < dimension.levels.len())
     }
 
+    /// All points, of a space with so many at most.
+    pub(super) fn all(&self, most: usize) -> Option<impl Iterator<Item = Point>> {
+        let sizes = self.dimensions.iter().map(|dimension| dimension.levels.len());
+        let size = sizes.clone().try_fold(1, usize::checked_mul)?;
+        let sizes: Vec<usize> = sizes.collect();
+        let point = move |number: usize| {
+            let mut left = number;
+            let level = |size: &usize| {
+                let level = left % size;
+                left /= size;
+                level
+            };
+            sizes.iter().map(level).collect()
+        };
+        (size <= most).then(|| (0..size).map(point))
+    }
+
     /// The logarithm of a point's prior, 0 for the likeliest.
     pub(super) fn log_prior(&self, point: &[usize]) -> f64 {
         let each = self.dimensions.iter().zip(point);
@@ -136,6 +153,8 @@ pub struct SearchTrial {
     pub value: Option<f64>,
     /// Whether that says something of the point: not where the trial's figures do not hold.
     pub holds: bool,
+    /// Whether a guard ended it: its point is not tried again.
+    pub ended_by_guard: bool,
     /// The block that it was in: trials close in time share what the machine did meanwhile.
     pub block: u32,
 }

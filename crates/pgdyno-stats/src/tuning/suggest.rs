@@ -38,7 +38,7 @@ pub enum Reason {
     },
     /// It is the best so far, and was measured too rarely to say so.
     Again,
-    /// Nothing that is new is left.
+    /// Nothing new was found.
     Repeated,
     /// By chance, or because its turn has come.
     Turn,
@@ -89,6 +89,8 @@ const IMPROVED: usize = 4;
 const PRIOR_TRIALS: f64 = 10.0;
 /// Attempts at a point by chance that is allowed.
 const ATTEMPTS: usize = 1000;
+/// A space with so many points is searched through where chance finds nothing new in it.
+const SEARCHED_THROUGH: usize = 4096;
 /// Part of the trials that count as good for densities.
 const GOOD: f64 = 0.25;
 
@@ -110,16 +112,27 @@ impl Search<'_> {
             SearchMethod::Densities => self.by_turn(self.by_densities(of, &mut random)),
             SearchMethod::Process | SearchMethod::Forest => self.by_model(of, &mut random),
         };
-        found.or_else(|| self.repeated(trials, block))
+        let new = found.or_else(|| self.by_turn(self.left((trials, block))));
+        new.or_else(|| self.repeated(trials, block))
     }
 
-    /// Of the points that this block has not, the one with the fewest trials, the first of these.
+    /// The likeliest of all new points, of a small space.
+    fn left(&self, trials: (&[SearchTrial], u32)) -> Option<Point> {
+        let all = self.space.all(SEARCHED_THROUGH)?;
+        let new = all.filter(|point| self.is_new(point, trials));
+        new.max_by(|a, b| self.space.log_prior(a).total_cmp(&self.space.log_prior(b)))
+    }
+
+    /// Of the points with a value that this block has not and no guard has ended, the one with the fewest trials, the first of these.
     fn repeated(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
         let is_of = |trial: &SearchTrial, point: &[usize]| trial.point == point;
-        let points = trials.iter().map(|trial| &trial.point);
-        let is_in_block = |trial: &SearchTrial, point: &[usize]| is_of(trial, point) && trial.block == block;
-        let left = points
-            .filter(|point| (self.allowed)(point) && !trials.iter().any(|trial| is_in_block(trial, point)));
+        let with_value = trials.iter().filter(|trial| trial.value.is_some());
+        let is_barred = |point: &[usize]| {
+            let mut own = trials.iter().filter(|trial| is_of(trial, point));
+            own.any(|trial| trial.block == block || trial.ended_by_guard)
+        };
+        let points = with_value.map(|trial| &trial.point);
+        let left = points.filter(|point| (self.allowed)(point) && !is_barred(point));
         let count_of = |point: &&Point| trials.iter().filter(|trial| is_of(trial, point)).count();
         let point = left.min_by_key(count_of)?.clone();
         let reason = Reason::Repeated;
@@ -128,7 +141,8 @@ impl Search<'_> {
 
     /// Whether a point is allowed and was not tried. A trial whose figures do not hold is none, but in its block.
     fn is_new(&self, point: &[usize], (trials, block): (&[SearchTrial], u32)) -> bool {
-        let is_tried = |trial: &SearchTrial| trial.point == point && (trial.holds || trial.block == block);
+        let counts = |trial: &SearchTrial| trial.holds || trial.ended_by_guard || trial.block == block;
+        let is_tried = |trial: &SearchTrial| trial.point == point && counts(trial);
         (self.allowed)(point) && !trials.iter().any(is_tried)
     }
 
@@ -143,7 +157,9 @@ impl Search<'_> {
         let mut starts = self.starts.iter().enumerate();
         let is_left = |(i, start): &(usize, &Point)| {
             let own: Vec<&SearchTrial> = trials.iter().filter(|trial| trial.point == **start).collect();
-            let says_nothing = |trial: &&SearchTrial| !trial.holds || *i == 0 && trial.value.is_none();
+            let says_nothing = |trial: &&SearchTrial| {
+                !trial.ended_by_guard && (!trial.holds || *i == 0 && trial.value.is_none())
+            };
             (self.allowed)(start)
                 && own.len() < START_TRIALS
                 && own
@@ -206,7 +222,7 @@ impl Search<'_> {
             return self.by_turn(self.new_point((trials, block), random));
         };
         let own = || trials.iter().filter(|trial| trial.point == best);
-        if own().count() < TRUSTED_AFTER && own().all(|trial| trial.block != block) {
+        if own().count() < TRUSTED_AFTER && own().all(|trial| trial.block != block && !trial.ended_by_guard) {
             return Some(Suggestion {
                 point: best,
                 reason: Reason::Again,

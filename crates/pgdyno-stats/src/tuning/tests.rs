@@ -36,6 +36,23 @@ fn made(likely: usize, noise: f64) -> Made {
     }
 }
 
+/// Knobs of two levels, of which the first is so many times likelier.
+fn small(knobs: usize, likelier: f64) -> Made {
+    let level = |prior| SearchLevel {
+        coordinate: None,
+        prior,
+    };
+    let knob = Dimension {
+        levels: vec![level(likelier), level(1.0)],
+        relevance: 1.0,
+    };
+    Made {
+        space: Space::new(vec![knob; knobs]).expect("a space"),
+        starts: Vec::new(),
+        noise: 0.0,
+    }
+}
+
 impl Made {
     fn truth(point: &[usize]) -> f64 {
         let of = |knob: usize| count(point[knob]) / count(LEVELS - 1);
@@ -72,6 +89,7 @@ impl Made {
                 point: next.point,
                 block,
                 holds: true,
+                ended_by_guard: false,
             });
         }
         done
@@ -172,25 +190,14 @@ fn best_so_far_is_measured_again_in_another_block() {
         value: Some(Made::truth(&best)),
         block: 1,
         holds: true,
+        ended_by_guard: false,
     });
     assert_ne!(search.next(&trials, 1).expect("a point").reason, Reason::Again);
 }
 
 #[test]
 fn space_that_is_used_up_is_measured_again_in_other_blocks() {
-    let level = SearchLevel {
-        coordinate: None,
-        prior: 1.0,
-    };
-    let knob = Dimension {
-        levels: vec![level; 2],
-        relevance: 1.0,
-    };
-    let made = Made {
-        space: Space::new(vec![knob; 2]).expect("a space"),
-        starts: Vec::new(),
-        noise: 0.0,
-    };
+    let made = small(2, 1.0);
     for method in METHODS {
         let search = made.search(method, &|_| true);
         let trials = made.run(&search, 30, |point| Some(count(point[0])));
@@ -204,6 +211,7 @@ fn space_that_is_used_up_is_measured_again_in_other_blocks() {
                     point: next.point,
                     block,
                     holds: true,
+                    ended_by_guard: false,
                 });
             }
             more
@@ -227,6 +235,7 @@ fn reference_that_failed_is_tried_once_more() {
         value: None,
         block,
         holds: true,
+        ended_by_guard: false,
     };
     let next = |trials: &[SearchTrial], block| search.next(trials, block).expect("a point").point;
     assert_ne!(next(&[failed(0)], 0), made.starts[0], "in its block");
@@ -244,6 +253,7 @@ fn trial_whose_figures_do_not_hold_is_not_repeated_in_its_block_and_says_nothing
             value: Some(9.0),
             block: 0,
             holds: false,
+            ended_by_guard: false,
         };
         let mut trials = vec![broken(&made.starts[0])];
         assert_eq!(search.best(&trials), None, "{method:?}");
@@ -261,5 +271,58 @@ fn trial_whose_figures_do_not_hold_is_not_repeated_in_its_block_and_says_nothing
             next.point,
             "{method:?}"
         );
+    }
+}
+
+#[test]
+fn what_a_guard_has_ended_or_what_failed_is_not_repeated() {
+    let made = small(2, 1.0);
+    for method in METHODS {
+        let search = made.search(method, &|_| true);
+        let mut trials = made.run(&search, 30, |point| match point[0] {
+            0 => None,
+            _ => Some(count(point[1])),
+        });
+        let guarded = trials
+            .iter()
+            .position(|trial| trial.value.is_some())
+            .expect("one");
+        trials[guarded].ended_by_guard = true;
+        let barred: Vec<Point> = trials
+            .iter()
+            .filter(|trial| trial.value.is_none() || trial.ended_by_guard)
+            .map(|trial| trial.point.clone())
+            .collect();
+        let (first, mut repeated) = (trials.len(), 0);
+        for block in 10..20 {
+            while let Some(next) = search.next(&trials, block) {
+                let is_reference = made.starts.first() == Some(&next.point);
+                assert!(
+                    is_reference || !barred.contains(&next.point),
+                    "{method:?}: {next:?}"
+                );
+                repeated += 1;
+                trials.push(SearchTrial {
+                    value: Some(1.0),
+                    point: next.point,
+                    block,
+                    holds: true,
+                    ended_by_guard: false,
+                });
+            }
+        }
+        assert!(repeated > 0 && trials.len() > first, "{method:?}");
+    }
+}
+
+/// Chance rarely draws what the priors make unlikely four times over.
+#[test]
+fn small_space_is_tried_to_its_last_point() {
+    let made = small(5, 9.0);
+    for method in METHODS {
+        let search = made.search(method, &|_| true);
+        let trials = made.run(&search, 48, |point| Some(count(point[0])));
+        let points: std::collections::BTreeSet<&Point> = trials.iter().map(|trial| &trial.point).collect();
+        assert_eq!(points.len(), 32, "{method:?}");
     }
 }

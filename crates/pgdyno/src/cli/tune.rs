@@ -68,8 +68,8 @@ pub(crate) struct TuneArgs {
     /// Blocks of each experiment that confirms, at most; it ends earlier once all is decided.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub(crate) blocks: u32,
-    /// End a trial early, and its settings with it, once its throughput is below that of the present state by this share for five
-    /// seconds, e.g. 20% [default: never].
+    /// End a trial early once its throughput is below that of the present state by this share for five seconds, e.g. 20%, and try its
+    /// settings no more [default: never].
     #[arg(long, value_name = "SHARE", value_parser = super::gate::limit)]
     pub(crate) max_slowdown: Option<f64>,
     /// Begin trials between these times of the day alone, e.g. 01:00-05:00; outside of them everything is restored and waits.
