@@ -1,11 +1,13 @@
 //! From records to verdicts: which trials count, what is compared with what, and what may be said of it. The lab asks
 //! after each block whether to go on, the report at the end; both get the same answer from here.
 
-use pgdyno_record::{ExperimentRecord, METRICS, TrialRecord, TrialStatus};
+use pgdyno_record::{
+    ExperimentRecord, ExperimentStatus, METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
+};
 use pgdyno_stats::{
     BlockFit, Comparison, Effect, Looked, Observation, Rules, Sequential, StoppingRule, Trials, decide,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of findings of all shipped studies, whose intervals hold together: they are read side by side.
 pub const FINDINGS_TOGETHER: usize = 56;
@@ -83,12 +85,35 @@ pub struct Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     observations: Vec<Observation>,
-    /// Trials that failed or do not hold, by treatment.
-    failed: Vec<usize>,
+    /// How many trials failed or do not hold, by block and treatment; 0 where all were well.
+    failed: BTreeMap<(usize, usize), usize>,
     /// Places of finished trials without a figure that has a ratio, among those given.
     without_ratio: Vec<usize>,
     seen: usize,
     blocks: BTreeSet<usize>,
+}
+
+impl Observations {
+    /// Trials of a treatment and of what it is compared with that failed or do not hold, in those of these blocks in which both were
+    /// tried: where only one was, the other had no occasion to fail.
+    fn failed_in(&self, comparison: Comparison, blocks: impl IntoIterator<Item = usize>) -> (usize, usize) {
+        let of = |block, treatment| self.failed.get(&(block, treatment)).copied();
+        let both = blocks
+            .into_iter()
+            .filter_map(|block| Some((of(block, comparison.treatment)?, of(block, comparison.reference)?)));
+        both.fold((0, 0), |all, block| (all.0 + block.0, all.1 + block.1))
+    }
+
+    /// Blocks that have ended, in their order.
+    fn ended(&self, progress: Progress) -> Vec<usize> {
+        let blocks = self.blocks.iter().copied();
+        blocks.filter(|block| *block <= progress.ended).collect()
+    }
+
+    /// The same over all blocks.
+    pub fn failed(&self, comparison: Comparison) -> (usize, usize) {
+        self.failed_in(comparison, self.blocks.iter().copied())
+    }
 }
 
 /// Effects and verdicts on the trials so far.
@@ -106,6 +131,44 @@ pub struct Judged {
     pub noise_floor: Option<f64>,
     /// Degrees of freedom of the noise floor.
     pub degrees_of_freedom: usize,
+}
+
+/// How far a stored experiment is. A block has ended when every tested treatment has a trial in it, or needs none: because it is
+/// decided, or because a guard has ended it in an earlier one.
+pub fn progress(stored: &StoredExperiment) -> Progress {
+    let judge = Judge::new(&stored.record, &stored.record.metric);
+    let trials = || stored.trials.iter().map(|(_, trial)| trial);
+    let mut seen = Observations::default();
+    trials().for_each(|trial| judge.observe(&mut seen, trial));
+    let place = |trial: &TrialRecord| judge.treatments.iter().position(|name| *name == trial.treatment);
+    let is_tested = |(_, treatment): &(usize, &TreatmentRecord)| treatment.why_not.is_none();
+    let treatments = stored.record.treatments.iter().enumerate();
+    let tested: Vec<usize> = treatments.filter(is_tested).map(|(i, _)| i).collect();
+    let has_ended = |block: u32| {
+        let guarded = trials().filter(|trial| trial.ended_by_guard && trial.block < block);
+        let guarded: BTreeSet<usize> = guarded.filter_map(place).collect();
+        let tried = trials().filter(|trial| trial.block == block);
+        let tried: BTreeSet<usize> = tried.filter_map(place).collect();
+        if tried.is_empty() {
+            return false;
+        }
+        let lacks = |i: &&usize| !tried.contains(i) && !guarded.contains(i);
+        let lacking: Vec<&usize> = tested.iter().filter(lacks).collect();
+        lacking.is_empty() || {
+            let before = Progress {
+                ended: block as usize - 1,
+                is_over: false,
+            };
+            let needless = judge.needless(&seen, before, &guarded);
+            lacking.iter().all(|i| needless.contains(i))
+        }
+    };
+    Progress {
+        ended: (1..=stored.record.blocks)
+            .filter(|block| has_ended(*block))
+            .count(),
+        is_over: stored.status == ExperimentStatus::Finished,
+    }
 }
 
 impl Judge {
@@ -190,12 +253,12 @@ impl Judge {
         let place = into.seen;
         into.seen += 1;
         into.blocks.insert(trial.block as usize);
-        into.failed.resize(self.treatments.len(), 0);
         let Some(treatment) = self.treatments.iter().position(|name| *name == trial.treatment) else {
             return;
         };
+        let failed = into.failed.entry((trial.block as usize, treatment)).or_default();
         if trial.status != TrialStatus::Finished {
-            into.failed[treatment] += 1;
+            *failed += 1;
             return;
         }
         let Some(value) = trial.figure(&self.metric) else {
@@ -273,7 +336,8 @@ impl Judge {
         ended: &BTreeSet<usize>,
     ) -> BTreeSet<usize> {
         let may_drop = self.decides && !self.is_factorial;
-        let Some(looked) = self.looked(observed, progress).filter(|_| may_drop) else {
+        let blocks = observed.ended(progress);
+        let Some(looked) = self.looked(observed, &blocks).filter(|_| may_drop) else {
             return BTreeSet::new();
         };
         let sides = |comparison: &Comparison| [comparison.treatment, comparison.reference];
@@ -286,40 +350,49 @@ impl Judge {
     }
 
     /// The looks so far, where the experiment may stop before its last block.
-    fn looked(&self, observed: &Observations, progress: Progress) -> Option<Looked> {
-        let blocks = observed.blocks.iter().copied();
-        let blocks: Vec<usize> = blocks.filter(|block| *block <= progress.ended).collect();
+    fn looked(&self, observed: &Observations, ended: &[usize]) -> Option<Looked> {
         let trials = Trials {
             observations: &observed.observations,
-            ended: &blocks,
+            ended,
         };
         self.sequential.as_ref().map(|sequential| sequential.look(trials))
     }
 
-    /// Whether intervals hold now: at each look where the experiment may stop, else once no further block comes.
+    /// Whether intervals hold now: from the first look on where the experiment may stop, else once no further block comes.
     pub fn is_due(&self, progress: Progress) -> bool {
-        self.sequential.is_some() || progress.is_over || progress.ended >= self.blocks
+        match self.sequential {
+            Some(_) => progress.ended >= first_look(self.blocks, self.may_be_futile),
+            None => progress.is_over || progress.ended >= self.blocks,
+        }
     }
 
     /// The effects of all comparisons, and whether all are decided.
     fn effects(&self, observed: &Observations, progress: Progress) -> (Vec<Option<Effect>>, bool) {
-        let (effects, done) = match self.looked(observed, progress) {
-            Some(looked) if self.decides => (looked.effects, looked.done),
-            Some(looked) => (looked.latest, false),
-            None => {
-                let due = |effect: Effect| match self.is_due(progress) {
-                    true => effect,
-                    false => effect.without_verdict(),
-                };
-                let effects = decide(&observed.observations, &self.comparisons, self.rules);
-                (effects.into_iter().map(|effect| effect.map(due)).collect(), false)
-            }
+        let ended = observed.ended(progress);
+        let Some(looked) = self.looked(observed, &ended) else {
+            let due = |effect: Effect| match self.is_due(progress) {
+                true => effect,
+                false => effect.without_verdict(),
+            };
+            let effects = decide(&observed.observations, &self.comparisons, self.rules);
+            let judged = self.comparisons.iter().zip(effects).map(|(comparison, effect)| {
+                let failed = observed.failed(*comparison);
+                effect.map(|effect| due(effect).where_failed(failed.0, failed.1))
+            });
+            return (judged.collect(), false);
         };
-        let failed = |treatment: usize| observed.failed.get(treatment).copied().unwrap_or(0);
-        let judged = self.comparisons.iter().zip(effects).map(|(comparison, effect)| {
-            effect
-                .map(|effect| effect.where_failed(failed(comparison.treatment), failed(comparison.reference)))
-        });
+        let (effects, done) = match self.decides {
+            true => (looked.effects, looked.done),
+            false => (looked.latest, false),
+        };
+        let judged = (self.comparisons.iter().zip(effects).zip(&looked.decided_after)).map(
+            |((comparison, effect), after)| {
+                // What fails after the look that decided is in no effect, nor takes its verdict away.
+                let blocks = after.filter(|_| self.decides).unwrap_or(ended.len());
+                let failed = observed.failed_in(*comparison, ended.iter().take(blocks).copied());
+                effect.map(|effect| effect.where_failed(failed.0, failed.1))
+            },
+        );
         (judged.collect(), done)
     }
 }
@@ -531,6 +604,53 @@ mod tests {
         assert_eq!(verdict(&trials), Some(Verdict::Undecided));
         trials[0].status = TrialStatus::Invalid;
         assert_eq!(verdict(&trials), Some(Verdict::Better));
+    }
+
+    #[test]
+    fn failures_of_blocks_that_the_verdict_is_not_from_do_not_change_it() {
+        let judge = Judge::new(&two("when-decided", 18), "tps");
+        let mut trials = doubled(9);
+        let verdict = |trials: &[TrialRecord], ended| {
+            let judged = judge.judge(&observed(&judge, trials), after(ended));
+            judged.steps[1].map(|effect| effect.verdict)
+        };
+        assert_eq!(verdict(&trials, 7), Some(Verdict::Better));
+        // A trial of the eighth block, after the look that decided.
+        trials[15].status = TrialStatus::Failed;
+        assert_eq!(verdict(&trials, 8), Some(Verdict::Better));
+        trials[11].status = TrialStatus::Failed;
+        assert_eq!(verdict(&trials, 8), Some(Verdict::Undecided));
+        // The reference of that block has not been tried: it had no occasion to fail.
+        trials.remove(10);
+        assert_eq!(verdict(&trials, 8), Some(Verdict::Better));
+    }
+
+    #[test]
+    fn a_block_has_ended_when_each_treatment_was_tried_or_was_ended_by_a_guard() {
+        let check = |trials: Vec<TrialRecord>, expected: usize| {
+            let stored = StoredExperiment {
+                id: 1,
+                record: two("after-blocks", 3),
+                status: ExperimentStatus::Running,
+                started_unix_ms: 0,
+                finished_unix_ms: None,
+                restored: Vec::new(),
+                trials: (1..).zip(trials).collect(),
+            };
+            assert_eq!(progress(&stored).ended, expected);
+        };
+        let failed = |block, ended_by_guard| TrialRecord {
+            status: TrialStatus::Failed,
+            ended_by_guard,
+            ..trial(block, "more", 1.0)
+        };
+        check(doubled(2), 2);
+        check(vec![trial(1, "reference", 1.0)], 0);
+        let first = trial(1, "reference", 1.0);
+        let second = trial(2, "reference", 1.0);
+        check(vec![first.clone(), failed(1, true), second.clone()], 2);
+        // A failure ends no treatment: the second block was broken off before its turn.
+        check(vec![first, failed(1, false), second], 1);
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub use differs::Difference;
 pub use gate::{Gate, GateError, Judged, Outcome, Way, WrongGate};
 pub use reference::{Reference, Which, WrongReference};
 
-use pgdyno_judge::{Judge, Observations, Progress, rules};
-use pgdyno_record::{ExperimentStatus, METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
+use pgdyno_judge::{Judge, Observations, progress, rules};
+use pgdyno_record::{METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Effect, Rules, compare_samples, compare_within, mean_interval};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -367,8 +367,8 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
     }
 }
 
-const EARLY: &str = "the experiment has not run all its blocks, and intervals of a fixed number of blocks hold at the end; \
-                     `pgdyno resume` continues it";
+const EARLY: &str =
+    "the experiment has not run so many blocks that its intervals hold; `pgdyno resume` continues it";
 
 fn why_none(a: &[f64], b: &[f64], basis: Basis) -> &'static str {
     if a.is_empty() || b.is_empty() {
@@ -400,36 +400,6 @@ fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
     let progress = progress(a.stored);
     let effect = judge.between(place(b)?, place(a)?, &observed, progress);
     effect.filter(|_| judge.is_due(progress))
-}
-
-fn progress(stored: &StoredExperiment) -> Progress {
-    Progress {
-        ended: ended(stored),
-        is_over: stored.status == ExperimentStatus::Finished,
-    }
-}
-
-/// Blocks that have been run to their end.
-fn ended(stored: &StoredExperiment) -> usize {
-    let last = stored
-        .trials
-        .iter()
-        .map(|(_, trial)| trial.block)
-        .max()
-        .unwrap_or(0);
-    let of_last = stored
-        .trials
-        .iter()
-        .filter(|(_, trial)| trial.block == last)
-        .count();
-    let tested = stored
-        .record
-        .treatments
-        .iter()
-        .filter(|treatment| treatment.why_not.is_none())
-        .count();
-    let is_whole = stored.status == ExperimentStatus::Finished || of_last >= tested;
-    (if is_whole { last } else { last.saturating_sub(1) }) as usize
 }
 
 /// Throughput of the whole seconds of the measured time.

@@ -314,7 +314,6 @@ impl Plan {
         }
     }
 
-    /// The smallest effect that all blocks find with that probability, where trials of one treatment differ by `noise_floor`
     /// What a treatment's comparisons begin with; `None` of one that is compared with nothing.
     pub(crate) fn reference_of(&self, treatment: &Treatment) -> Option<&Treatment> {
         // A search compares nothing until its end.
@@ -330,6 +329,7 @@ impl Plan {
         Some(reference)
     }
 
+    /// The smallest effect that all blocks find with that probability, where trials of one treatment differ by `noise_floor`
     /// (0.02 = 2 %); `None` where nothing is compared, or nothing could be found.
     pub fn minimum_detectable_effect(&self, noise_floor: f64, power: f64) -> Option<f64> {
         let comparisons = self.treatments.iter().filter(|t| t.against.is_some()).count();

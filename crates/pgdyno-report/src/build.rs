@@ -119,7 +119,7 @@ fn experiment(analysis: &Analysis<'_>, drafts: &Drafts, answer: String) -> Exper
         started_unix_ms: stored.started_unix_ms,
         finished_unix_ms: stored.finished_unix_ms,
         blocks_planned: record.blocks,
-        blocks_finished: analysis.blocks,
+        blocks_finished: analysis.progress.ended,
         seed: record.seed,
         reference: record
             .treatments

@@ -220,19 +220,33 @@ impl Gate {
             Some(false) => (low > ceiling, high <= ceiling),
             None => (high < floor || low > ceiling, low >= floor && high <= ceiling),
         };
-        let (outcome, why) = match (fails, holds) {
-            (true, _) if self.way == Way::Worse && row.failed.0 > row.failed.1 => (
-                Outcome::NotDecided,
-                "the interval is beyond the bound, but more trials of A failed than of B",
-            ),
-            (true, _) => (Outcome::Fails, "the whole interval is beyond the bound"),
-            (_, true) if row.failed.1 > row.failed.0 => (
-                Outcome::NotDecided,
-                "the interval keeps the bound, but more trials of B failed than of A",
-            ),
-            (_, true) => (Outcome::Holds, "the whole interval keeps the bound"),
-            _ => (Outcome::NotDecided, "the bound is within the interval"),
+        // What fails more often is no better for it, nor what fails less often worse.
+        let is_lower = high < floor;
+        let is_worse = is_lower == row.larger_is_better;
+        let (more_of_a, more_of_b) = (row.failed.0 > row.failed.1, row.failed.1 > row.failed.0);
+        let is_doubtful = match (fails, self.way) {
+            (true, _) if is_worse => more_of_a,
+            (true, _) => more_of_b,
+            (_, Way::Worse) => more_of_b,
+            (_, Way::Better) => more_of_a,
+            (_, Way::Differs) => more_of_a || more_of_b,
         };
-        Ok((outcome, why.to_owned()))
+        let (outcome, mut why) = match (fails, holds) {
+            (true, _) => (
+                Outcome::Fails,
+                "the whole interval is beyond the bound".to_owned(),
+            ),
+            (_, true) => (Outcome::Holds, "the whole interval keeps the bound".to_owned()),
+            _ => {
+                let why = "the bound is within the interval".to_owned();
+                return Ok((Outcome::NotDecided, why));
+            }
+        };
+        if !is_doubtful {
+            return Ok((outcome, why));
+        }
+        let (more, less) = if more_of_a { ("A", "B") } else { ("B", "A") };
+        why.push_str(&format!(", but more trials of {more} failed than of {less}"));
+        Ok((Outcome::NotDecided, why))
     }
 }

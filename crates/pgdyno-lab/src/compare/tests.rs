@@ -227,6 +227,21 @@ fn a_gate_fails_by_a_whole_interval() {
     // A longer response is worse.
     check("p99_ms worse than 5%", Outcome::Fails);
     check("p99_ms worse than 20%", Outcome::Holds);
+    // A finding of either side is no finding where the side that it flatters has failed more often.
+    let doubtful = |failed, gates: [&str; 2]| {
+        let mut found = found.clone();
+        for row in &mut found.pairs[0].rows {
+            row.failed = failed;
+        }
+        for gate in gates {
+            let judged = gate.parse::<Gate>().unwrap().judge(&found).unwrap();
+            assert_eq!(judged[0].outcome, Outcome::NotDecided, "{gate}: {judged:?}");
+            assert!(judged[0].why.contains("failed than of"), "{judged:?}");
+        }
+    };
+    doubtful((1, 0), ["tps worse than 2%", "tps differs by 2%"]);
+    doubtful((1, 0), ["tps better than 2%", "p99_ms worse than 5%"]);
+    doubtful((0, 1), ["tps worse than 20%", "tps differs by 20%"]);
     let error = |gate: &str| {
         gate.parse::<Gate>()
             .unwrap()

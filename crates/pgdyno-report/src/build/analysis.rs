@@ -3,12 +3,12 @@
 
 use crate::model::{Decision, Excluded, Interval, TrialLength};
 use crate::text::share;
-use pgdyno_judge::{Judge, Judged, Observations, Progress};
+use pgdyno_judge::{Judge, Judged, Observations, Progress, progress};
 use pgdyno_record::MetricWords;
-use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
+use pgdyno_record::{ExperimentRecord, ExperimentStatus, StoredExperiment, TrialRecord, TrialStatus};
+use pgdyno_stats::{
+    Comparison, Effect, FUTILITY_ERROR, FixedDesign, NoiseParts, Observation, Rules, mean_interval,
 };
-use pgdyno_stats::{Effect, FUTILITY_ERROR, FixedDesign, NoiseParts, Observation, Rules, mean_interval};
 
 /// The usual probability at which a smallest effect that can be found is reported (source: Cohen, *Statistical Power
 /// Analysis for the Behavioral Sciences*, 1988).
@@ -48,23 +48,25 @@ pub(super) struct Analysis<'a> {
     pub(super) p95: Judged,
     /// Number of the treatment that each one is compared with.
     pub(super) against: Vec<Option<usize>>,
-    /// Blocks in which every treatment has been tried that was to be.
-    pub(super) blocks: usize,
+    pub(super) progress: Progress,
+    observed: Observations,
     /// Comparisons whose intervals hold together.
     comparisons: usize,
 }
 
 impl<'a> Analysis<'a> {
     pub(super) fn new(stored: &'a StoredExperiment) -> Analysis<'a> {
-        let blocks = blocks_ended(stored);
+        let progress = progress(stored);
         let judge = Judge::new(&stored.record, &stored.record.metric);
+        let observed = observed(&judge, stored);
         Analysis {
-            judged: judge.judge(&observed(&judge, stored), progress(stored, blocks)),
+            judged: judge.judge(&observed, progress),
             against: judge.against().to_vec(),
             comparisons: judge.comparisons().len(),
-            p95: judged_by(stored, "p95_ms", blocks, None),
+            p95: judged_by(stored, "p95_ms", progress, None),
             stored,
-            blocks,
+            progress,
+            observed,
         }
     }
 
@@ -96,6 +98,25 @@ impl<'a> Analysis<'a> {
         trials.iter().filter_map(|trial| trial.figure(figure)).collect()
     }
 
+    /// Means of a figure of two treatments, over the blocks in which both have one: of what was tried in fewer blocks, or in others,
+    /// the mean of all differs by those blocks too.
+    pub(super) fn means_together(&self, treatments: [usize; 2], figure: &str) -> Option<[f64; 2]> {
+        let of = treatments.map(|treatment| {
+            let trials = self.counted(&self.record().treatments[treatment].name);
+            let figures = trials
+                .iter()
+                .filter_map(|trial| Some((trial.block, trial.figure(figure)?)));
+            figures.collect::<Vec<(u32, f64)>>()
+        });
+        let mean = |own: &[(u32, f64)], other: &[(u32, f64)]| {
+            let has_other = |block: u32| other.iter().any(|(of, _)| *of == block);
+            let shared = own.iter().filter(|(block, _)| has_other(*block));
+            let values: Vec<f64> = shared.map(|(_, value)| *value).collect();
+            mean_interval(&values, self.record().confidence).map(|interval| interval.mean)
+        };
+        Some([mean(&of[0], &of[1])?, mean(&of[1], &of[0])?])
+    }
+
     /// A mean with its interval; with a single trial nothing is known of the spread, so there is none.
     pub(super) fn interval(&self, values: &[f64]) -> Option<Interval> {
         (values.len() > 1)
@@ -110,18 +131,24 @@ impl<'a> Analysis<'a> {
 
     /// The judgement by any figure with intervals of a confidence.
     pub(super) fn by(&self, figure: &str, confidence: f64) -> Judged {
-        judged_by(self.stored, figure, self.blocks, Some(confidence))
+        judged_by(self.stored, figure, self.progress, Some(confidence))
     }
 
-    /// An effect that is computed once, from all trials: it has a verdict where no further block comes and none was spared for
-    /// what was seen.
-    pub(super) fn once(&self, effect: Effect) -> Effect {
-        let is_whole = self.blocks >= self.record().blocks as usize;
+    /// An effect that is computed once, from all trials, of which so many failed on either side: it has a verdict where no further
+    /// block comes and none was spared for what was seen.
+    pub(super) fn once(&self, effect: Effect, failed: (usize, usize)) -> Effect {
+        let effect = effect.where_failed(failed.0, failed.1);
+        let is_whole = self.progress.ended >= self.record().blocks as usize;
         let is_over = self.stored.status == ExperimentStatus::Finished && !self.is_sequential();
         match is_whole || is_over {
             true => effect,
             false => effect.without_verdict(),
         }
+    }
+
+    /// How many trials of a treatment and of another failed, in blocks in which both were tried.
+    pub(super) fn failed(&self, treatment: usize, reference: usize) -> (usize, usize) {
+        self.observed.failed(Comparison { treatment, reference })
     }
 
     /// The trials that a judgement by a figure goes by.
@@ -256,7 +283,7 @@ impl<'a> Analysis<'a> {
             noise_floor: self.judged.noise_floor?,
             rules: self.rules(&self.record().metric),
         };
-        let found = design.minimum_detectable_effect(self.blocks, POWER);
+        let found = design.minimum_detectable_effect(self.progress.ended, POWER);
         found.filter(|effect| effect.is_finite())
     }
 
@@ -318,62 +345,10 @@ fn observed(judge: &Judge, stored: &StoredExperiment) -> Observations {
     observations
 }
 
-fn judged_by(stored: &StoredExperiment, figure: &str, blocks: usize, confidence: Option<f64>) -> Judged {
+fn judged_by(stored: &StoredExperiment, figure: &str, progress: Progress, confidence: Option<f64>) -> Judged {
     let mut judge = Judge::new(&stored.record, figure);
     if let Some(confidence) = confidence {
         judge = judge.with_confidence(confidence);
     }
-    judge.judge(&observed(&judge, stored), progress(stored, blocks))
-}
-
-fn progress(stored: &StoredExperiment, blocks: usize) -> Progress {
-    Progress {
-        ended: blocks,
-        is_over: stored.status == ExperimentStatus::Finished,
-    }
-}
-
-/// Blocks that have ended: every tested treatment has a trial in them, or needs none because it is decided, or has none in any later
-/// one because its last one broke off, which is what a guard does.
-fn blocks_ended(stored: &StoredExperiment) -> usize {
-    let judge = Judge::new(&stored.record, &stored.record.metric);
-    let seen = observed(&judge, stored);
-    let needless = |block: u32| {
-        let guarded = stored.trials.iter().map(|(_, trial)| trial);
-        let guarded = guarded.filter(|trial| trial.ended_by_guard && trial.block < block);
-        let guarded = guarded.filter_map(|trial| place_of(&stored.record, &trial.treatment));
-        let before = Progress {
-            ended: block as usize - 1,
-            is_over: false,
-        };
-        judge.needless(&seen, before, &guarded.collect())
-    };
-    let last = |name: &str| {
-        let trials = stored.trials.iter().map(|(_, trial)| trial);
-        trials
-            .filter(|trial| trial.treatment == name)
-            .max_by_key(|trial| trial.block)
-    };
-    let tried = |name: &str, block: u32| {
-        let mut trials = stored.trials.iter().map(|(_, trial)| trial);
-        trials.any(|trial| trial.treatment == name && trial.block == block)
-            || last(name).is_some_and(|trial| trial.block < block && trial.status != TrialStatus::Finished)
-    };
-    let treatments = stored.record.treatments.iter().enumerate();
-    let tested: Vec<(usize, &TreatmentRecord)> = treatments.filter(|(_, t)| t.why_not.is_none()).collect();
-    let began = |block: &u32| stored.trials.iter().any(|(_, trial)| trial.block == *block);
-    (1..=stored.record.blocks)
-        .filter(began)
-        .filter(|block| {
-            let lacking: Vec<usize> = tested
-                .iter()
-                .filter(|(_, t)| !tried(&t.name, *block))
-                .map(|(i, _)| *i)
-                .collect();
-            lacking.is_empty() || {
-                let needless = needless(*block);
-                lacking.iter().all(|i| needless.contains(i))
-            }
-        })
-        .count()
+    judge.judge(&observed(&judge, stored), progress)
 }

@@ -21,14 +21,17 @@ const EFFECTS_IN_ANSWER: usize = 2;
 pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Option<usize> {
     let record = analysis.record();
     let larger = record.larger_is_better(&record.metric);
-    let mean = |i: usize| match treatments[i].figures.get(&record.metric) {
-        Some(mean) if larger => *mean,
-        Some(mean) => -*mean,
-        None => f64::MIN,
-    };
     // Along a curve the first level may be the best; a first step is what the others are compared with.
     let compares_none = analysis.against.iter().all(Option::is_none);
     let is_curve = compares_none && (!record.factors.is_empty() || record.design == DESIGN_OF_LOADS);
+    // Within blocks, where there is a comparison: means of what was tried in other blocks differ by those too.
+    let merit = |i: usize| {
+        let ratio = treatments[i].total.map(|total| total.ratio);
+        let figure = ratio
+            .filter(|_| !is_curve)
+            .or_else(|| treatments[i].figures.get(&record.metric).copied());
+        figure.map_or(f64::MIN, |figure| if larger { figure } else { -figure })
+    };
     let measured: Vec<usize> = (0..treatments.len())
         .filter(|&i| treatments[i].trials_finished > 0)
         .filter(|&i| is_curve || analysis.against[i].is_some())
@@ -52,7 +55,7 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
     let candidates = if paid.is_empty() { measured } else { paid };
     candidates
         .into_iter()
-        .max_by(|&a, &b| mean(a).total_cmp(&mean(b)))
+        .max_by(|&a, &b| merit(a).total_cmp(&merit(b)))
 }
 
 /// What is added before the end.
@@ -245,35 +248,24 @@ fn of_treatments(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {
     };
     let after = &treatments[best];
     let before = match record.design.as_str() {
-        "cumulative" => treatments.first(),
-        _ => analysis.against[best].and_then(|i| treatments.get(i)),
+        "cumulative" => Some(0),
+        _ => analysis.against[best],
     };
-    Some(match (before, after.total) {
-        (Some(before), Some(total)) => match from_to(
+    let change = before.zip(after.total).and_then(|(before, total)| {
+        let means = analysis.means_together([before, best], &record.metric)?;
+        Some(from_to(
             record,
-            before,
-            after,
+            means,
             &total,
             &with_text(record, treatments, best),
-        ) {
-            Some(change) => format!("{change}: {steps}"),
-            None => format!("{}: {steps}", load_of(record)),
-        },
-        _ => format!("{}: {steps}", load_of(record)),
-    })
+        ))
+    });
+    Some(format!("{}: {steps}", change.unwrap_or_else(|| load_of(record))))
 }
 
 /// "X went from 1,000 to 1,200 TPS with Y (+20 %, between +18 and +22 %)".
-fn from_to(
-    record: &ExperimentRecord,
-    before: &Treatment,
-    after: &Treatment,
-    total: &Effect,
-    with: &str,
-) -> Option<String> {
+fn from_to(record: &ExperimentRecord, [was, is]: [f64; 2], total: &Effect, with: &str) -> String {
     let metric = MetricWords::of(&record.metric);
-    let value = |t: &Treatment| t.metric.as_ref().map(|interval| interval.mean);
-    let (was, is) = (value(before)?, value(after)?);
     let change = format!(
         "({} %, between {} and {} %)",
         percent(total.ratio),
@@ -281,7 +273,7 @@ fn from_to(
         percent(total.ratio_high)
     );
     let load = load_of(record);
-    Some(match record.metric.as_str() {
+    match record.metric.as_str() {
         "tps" => format!(
             "{load} went from {} to {} TPS with {with} {change}",
             number(was),
@@ -304,7 +296,7 @@ fn from_to(
             with_unit(&metric, was),
             with_unit(&metric, is)
         ),
-    })
+    }
 }
 
 fn with_text(record: &ExperimentRecord, treatments: &[Treatment], best: usize) -> String {

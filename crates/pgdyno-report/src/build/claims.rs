@@ -215,6 +215,8 @@ fn confidence(analysis: &Analysis<'_>) -> f64 {
 /// The ratio of one side to the other, of several pairs the geometric mean over them.
 fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Option<Effect> {
     let observations = analysis.observations(&claim.metric);
+    let of_pairs = pairs.iter().map(|(of, against)| analysis.failed(*of, *against));
+    let failed = of_pairs.fold((0, 0), |all, pair| (all.0 + pair.0, all.1 + pair.1));
     let rules = Rules {
         confidence: confidence(analysis),
         ..analysis.rules(&claim.metric)
@@ -222,14 +224,14 @@ fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Opti
     if let [(treatment, reference)] = *pairs {
         let comparison = Comparison { treatment, reference };
         let effect = decide(&observations, &[comparison], rules).into_iter().next()?;
-        return effect.map(|effect| analysis.once(effect));
+        return effect.map(|effect| analysis.once(effect, failed));
     }
     let sides: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
     let effect = match sides.len() == 2 * pairs.len() {
         true => mean_of_pairs(&observations, pairs, rules),
         false => of_groups(&observations, pairs, rules),
     };
-    effect.map(|effect| analysis.once(effect))
+    effect.map(|effect| analysis.once(effect, failed))
 }
 
 /// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side is wanted.

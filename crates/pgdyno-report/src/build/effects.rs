@@ -1,9 +1,9 @@
 //! The effect of each level of a factor over all levels of the others.
 
 use super::analysis::Analysis;
-use super::levels::numbers;
+use super::levels::{level_of, numbers};
 use crate::model::{FactorEffect, LevelOf};
-use pgdyno_record::FactorRecord;
+use pgdyno_record::{FactorRecord, TreatmentRecord, TrialStatus};
 use pgdyno_stats::{Effect, FactorialEffect, Level, Observation, factorial_effects, screening_effects};
 use std::collections::BTreeMap;
 
@@ -21,9 +21,40 @@ pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
         _ => Vec::new(),
     };
     for one in &mut effects {
-        one.effect = one.effect.map(|effect| analysis.once(effect));
+        one.effect = one
+            .effect
+            .map(|effect| analysis.once(effect, failed(analysis, one)));
     }
     effects
+}
+
+/// Trials that failed or do not hold, on the side of an effect that counts for it and on the other: with the level and with the
+/// first one, for an interaction with both or neither and with one of two.
+fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
+    let record = analysis.record();
+    let sign = |treatment: &TreatmentRecord, factor: &str, level: &str| {
+        let first = record.factors.iter().find(|known| known.name == factor)?;
+        match level_of(treatment, factor)? {
+            own if own == level => Some(true),
+            own if Some(own) == first.levels.first().map(String::as_str) => Some(false),
+            _ => None,
+        }
+    };
+    let is_for = |treatment: &TreatmentRecord| {
+        let main = sign(treatment, &one.factor, &one.level)?;
+        match &one.other {
+            Some(other) => Some(main == sign(treatment, &other.factor, &other.level)?),
+            None => Some(main),
+        }
+    };
+    let trials = analysis.stored.trials.iter().map(|(_, trial)| trial);
+    let broken = trials.filter(|trial| trial.status != TrialStatus::Finished);
+    let sides = broken.filter_map(|trial| {
+        let treatment = record.treatments.iter().find(|t| t.name == trial.treatment)?;
+        is_for(treatment)
+    });
+    let (with, without): (Vec<bool>, Vec<bool>) = sides.partition(|is_for| *is_for);
+    (with.len(), without.len())
 }
 
 /// The trials by combination of these factors' levels, each block parted by the conditions.

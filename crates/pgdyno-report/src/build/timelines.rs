@@ -117,7 +117,8 @@ fn effect_over<'t>(
         .into_iter()
         .next()
         .flatten()?;
-    Some(analysis.once(effect))
+    // Both sides are of the same loads, which fail as one.
+    Some(analysis.once(effect, (0, 0)))
 }
 
 /// Trials with events that count, of these treatments.

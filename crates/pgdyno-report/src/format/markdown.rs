@@ -56,6 +56,7 @@ fn head(text: &mut String, report: &Report) {
     });
     // What a search tries is in one block each.
     let done = match e.design.as_str() {
+        "search" if report.trials.len() == 1 => "1 trial".to_owned(),
         "search" => format!("{} trials", report.trials.len()),
         _ => format!("{} of {} blocks", e.blocks_finished, e.blocks_planned),
     };

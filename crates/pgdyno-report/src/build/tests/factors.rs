@@ -171,6 +171,37 @@ fn a_factorial_has_a_table_and_effects_of_its_own() {
 }
 
 #[test]
+fn a_level_that_fails_more_often_is_neither_better_by_its_effect_nor_by_a_finding() {
+    let mut stored = pages_and_scheduler();
+    let none: &[(&str, &str)] = &[];
+    let finding = claim(&[("pages", "2M")], none, "better", None);
+    stored.record.study = study(Vec::new(), vec![finding]);
+    repeat(&mut stored, 4);
+    let verdicts = |stored: &StoredExperiment| {
+        let report = report(stored);
+        let effects = report.effects.iter().map(|one| one.effect.unwrap().verdict);
+        (effects.collect::<Vec<_>>(), report.claims[0].outcome)
+    };
+    let fail = |stored: &mut StoredExperiment, name: &str| {
+        let mut trials = stored.trials.iter_mut().map(|(_, trial)| trial);
+        let one = trials.find(|trial| trial.treatment == name && trial.status == TrialStatus::Finished);
+        one.unwrap().status = TrialStatus::Failed;
+    };
+    use Verdict::{Better, Undecided};
+    assert_eq!(verdicts(&stored), (vec![Better; 3], ClaimOutcome::Agrees));
+    fail(&mut stored, "pages=2M, scheduler=none");
+    // Of the interaction both levels together count, of which none failed.
+    let expected = vec![Undecided, Better, Better];
+    assert_eq!(verdicts(&stored), (expected, ClaimOutcome::Undecided));
+    fail(&mut stored, "pages=4k, scheduler=none");
+    assert_eq!(verdicts(&stored), (vec![Better; 3], ClaimOutcome::Agrees));
+    for _ in 0..3 {
+        fail(&mut stored, "pages=2M, scheduler=bfq");
+    }
+    assert_eq!(verdicts(&stored).0, [Undecided; 3]);
+}
+
+#[test]
 fn conditions_are_no_effects_but_part_blocks() {
     let stored = factorial(
         "full-factorial",
@@ -496,7 +527,8 @@ fn a_guard_that_ends_a_treatment_leaves_the_blocks_whole() {
         .trials
         .retain(|(_, trial)| trial.treatment != "c" || trial.block == 1);
     let last = stored.trials.iter_mut().find(|(_, trial)| trial.treatment == "c");
-    last.unwrap().1.status = TrialStatus::Failed;
+    let (_, last) = last.unwrap();
+    (last.status, last.ended_by_guard) = (TrialStatus::Failed, true);
     assert_eq!(report(&stored).experiment.blocks_finished, 3);
 }
 

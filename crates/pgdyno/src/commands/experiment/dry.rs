@@ -13,8 +13,8 @@ use crate::target::{self, Ahead};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{
-    ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, Treatment,
-    Unstarted, consents,
+    Design, ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, StopRule,
+    Treatment, Unstarted, consents,
 };
 use pgdyno_server::Server;
 use restarts::Restarts;
@@ -45,13 +45,24 @@ fn detectable(plan: &Plan) -> String {
         ))
     });
     let effects: Vec<String> = effects.collect();
-    match effects.is_empty() {
-        true => "it compares nothing".to_owned(),
-        false => format!(
-            "an effect is found in four of five such experiments from {}",
-            effects.join(", from ")
-        ),
+    if effects.is_empty() {
+        return match plan.file.design {
+            Design::Fractional | Design::Screening => {
+                "it estimates the effect of each level of a factor from all treatments together".to_owned()
+            }
+            _ => "it compares nothing".to_owned(),
+        };
     }
+    let looks = match plan.file.stop {
+        StopRule::AfterBlocks => "",
+        StopRule::WhenDecided | StopRule::WhenGainDecided => {
+            "; evaluated after each block, it needs somewhat larger ones"
+        }
+    };
+    format!(
+        "an effect is found in four of five such experiments from {}{looks}",
+        effects.join(", from ")
+    )
 }
 
 /// What a trial costs beside its load.
@@ -314,11 +325,11 @@ fn print(looked: &Looked, lines: &[Line<'_>], all_s: f64, made_s: f64, drawn: bo
         put!("{}", text.trim_end());
     }
     let or_fewer = match plan.file.stop {
-        pgdyno_lab::StopRule::WhenGainDecided => {
+        StopRule::WhenGainDecided => {
             ", or fewer: it ends when every comparison is decided, or a gain is improbable"
         }
-        pgdyno_lab::StopRule::WhenDecided => ", or fewer: it ends when every comparison is decided",
-        pgdyno_lab::StopRule::AfterBlocks => "",
+        StopRule::WhenDecided => ", or fewer: it ends when every comparison is decided",
+        StopRule::AfterBlocks => "",
     };
     let chosen = match plan.file.search {
         Some(_) => ", each chosen by those before it",
