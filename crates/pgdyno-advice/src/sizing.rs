@@ -5,7 +5,7 @@
 use crate::even::{even, even_down, power_above, power_down};
 use crate::expression::{Expression, size_text as size};
 use crate::known::{Known, number_of};
-use pgdyno_host::Fact;
+use pgdyno_host::{Fact, numbers_of_list};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -194,13 +194,8 @@ impl Inputs<'_> {
 
 /// Whether a list such as 0-3,8 names a number.
 fn is_in_list(number: u64, list: &str) -> bool {
-    list.split(',').any(|part| {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
-            (Ok(first), Ok(last)) => (first..=last).contains(&number),
-            _ => false,
-        }
-    })
+    let numbers = numbers_of_list(list).unwrap_or_default();
+    u32::try_from(number).is_ok_and(|number| numbers.contains(&number))
 }
 
 /// A quarter of the memory: [ibm-z] T1, PostgreSQL's documentation of shared_buffers.
@@ -395,7 +390,7 @@ impl Sizing {
                 },
                 pool.needed,
             ),
-            term("with 2 % more", pool.wanted()),
+            term("with 2 % more, and what others use", pool.wanted()),
             term("in the pool", pool.total),
             term("of these free", pool.free),
             term("of these the server's own", pool.own),
@@ -631,7 +626,12 @@ impl Pool {
             None => pages(inputs.number("shared_bytes")?, page_bytes),
         };
         let (total, free) = inputs.pool(page_bytes)?;
-        let own = inputs.number("own_huge_bytes").unwrap_or(0.0) / page_bytes;
+        let own = match inputs.number("own_huge_bytes") {
+            Ok(own_bytes) => own_bytes / page_bytes,
+            // Without the rights to look, it has what it needs.
+            Err(_) if inputs.truth("on_huge_pages").unwrap_or(false) => needed.min(total - free),
+            Err(_) => 0.0,
+        };
         Ok(Pool {
             page_bytes,
             needed,

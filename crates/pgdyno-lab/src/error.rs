@@ -127,6 +127,14 @@ pub enum LabError {
         /// Why restoring failed.
         source: Box<LabError>,
     },
+    /// It failed, and so did stopping the server that was made for it.
+    #[error("{error}; the server that was made for it runs on: {source}")]
+    LeftRunning {
+        /// Why it ended.
+        error: Box<LabError>,
+        /// Why the server runs on.
+        source: Box<LabError>,
+    },
     /// Another server than the one the stored trials ran on.
     #[error(
         "experiment {id} ran on {was}, and this is {is}; trials of two servers cannot be compared as one: name the first with --target"
@@ -206,10 +214,22 @@ impl LabError {
             LabError::Pooler(error) => error.class(),
             LabError::Measure(error) => error.class(),
             LabError::ServerVariant { source, .. } => source.class,
+            LabError::LeftRunning { error, .. } => error.class(),
             LabError::NotRestored { source, .. } | LabError::DataOf { source, .. } => source.class(),
             LabError::Findings(findings) => class_of_findings(findings),
             LabError::DataNotAgreed { .. } => ErrorClass::Refused,
             _ => ErrorClass::Failed,
+        }
+    }
+
+    /// The same error, after which the server that was made for it was left; with why it runs on, where it does.
+    pub(crate) fn with_left(self, left: Result<(), LabError>) -> LabError {
+        match left {
+            Ok(()) => self,
+            Err(source) => LabError::LeftRunning {
+                error: Box::new(self),
+                source: Box::new(source),
+            },
         }
     }
 
@@ -235,6 +255,7 @@ impl LabError {
             LabError::Pooler(error) => error.hint(),
             LabError::Measure(error) => error.hint(),
             LabError::ServerVariant { source, .. } => source.hint.as_deref(),
+            LabError::LeftRunning { error, .. } => error.hint(),
             LabError::NotRestored { source, .. } | LabError::DataOf { source, .. } => source.hint(),
             LabError::DataNotAgreed { .. } => Some(
                 "--allow-data makes it and drops it at the end; `pgdyno data create` makes data that stays",

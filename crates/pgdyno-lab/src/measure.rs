@@ -502,7 +502,7 @@ fn by_others(measurement: &Measurement, others: Option<OthersCpu>, elapsed_s: f6
     let (seconds, cpus, share) = (
         steal.len() as f64,
         // Those of the host: this process may be kept to a few.
-        online_cpus(&LocalHost::new()).map_or(1, |cpus| cpus.len()) as f64,
+        online_cpus(&LocalHost::new()).map(|cpus| cpus.len() as f64),
         |part: u64, whole: f64| part as f64 / 1e6 / whole,
     );
     let steal = steal.iter().sum::<f64>() / seconds.max(1.0);
@@ -512,7 +512,9 @@ fn by_others(measurement: &Measurement, others: Option<OthersCpu>, elapsed_s: f6
             steal * 100.0
         ));
     }
-    let Some(others) = others else { return found };
+    let (Some(others), Some(cpus)) = (others, cpus) else {
+        return found;
+    };
     let used = share(others.all_us, cpus * elapsed_s);
     if used > OTHERS_MAX {
         let most = others

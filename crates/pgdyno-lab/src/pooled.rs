@@ -15,8 +15,10 @@ const REST_LIMIT: Duration = Duration::from_secs(10);
 const GATHER_LIMIT: Duration = Duration::from_secs(3);
 /// Of that many sessions the counts are asked for, at most.
 const SESSIONS_MAX: u32 = 512;
-/// Sessions that pgdyno's own questions may have used beside the load's: the plan's, the data's, the recorder's.
-const BESIDE: u32 = 4;
+/// Sessions that pgdyno keeps through a pooler beside the load's: one asks, and one records.
+pub(crate) const OWN_THROUGH_POOLER: u32 = 2;
+/// Sessions beside the load's that there is room for: as many again may just have ended.
+pub(crate) const BESIDE: u32 = 2 * OWN_THROUGH_POOLER;
 /// Since this version a function makes a session send its counts, with those of a table that it has read.
 const FORCED_FLUSH_SINCE: u32 = 15;
 const FORCED_FLUSH: &str = "SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_class \

@@ -22,7 +22,7 @@ use programs::missing_versions;
 use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use wants::{Allowed, of_standbys, too_many_clients, unmet};
+use wants::{Allowed, for_sandboxes, of_standbys, too_many_clients, unmet};
 
 pub use ahead::Unstarted;
 
@@ -392,14 +392,20 @@ impl Preflight<'_> {
         };
         for treatment in &plan.treatments {
             let treatments = vec![treatment.name.clone()];
-            for what in unmet(treatment, plan.kills(), allowed) {
-                let mends: &[String] = match self.is_sandbox() {
-                    true => &[],
-                    false => &["--target sandbox:NAME".to_owned()],
-                };
+            let on_sandboxes = match self.is_sandbox() {
+                true => Vec::new(),
+                false => for_sandboxes(treatment, plan.kills()),
+            };
+            let on_sandboxes = on_sandboxes.into_iter().map(|what| {
+                let mends = ["--target sandbox:NAME".to_owned()];
+                Finding::new(FindingKind::Other, what, &mends)
+            });
+            let unmet = unmet(treatment, allowed).into_iter();
+            let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));
+            for finding in on_sandboxes.chain(unmet) {
                 found.add(Finding {
                     treatments: treatments.clone(),
-                    ..Finding::new(FindingKind::Other, what, mends)
+                    ..finding
                 });
             }
             for what in of_standbys(treatment, standbys) {

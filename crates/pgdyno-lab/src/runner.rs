@@ -140,6 +140,10 @@ impl<'s> Runner<'_, 's> {
         };
         match self.prepare(&mut plan, &mut *target, stored) {
             Ok((id, looks, made)) => {
+                // Another store's experiment of this number has left them.
+                if let Err(error) = self.servers.end_left_behind(id) {
+                    return Err(self.not_begun(error, &variant, target));
+                }
                 self.servers.remove_files(id);
                 self.go_on(id, &plan, At { variant, target }, looks, made)
             }
@@ -155,9 +159,7 @@ impl<'s> Runner<'_, 's> {
         target: Box<dyn TrialTarget + 's>,
     ) -> LabError {
         let error = with_restoring(error, target.restore());
-        // The first error counts.
-        let _ = self.servers.leave(variant);
-        error
+        error.with_left(self.servers.leave(variant))
     }
 
     /// Goes on with an experiment that was interrupted or killed: what is stored is not run again.

@@ -71,18 +71,18 @@ impl LoadPlan {
         match &self.work {
             Work::Workload(workload) if workload.is_empty() && self.control == Control::None => {
                 return Err(format!(
-                    "the workload {workload} has nothing to do without a transaction; use --transaction explicit or pipelined"
+                    "the workload {workload} has nothing to do without a transaction; use --transaction explicit or pipelined (transaction in an experiment's [load])"
                 ));
             }
             Work::Workload(Workload::Tpcc) if self.control == Control::None => {
                 return Err(
-                    "the transactions of tpcc have many statements; use --transaction explicit or pipelined"
+                    "the transactions of tpcc have many statements; use --transaction explicit or pipelined (transaction in an experiment's [load])"
                         .into(),
                 );
             }
             Work::Workload(workload) if workload.is_tpcc() && self.protocol == Protocol::Simple => {
                 return Err(
-                    "tpcc sends its values apart from its statements; use --protocol extended or prepared"
+                    "tpcc sends its values apart from its statements; use --protocol extended or prepared (protocol in an experiment's [load])"
                         .into(),
                 );
             }

@@ -90,10 +90,13 @@ pub(crate) fn of_experiment(
     };
     hide(&text);
     if let Some(name) = text.strip_prefix(SANDBOX_PREFIX) {
-        if let Some(create) = &file.target.create
-            && Sandbox::open(&context.sandboxes(), name).is_err()
-        {
-            make(context, name, create)?;
+        if let Some(create) = &file.target.create {
+            match Sandbox::open(&context.sandboxes(), name) {
+                Err(_) => make(context, name, create)?,
+                // What the file follows from is another one's size; one that is named beside the file is meant as it is.
+                Ok(there) if named.is_none() => is_as_wanted(&there, create)?,
+                Ok(_) => {}
+            }
         }
         return of_sandbox(context, name, command);
     }
@@ -250,6 +253,28 @@ pub(crate) fn ahead(
             format!("pgdyno sandbox create {name}"),
         )),
     })
+}
+
+/// Refuses a sandbox that was made with other limits than the file asks for, by a run at another size perhaps.
+fn is_as_wanted(there: &Sandbox, create: &CreatePart) -> Result<()> {
+    let record = there.record();
+    let wanted_bytes = create.memory.as_deref().map(pgdyno_host::size_bytes).transpose();
+    let wanted_bytes = wanted_bytes.map_err(Failure::new)?;
+    let has_other = [
+        wanted_bytes.is_some() && wanted_bytes != record.limits.memory_bytes,
+        create.cpus.is_some() && create.cpus != record.limits.cpus,
+        create.version.is_some() && create.version != record.major(),
+    ];
+    if !has_other.contains(&true) {
+        return Ok(());
+    }
+    let name = &record.name;
+    let error = Usage(format!(
+        "the sandbox \"{name}\" was made with other memory, CPUs or another version than the file asks for"
+    ));
+    Err(Failure::from(error).with_hint(format!(
+        "`pgdyno sandbox destroy {name}` lets the run make it again; with --target sandbox:{name} it is taken as it is"
+    )))
 }
 
 /// Makes the sandbox that a file asks for.

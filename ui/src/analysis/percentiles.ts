@@ -44,7 +44,7 @@ export function intervalAt(curve: readonly PercentilePoint[], percentile: number
   return isKnown(high_ms) ? `${figure(low_ms)} … ${figure(high_ms)}` : `${figure(low_ms)} and up`;
 }
 
-/** A percentile that was recorded; null of one that was not, whatever lies beside it. */
+/** A percentile that was recorded; null of one that was not. */
 export function msAt(curve: readonly PercentilePoint[], percentile: number): number | null {
   return exactly(curve, percentile)?.ms ?? null;
 }

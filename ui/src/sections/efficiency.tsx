@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import { costs, COSTS_FIRST, type Cost } from "../analysis/efficiency.ts";
-import { referenceOf } from "../analysis/throughput.ts";
 import { change, isKnown, UNKNOWN } from "../format/number.ts";
 import { valueWithUnit } from "../format/unit.ts";
 import type { Report, Treatment } from "../model.ts";
@@ -26,8 +25,7 @@ function Value({ report, treatment, cost, index }: { report: Report; treatment: 
   if (!isKnown(value)) return <span class="quiet">{UNKNOWN}</span>;
   // As its own sentence says, and the report as Markdown: of cumulative steps the one before.
   const named = report.treatments.find(({ name }) => name === treatment.against);
-  const against = treatment.name === report.experiment.reference ? null : (named ?? referenceOf(report));
-  const before = against === null ? null : cost.of(against);
+  const before = named === undefined ? null : cost.of(named);
   return (
     <>
       <span class="figure-main">{valueWithUnit(value, cost.unit)}</span>

@@ -2,6 +2,7 @@
 
 use super::time::utc_s;
 use super::{Index, Outcome, number_of, releases};
+use pgdyno_host::numbers_of_list;
 use serde_json::{Value, json};
 
 /// How it follows.
@@ -64,13 +65,8 @@ fn cpus(index: &Index) -> Outcome {
 
 /// How many numbers a list such as 0-3,8 names.
 fn count_of_list(value: &Value) -> Option<f64> {
-    let mut count = 0_u32;
-    for part in value.as_str()?.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        count = count.checked_add(last.checked_sub(first)?.checked_add(1)?)?;
-    }
-    Some(f64::from(count)).filter(|count| *count > 0.0)
+    let count = u32::try_from(numbers_of_list(value.as_str()?)?.len()).ok()?;
+    (count > 0).then(|| f64::from(count))
 }
 
 fn major(index: &Index) -> Outcome {
@@ -115,11 +111,14 @@ fn statistics_age(index: &Index) -> Outcome {
     Ok(number_of((uptime_s - (last_s - started_s)).max(0.0)))
 }
 
-/// Commits per second since the counters began: they outlive a restart in order.
+/// Commits of all databases per second, at least: they outlive a restart in order, and when each database's began is not known. None began
+/// before the first of these, unless all were reset by hand.
 fn committed_per_s(index: &Index) -> Outcome {
     let committed = index.get("transactions.committed")?.as_f64();
     let committed = committed.ok_or("transactions.committed is no number")?;
-    let began_s = instant(index, "statistics.since").or_else(|_| instant(index, "wal.since"))?;
+    let resets = ["statistics.since"].into_iter().chain(SHARED);
+    let began_s = resets.flat_map(|name| instant(index, name)).reduce(f64::min);
+    let began_s = began_s.ok_or("when the counters began is not known")?;
     let counted_s = instant(index, "server.started")? + uptime_s(index)? - began_s;
     match counted_s >= 1.0 {
         true => Ok(number_of(committed / counted_s)),

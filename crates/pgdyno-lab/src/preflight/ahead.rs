@@ -45,7 +45,7 @@ impl Unstarted<'_> {
         for treatment in &plan.treatments {
             let version = treatment.own_version().or(self.version);
             let wrong = version.map(|version| of_version(self.catalogue, &treatment.settings, version));
-            let unmet = unmet(treatment, plan.kills(), Allowed::OfSandbox).into_iter();
+            let unmet = unmet(treatment, Allowed::OfSandbox).into_iter();
             let unmet = unmet.map(|what| Finding::new(FindingKind::Other, what, &[]));
             for finding in wrong.into_iter().flatten().chain(unmet) {
                 found.add(Finding {

@@ -3,6 +3,7 @@
 use crate::file::{Place, PoolerWord, Prewarm, Reset};
 use crate::foreign::{ProgramData, is_in_minutes};
 use crate::plan::{Treatment, measure_s, plan_of_load};
+use crate::pooled::OWN_THROUGH_POOLER;
 use pgdyno_host::{LocalHost, online_cpus};
 use pgdyno_knobs::{Catalogue, Gives, Setting};
 use pgdyno_sandbox::{PoolMode, PoolerKind};
@@ -19,11 +20,9 @@ pub(super) enum Allowed {
     NoRestart,
 }
 
-/// What a treatment asks for that this target or this machine does not have, or that does nothing there.
-pub(super) fn unmet(treatment: &Treatment, kills: bool, allowed: Allowed) -> Vec<String> {
-    let is_sandbox = allowed == Allowed::OfSandbox;
-    let data = &treatment.data;
-    let load = &treatment.load;
+/// What a treatment asks for that sandboxes alone have.
+pub(super) fn for_sandboxes(treatment: &Treatment, kills: bool) -> Vec<String> {
+    let (data, load) = (&treatment.data, &treatment.load);
     let wants = [
         (
             !treatment.variant().is_target(),
@@ -35,10 +34,16 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, allowed: Allowed) -> Vec
         (load.crash == Some(true) || kills, "a crash"),
         (treatment.has_pooler(), "a pooler"),
     ];
-    let unmet = wants.iter().filter(|(wanted, _)| *wanted && !is_sandbox);
-    let mut reasons: Vec<String> = unmet
+    let wanted = wants.iter().filter(|(wanted, _)| *wanted);
+    wanted
         .map(|(_, what)| format!("{what} is for sandboxes only"))
-        .collect();
+        .collect()
+}
+
+/// What else a treatment asks for that this target or this host does not have, or that does nothing there.
+pub(super) fn unmet(treatment: &Treatment, allowed: Allowed) -> Vec<String> {
+    let (data, load) = (&treatment.data, &treatment.load);
+    let mut reasons = Vec::new();
     if data.prewarm == Some(Prewarm::Cold) && allowed == Allowed::NoRestart {
         reasons.push("a cold start is a restart, which --allow-restart permits".to_owned());
     }
@@ -51,7 +56,7 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, allowed: Allowed) -> Vec
             "{program} runs for whole minutes: expected multiples of 60 as measure_s and warmup_s"
         ));
     }
-    reasons.extend(unused_of_program(treatment, is_sandbox));
+    reasons.extend(unused_of_program(treatment, allowed == Allowed::OfSandbox));
     if let Ok(Some(plan)) = plan_of_load(load) {
         reasons.extend(plan.check().err());
     }
@@ -73,18 +78,19 @@ pub(super) fn unmet(treatment: &Treatment, kills: bool, allowed: Allowed) -> Vec
 
 /// In session mode each client keeps a session of the pooler's, and so do who asks and who records.
 fn too_few_pooled(treatment: &Treatment) -> Option<String> {
-    const BESIDE: u32 = 2;
     let server = &treatment.server;
     let is_bouncer = server.pooler.and_then(PoolerWord::kind) == Some(PoolerKind::PgBouncer);
     let is_kept = server
         .pool_mode
         .is_none_or(|mode| PoolMode::from(mode) == PoolMode::Session);
-    let least = treatment.load.clients.unwrap_or(1) + BESIDE;
+    let least = treatment.load.clients.unwrap_or(1) + OWN_THROUGH_POOLER;
+    // A session that is left after each transaction is the next client's.
+    let leaves = treatment.load.connect == Some(true);
     let size = server
         .pool_size
-        .filter(|size| is_bouncer && is_kept && *size < least)?;
+        .filter(|size| is_bouncer && is_kept && !leaves && *size < least)?;
     Some(format!(
-        "pool_size = {size}: in session mode each client keeps a session, and pgdyno keeps {BESIDE}: expected {least} or more"
+        "pool_size = {size}: in session mode each client keeps a session, and pgdyno keeps {OWN_THROUGH_POOLER}: expected {least} or more"
     ))
 }
 

@@ -8,6 +8,7 @@ use crate::foreign::{ProgramRun, measure_program};
 use crate::measure::{LoadFrom, measure};
 use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
+use crate::pooled::BESIDE;
 use crate::ports::{Apply, Drive, Driven, GoOn, Load, Meanwhile};
 use crate::probe::{Depth, Probe, ServerBeside};
 use pgdyno_engine::{Second, Warmup};
@@ -21,8 +22,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Checkpoints of a database are counted from another one: the session that asks is not counted with the load.
 pub(crate) const ASIDE: &str = "template1";
-/// Sessions through a pooler beside those of the load.
-const POOLER_BESIDE: u32 = 4;
 
 impl Load for RealTarget<'_> {
     fn drive(
@@ -178,13 +177,12 @@ impl RealTarget<'_> {
 }
 
 /// The pooler that a treatment needs; where its file does not say how many sessions it has, as many as clients, and in session mode, in which
-/// nobody gives one back, one for each of those that ask and record beside them too.
+/// nobody gives one back, with room for pgdyno's own too.
 fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPlan> {
     let server = &treatment.server;
     let kind = server.pooler?.kind()?;
     let clients = treatment.load.clients.unwrap_or(1);
-    // Beside the load, one asks and one records.
-    let clients_max = clients + POOLER_BESIDE;
+    let clients_max = clients + BESIDE;
     let mode = server.pool_mode.map_or(PoolMode::Session, PoolMode::from);
     let pool_size = match (kind, mode) {
         (PoolerKind::Pgpool, _) => server.pool_size.unwrap_or(clients_max).max(clients_max),

@@ -111,7 +111,11 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
             false => format!("the server for \"{}\"", variant.label()),
         };
         let target = self.provider.target(variant).map_err(trouble(what))?;
-        let changer = self.resources.changer(target, purpose)?;
+        let changer = match self.resources.changer(target, purpose) {
+            Ok(changer) => changer,
+            // A server that was made for it does not go on running.
+            Err(error) => return Err(LabError::from(error).with_left(self.leave(variant))),
+        };
         let mut made = RealTarget {
             resources: self.resources,
             changer,

@@ -54,9 +54,12 @@ impl Running<'_, '_, '_> {
         record: &mut TrialRecord,
     ) -> Result<Option<String>, LabError> {
         let variants = treatment.variants();
-        self.go_to(&variants)?;
-        let own = variants.first().filter(|variant| !variant.is_target());
+        let gone = self.go_to(&variants);
+        // Of several servers the first may be reached and another one not.
+        let first = self.at.first().map(|at| &at.variant);
+        let own = first.filter(|variant| !variant.is_target());
         record.server_variant = own.map(ServerVariant::label);
+        gone?;
         // One may have died in the trial before, and data is brought by asking it.
         self.at.iter_mut().try_for_each(|at| at.target.ensure_running())?;
         self.bring_data(treatment)?;

@@ -121,8 +121,8 @@ pub(super) const STATEMENTS: &[Statement] = &[
         // 2^31 - 1 numbers are ahead of the oldest; the server stops 3 million before them (varsup.c, multixact.c).
         sql: "WITH d AS (SELECT datname, pg_encoding_to_char(encoding) AS encoding, age(datfrozenxid) AS xid, \
                 mxid_age(datminmxid) AS multi, datallowconn FROM pg_database), \
-            x AS (SELECT max(xid) AS xid, (array_agg(datname ORDER BY datallowconn DESC, xid DESC))[1] AS datname FROM d), \
-            m AS (SELECT max(multi) AS multi, (array_agg(datname ORDER BY datallowconn DESC, multi DESC))[1] AS datname FROM d), \
+            x AS (SELECT max(xid) AS xid, (array_agg(datname ORDER BY xid DESC, datallowconn DESC))[1] AS datname FROM d), \
+            m AS (SELECT max(multi) AS multi, (array_agg(datname ORDER BY multi DESC, datallowconn DESC))[1] AS datname FROM d), \
             l AS (SELECT current_setting('autovacuum_freeze_max_age')::int8 AS xid, \
                 current_setting('autovacuum_multixact_freeze_max_age')::int8 AS multi) \
             SELECT json_build_object( \

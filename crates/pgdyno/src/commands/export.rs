@@ -222,14 +222,31 @@ fn protocol_of(file: &str) -> Option<String> {
         .parse()
         .ok()
         .filter(|table: &toml::Table| !table.is_empty())?;
-    if ["program", "command"].iter().any(|key| file.contains(key)) {
+    let of_all = table.get("load").and_then(|load| load.get("protocol")?.as_str());
+    let of_all = of_all.map(str::to_owned);
+    let file = toml::Value::Table(table);
+    if ["program", "command"].iter().any(|key| places(&file, key) > 0) {
         return None;
     }
-    let of_all = table.get("load").and_then(|load| load.get("protocol")?.as_str());
-    match (of_all, file.matches("protocol").count()) {
+    match (of_all, places(&file, "protocol")) {
         (None, 0) => Some(Protocol::Prepared.name().to_owned()),
-        (Some(protocol), 1) => Some(protocol.to_owned()),
+        (Some(protocol), 1) => Some(protocol),
         _ => None,
+    }
+}
+
+/// In how many places a key of a load is given, or varied by a factor.
+fn places(value: &toml::Value, key: &str) -> usize {
+    let of_load = format!("load.{key}");
+    match value {
+        toml::Value::Table(table) => {
+            let each = table.iter();
+            each.map(|(name, value)| usize::from(name == key || *name == of_load) + places(value, key))
+                .sum()
+        }
+        toml::Value::Array(values) => values.iter().map(|value| places(value, key)).sum(),
+        toml::Value::String(text) => usize::from(*text == of_load),
+        _ => 0,
     }
 }
 
@@ -245,4 +262,33 @@ fn iso(unix_ms: u64) -> String {
         |_| unix_ms.to_string(),
         |t| t.strftime("%Y-%m-%d %H:%M:%S +0000").to_string(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocol_is_known_where_all_have_one() {
+        let check = |file: &str, expected: Option<&str>| {
+            assert_eq!(protocol_of(file).as_deref(), expected, "{file}");
+        };
+        let load = "# a program's protocol\n[target]\nrestart_command = \"x\"\n[load]\nclients = 2\n";
+        check("", None);
+        check(load, Some("prepared"));
+        check(&format!("{load}protocol = \"simple\"\n"), Some("simple"));
+        check(&format!("{load}program = \"pgbench\"\n"), None);
+        check(
+            &format!("{load}[[step]]\nname = \"a\"\nload.protocol = \"simple\"\n"),
+            None,
+        );
+        check(
+            &format!("{load}[[factor]]\nname = \"a\"\nof = \"load.protocol\"\n"),
+            None,
+        );
+        check(
+            &format!("{load}[[step]]\nname = \"a\"\nload = {{ command = \"x\" }}\n"),
+            None,
+        );
+    }
 }

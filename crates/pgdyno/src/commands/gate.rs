@@ -58,10 +58,8 @@ pub(crate) fn run(context: &Context, args: &GateArgs) -> Result<u8> {
         }
     }?;
     print(args, &sides, &gated)?;
-    if let Some(path) = &args.report {
-        let report = super::report::build(context, &store, gated.found[0].id)?;
-        super::report::write_html(&store, &report, path)?;
-    }
+    // The verdict is said first.
+    gated.reported?;
     Ok(match gated.outcome {
         Outcome::Passed => exit::FINE,
         Outcome::Failed(_) => exit::NOT_HELD,
@@ -107,6 +105,8 @@ struct Gated {
     outcome: Outcome,
     /// The first experiment, and the one that was to confirm it.
     found: Vec<Found>,
+    /// Whether the report of the first is written.
+    reported: Result<()>,
 }
 
 fn gated(
@@ -117,6 +117,8 @@ fn gated(
     stop: &AtomicBool,
 ) -> Result<Gated> {
     let mut found = vec![measured(context, args, store, &text(true)?)?];
+    // Now, because the second experiment may not come to its end.
+    let reported = reported(context, args, store, found[0].id);
     let mut outcome = found[0].outcome();
     if matches!(outcome, Outcome::Failed(_)) && !found[0].has_no_head() {
         if stop.load(Ordering::Relaxed) {
@@ -127,7 +129,19 @@ fn gated(
         outcome = outcome.confirmed_by(&second);
         found.push(second);
     }
-    Ok(Gated { outcome, found })
+    Ok(Gated {
+        outcome,
+        found,
+        reported,
+    })
+}
+
+fn reported(context: &Context, args: &GateArgs, store: &Store, id: i64) -> Result<()> {
+    let Some(path) = &args.report else {
+        return Ok(());
+    };
+    let report = super::report::build(context, store, id)?;
+    super::report::write_html(store, &report, path)
 }
 
 fn parsed(context: &Context, text: &str) -> Result<ExperimentFile> {

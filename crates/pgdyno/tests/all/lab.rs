@@ -46,6 +46,20 @@ fn figure(home: &Home, treatment: &str, name: &str) -> Vec<f64> {
     of.filter_map(|trial| trial["figures"][name].as_f64()).collect()
 }
 
+/// Another size's figures are no figures of what the file asks for.
+#[test]
+fn sandbox_that_was_made_otherwise_than_the_file_asks_for_is_refused() {
+    let home = Home::new();
+    home.run(&["sandbox", "create", "x"]).fine();
+    let steps = "[[step]]\nname = \"s\"\nsettings.work_mem = \"8MB\"\n";
+    let path = file(&home, "design = \"a-b\"\nblocks = 1", &format!("{TPCB}{steps}"));
+    let text = fs::read_to_string(&path).expect("the file");
+    fs::write(&path, text.replace("create = {}", "create = { version = 14 }")).expect("written");
+    home.run(&["run", &path])
+        .fails(2, &["made with other", "sandbox destroy x"]);
+    home.run(&["run", &path, "--target", "sandbox:x"]).fine();
+}
+
 #[test]
 fn factors_go_over_versions_and_places_and_leave_nothing_behind() {
     let home = Home::new();
@@ -557,8 +571,7 @@ fn files_of_huge_pages_can_follow_one_another_in_any_order() {
         &format!("{TPCB}{steps}"),
     );
     let place = "/proc/sys/vm/min_free_kbytes";
-    // A kernel that computes its reserve again raises it by itself, as somebody else would: once in dozens of runs its log had that, in the midst
-    // of this test, and most likely because memory was added to the virtual machine. A fault of ours would be in each of three runs.
+    // A kernel whose memory grows computes its reserve again, as somebody else would change it. A fault of ours would be in each of three runs.
     let mut runs = (0..3).map(|_| {
         fs::write(place, "30000").expect("written");
         home.run(&["run", &path]).fine()

@@ -74,7 +74,6 @@ impl SimTarget {
             let mut second = shared.second.borrow_mut();
             second.number = number;
             second.measured = f64::from(number) > warmup_s;
-            // Without a single response a second is the slowest of all.
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,

@@ -158,19 +158,21 @@ impl Results for Afar {
     /// With how far the clock that stamps its series is from the coordinator's.
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         let mut record = record.clone();
-        if let Some(clock) = OtherClock::ask(&self.coordinator, &Question::TimeOfDay) {
-            let fact = |name: &str, value_ms: f64| FactRecord {
-                group: "host".to_owned(),
-                name: name.to_owned(),
-                value: Some(json!((value_ms * 1e3).round() / 1e3)),
-                missing: None,
-                source: "the coordinator, asked over the connection".to_owned(),
-            };
-            record.facts.extend([
-                fact("host.clock_ahead_ms", clock.ahead_ms()),
-                fact("host.clock_ahead_error_ms", clock.error.as_secs_f64() * 1e3),
-            ]);
-        }
+        let clock = OtherClock::ask(&self.coordinator, &Question::TimeOfDay);
+        let fact = |name: &str, value_ms: Option<f64>| FactRecord {
+            group: "host".to_owned(),
+            name: name.to_owned(),
+            value: value_ms.map(|ms| json!((ms * 1e3).round() / 1e3)),
+            missing: value_ms
+                .is_none()
+                .then(|| "the coordinator did not answer".to_owned()),
+            source: "the coordinator, asked over the connection".to_owned(),
+        };
+        let error_ms = clock.map(|clock| clock.error.as_secs_f64() * 1e3);
+        record.facts.extend([
+            fact("host.clock_ahead_ms", clock.map(OtherClock::ahead_ms)),
+            fact("host.clock_ahead_error_ms", error_ms),
+        ]);
         self.numbered(Question::Begin(Box::new(record)))
     }
 
