@@ -378,6 +378,7 @@ pub fn until_is<T: PartialEq + Debug>(what: &str, expected: T, mut ask: impl FnM
 fn until_within<T, E: Debug>(limit: Duration, what: &str, mut ask: impl FnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + limit;
     loop {
+        let asked = Instant::now();
         match ask() {
             Ok(seen) => return seen,
             Err(last) => assert!(
@@ -386,7 +387,8 @@ fn until_within<T, E: Debug>(limit: Duration, what: &str, mut ask: impl FnMut() 
                 limit.as_secs()
             ),
         }
-        pass(Duration::from_millis(20));
+        // Who waits leaves the processors to what is waited for.
+        pass(asked.elapsed().max(Duration::from_millis(20)));
     }
 }
 
@@ -429,11 +431,27 @@ impl Started {
 
     /// Waits for its end. What it prints to standard output must fit into a pipe.
     pub fn end(mut self) -> Said {
+        let mut out = Vec::new();
         self.errors.read_to_string(&mut self.printed).expect("the rest");
-        let ended = said(self.child.wait_with_output().expect("it ends"));
+        if let Some(mut pipe) = self.child.stdout.take() {
+            pipe.read_to_end(&mut out).expect("the output");
+        }
         Said {
-            err: self.printed,
-            ..ended
+            code: self.child.wait().expect("it ends").code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&out).into_owned(),
+            err: std::mem::take(&mut self.printed),
+        }
+    }
+}
+
+/// A test that fails while a command runs shows what that has printed, and leaves no process.
+impl Drop for Started {
+    #[expect(clippy::print_stdout, reason = "the harness shows it with the failure")]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.child.kill();
+            let _ = self.errors.read_to_string(&mut self.printed);
+            println!("the command that ran has printed:\n{}", self.printed);
         }
     }
 }

@@ -192,6 +192,25 @@ pub fn versions() -> Vec<String> {
     (14..=newest).map(|major| major.to_string()).collect()
 }
 
+/// Whether each profile and each test of versions is asked for on all versions, not on what has its turn.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a longer run is asked for by a variable"
+)]
+pub fn whole_matrix() -> bool {
+    std::env::var("PGDYNO_MATRIX").is_ok_and(|asked| asked == "all")
+}
+
+/// The newest version, and of the older ones that whose turn it is; all of them where the whole matrix is asked for. The oldest first.
+pub fn versions_in_turn() -> Vec<String> {
+    let mut versions = versions();
+    if !whole_matrix() && versions.len() > 2 {
+        let last = versions.len() - 1;
+        versions = vec![versions.swap_remove(turn() % last), newest()];
+    }
+    versions
+}
+
 /// How many processes a test kills: so many, or as many as a longer run asks for.
 #[expect(
     clippy::disallowed_methods,

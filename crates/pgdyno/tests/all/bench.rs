@@ -43,7 +43,7 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
             "-c",
             "4",
             "-R",
-            "300",
+            "100",
             "-d",
             "1s",
             "--warmup",
@@ -112,7 +112,7 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
     );
     let password = fs::read_to_string(home.file("state/sandboxes/x/password")).expect("a password");
     let check = |target: &str, more: &[&str]| {
-        let mut arguments = vec!["bench", target, "-d", "1s", "--warmup", "0s", "-q", "--json"];
+        let mut arguments = vec!["bench", target, "-q", "--json"];
         arguments.extend(more);
         let output = home
             .command(&arguments)
@@ -125,7 +125,7 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
         result
     };
     for workload in ["read", "write", "commit"] {
-        check("sandbox:x", &["-w", workload, "-c", "3"]);
+        check("sandbox:x", &["-w", workload, "-c", "3", "-t", "100"]);
     }
     for protocol in ["simple", "extended", "prepared"] {
         for control in ["none", "explicit", "pipelined"] {
@@ -140,8 +140,8 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
                 protocol,
                 "--transaction",
                 control,
-                "--rate",
-                "300",
+                "-t",
+                "100",
             ];
             let result = check("sandbox:x", &more);
             // Statement by statement, the server commits five times for one of the client's.
@@ -155,13 +155,15 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
     }
     for target in ["sandbox:x", &tcp] {
         for engine in ["io-uring", "epoll", "blocking"] {
-            let more = ["-w", "simple-update", "-c", "2", "-j", "2", "--engine", engine];
+            let two = ["-c", "2", "-j", "2", "-t", "200"];
+            let more = [&["-w", "simple-update", "--engine", engine], &two[..]].concat();
             assert_eq!(check(target, &more)["engine"], engine);
         }
     }
+    let second = ["-w", "select-only", "-c", "4", "-d", "1s", "--warmup", "0s"];
     let open = check(
         "sandbox:x",
-        &["-w", "select-only", "-c", "4", "--rate", "500", "-L", "10s"],
+        &[&second[..], &["--rate", "500", "-L", "10s"]].concat(),
     );
     assert_eq!(
         (&open["arrivals"]["loop"], &open["late"]),
@@ -174,8 +176,7 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
         open["service_ms"]["p50"].as_f64() <= open["response_ms"]["p50"].as_f64(),
         "{open}"
     );
-    check("sandbox:x", &["-w", "write", "-c", "2"]);
-    let think = check("sandbox:x", &["-w", "select-only", "-c", "4", "--think", "10ms"]);
+    let think = check("sandbox:x", &[&second[..], &["--think", "10ms"]].concat());
     assert!(think["committed"].as_u64() <= Some(400), "{think}");
 }
 
@@ -192,6 +193,8 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
         "tpcb",
         "-c",
         "4",
+        "-R",
+        "600",
         "-d",
         "14s",
         "--warmup",
@@ -259,7 +262,7 @@ fn connections_places_and_warm_ups() {
             .map(str::to_owned)
     };
     assert_eq!(allowed(postmaster), allowed(std::process::id()));
-    let result = bench(&["--warmup", "auto", "-d", "2s"]);
+    let result = bench(&["--warmup", "auto", "-R", "200", "-d", "2s"]);
     let warmup_s = result["warmup_s"].as_f64().expect("a time");
     assert!((6.0..=61.0).contains(&warmup_s), "{result}");
     let measured: Vec<_> = result["seconds"]
@@ -360,10 +363,8 @@ fn serialization_failures_are_tried_again() {
             "tpcb",
             "-c",
             "8",
-            "-d",
-            "2s",
-            "--warmup",
-            "0s",
+            "-t",
+            "50",
             "--max-failed",
             "100%",
             "--json",
@@ -422,10 +423,8 @@ fn errors_are_counted_by_sqlstate_and_the_books_still_add_up() {
         "tpcb",
         "-c",
         "2",
-        "-d",
-        "2s",
-        "--warmup",
-        "0s",
+        "-t",
+        "100",
         "-q",
         "--max-failed",
         "100%",
@@ -514,17 +513,7 @@ fn passwords_are_used_and_never_shown() {
         ),
     ]);
     assert!(url.code != 0 && !url.err.contains("hunter2"), "{}", url.err);
-    let arguments = [
-        "bench",
-        &target,
-        "-w",
-        "select-only",
-        "-d",
-        "1s",
-        "--warmup",
-        "0s",
-        "--json",
-    ];
+    let arguments = ["bench", &target, "-w", "select-only", "-t", "100", "--json"];
     let right = home
         .command(&arguments)
         .env("PGPASSWORD", password)

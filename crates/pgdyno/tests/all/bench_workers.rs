@@ -1,6 +1,6 @@
 //! `pgdyno bench` holds its commits against the server's, which counts those of parallel workers too.
 
-use common::machine::newest;
+use common::machine::{newest, versions_in_turn};
 use common::{Home, Said};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -117,24 +117,14 @@ fn workers_are_distinguished_from_a_foreign_session(version: &str) -> Home {
     home
 }
 
+/// The newest has a test of its own.
 #[test]
-fn parallel_workers_commits_are_distinguished_on_14() {
-    workers_are_distinguished_from_a_foreign_session("14");
-}
-
-#[test]
-fn parallel_workers_commits_are_distinguished_on_15() {
-    workers_are_distinguished_from_a_foreign_session("15");
-}
-
-#[test]
-fn parallel_workers_commits_are_distinguished_on_16() {
-    workers_are_distinguished_from_a_foreign_session("16");
-}
-
-#[test]
-fn parallel_workers_commits_are_distinguished_on_17() {
-    workers_are_distinguished_from_a_foreign_session("17");
+fn parallel_workers_commits_are_distinguished_on_an_older_version() {
+    let mut versions = versions_in_turn();
+    versions.pop();
+    for version in versions {
+        workers_are_distinguished_from_a_foreign_session(&version);
+    }
 }
 
 #[test]

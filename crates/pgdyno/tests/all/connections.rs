@@ -143,9 +143,7 @@ fn bench(home: &Home, parameters: &str, more: &[&str]) -> Said {
         "host=localhost port={} dbname=postgres {parameters}",
         home.record("x")["port"]
     );
-    let mut arguments = vec![
-        "bench", &target, "-w", "simple", "-c", "3", "-j", "3", "-t", "200",
-    ];
+    let mut arguments = vec!["bench", &target, "-w", "simple", "-c", "3", "-j", "3", "-t", "50"];
     arguments.extend(more);
     let mut command = home.command(&arguments);
     command
@@ -191,7 +189,7 @@ fn every_way(version: &str) {
             let result = bench(&home, parameters, &["--json", "--engine", engine])
                 .fine()
                 .json();
-            assert_eq!(result["committed"], 600, "{parameters} {engine}: {result}");
+            assert_eq!(result["committed"], 150, "{parameters} {engine}: {result}");
             assert_eq!(
                 result["cross_check"]["agrees"], true,
                 "{parameters} {engine}: {result}"

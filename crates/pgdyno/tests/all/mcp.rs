@@ -179,7 +179,7 @@ fn what_an_agent_s_killed_server_left_is_restored_by_the_next() {
     let before = common::auto_conf(&home);
     let mut agent = Agent::start(&home, &["sandbox:x"]);
     let made: Value =
-        serde_json::from_str(&agent.fine("plan", plan(30, &json!({ "work_mem": "16MB" })))).expect("JSON");
+        serde_json::from_str(&agent.fine("plan", plan(6, &json!({ "work_mem": "16MB" })))).expect("JSON");
     agent.fine("run", json!({ "plan": made["plan"] }));
     let run = until("a trial has its setting", || {
         let status = agent.status();

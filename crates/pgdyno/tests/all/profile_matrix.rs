@@ -1,7 +1,7 @@
 //! Every shipped profile applied to a real server and this host: it starts, runs a load, `verify` is clean, and all of it comes
 //! back. Each on one of the versions, on another one with each commit; PGDYNO_MATRIX=all for each on all. Needs root.
 
-use common::machine::{quiet_machine, turn, versions};
+use common::machine::{quiet_machine, turn, versions, whole_matrix};
 use common::{Home, kernel};
 use serde_json::Value;
 use std::fs;
@@ -16,14 +16,6 @@ const FILES: [&str; 7] = [
     "/proc/sys/net/core/somaxconn",
     "/sys/kernel/mm/transparent_hugepage/enabled",
 ];
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the whole matrix is asked for by a variable"
-)]
-fn whole() -> bool {
-    std::env::var("PGDYNO_MATRIX").is_ok_and(|asked| asked == "all")
-}
 
 fn profiles(home: &Home) -> Vec<String> {
     let list = home.run(&["profile", "list", "--json"]).fine().json();
@@ -52,7 +44,7 @@ fn a_server_of_every_version_runs_with_every_profile() {
         let auto_conf = || fs::read_to_string(home.data(&name).join("postgresql.auto.conf")).expect("a file");
         let before = (FILES.map(kernel), auto_conf());
         for (p, profile) in profiles.iter().enumerate() {
-            if (p + turn) % versions.len() != v && !whole() {
+            if (p + turn) % versions.len() != v && !whole_matrix() {
                 continue;
             }
             applied_to += 1;
@@ -86,6 +78,6 @@ fn a_server_of_every_version_runs_with_every_profile() {
         }
         home.run(&["sandbox", "destroy", &name]).fine();
     }
-    let times = if whole() { versions.len() } else { 1 };
+    let times = if whole_matrix() { versions.len() } else { 1 };
     assert_eq!(applied_to, profiles.len() * times);
 }

@@ -195,7 +195,7 @@ fn run_goes_on_when_a_silent_link_comes_back() {
 #[test]
 fn host_that_waits_in_vain_restores_or_keeps_what_is_changed() {
     let pair = Pair::new();
-    pair.run(&["sandbox", "create", "main"]).fine();
+    pair.run(&["sandbox", "create", "main", "-V", "17"]).fine();
     // Every treatment sets it.
     let text = EXPERIMENT.replace("[data]", "[base]\nwork_mem = \"6MB\"\n[data]");
     let file = pair.home.write("all.toml", &text).to_string_lossy().into_owned();
