@@ -87,12 +87,10 @@ pub(crate) trait Servers<'s> {
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
     /// Removes a server of the experiment's own, where it is there; who goes to it next makes a new one.
     fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
-    /// Ends what a process that was killed has left running for the experiment.
-    fn end_left_behind(&mut self, id: i64) -> Result<(), LabError>;
-    /// Removes files of another experiment of this number: of another store, or of one that was pruned.
-    fn remove_files(&mut self, id: i64);
-    /// Removes what the experiment has made for itself; the target is as it was.
-    fn end(&mut self, id: i64) -> Result<(), LabError>;
+    /// Ends what processes that were killed have left running for experiments.
+    fn end_left_behind(&mut self) -> Result<(), LabError>;
+    /// Removes what the experiment has made for itself, its files too, whose names begin with `files`; the target is as it was.
+    fn end(&mut self, files: &str) -> Result<(), LabError>;
 }
 
 /// One server of an experiment, with all that a trial does to it.
@@ -163,13 +161,13 @@ pub(crate) trait Data {
         is_marked: bool,
         go_on: &mut dyn FnMut(DataProgress) -> bool,
     ) -> Result<(), LabError>;
-    /// Data that the program of a treatment makes: made where it is missing, and brought to the state that a trial begins with. `id` is the
-    /// experiment's.
+    /// Data that the program of a treatment makes: made where it is missing, and brought to the state that a trial begins with. `files` is
+    /// the experiment's.
     fn bring_of_program(
         &mut self,
         data: &ProgramData,
         treatment: &Treatment,
-        id: i64,
+        files: &str,
     ) -> Result<(), LabError>;
     /// Keeps a copy of a database to make new ones from, if there is none.
     fn keep_template(&mut self, name: &str) -> Result<(), LabError>;
@@ -197,8 +195,8 @@ pub(crate) struct Drive<'t> {
     pub(crate) database: Option<&'t str>,
     pub(crate) guard: &'t GuardPart,
     pub(crate) seed: u64,
-    /// Number of the experiment in the store.
-    pub(crate) id: i64,
+    /// Begins the names of the experiment's files.
+    pub(crate) files: &'t str,
     /// Changes of settings while it runs, at most.
     pub(crate) changes: u32,
     /// What is done to the server while it runs, because the file says so.

@@ -28,7 +28,7 @@ use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Optimizers, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
 use pgdyno_knobs::{Catalogue, OfHost, Outcome, Restored};
-use pgdyno_record::{ExperimentStatus, RestoredRecord, SeriesRecord, TrialRecord};
+use pgdyno_record::{ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -83,6 +83,11 @@ pub(crate) struct Runner<'r, 's> {
 /// Restart, checkpoint and cross-check of a trial take about this long.
 const BESIDE_S: f64 = 4.0;
 
+/// Begins the names of an experiment's files: its number, and when it began. Another store has the same numbers.
+fn files_of(stored: &StoredExperiment) -> String {
+    format!("{}-{:x}", stored.id, stored.started_unix_ms)
+}
+
 /// Trials that are stored: block, and name of the treatment.
 type Done = BTreeSet<(u32, String)>;
 
@@ -96,6 +101,8 @@ struct At<'s> {
 struct Running<'x, 'r, 's> {
     runner: &'x mut Runner<'r, 's>,
     id: i64,
+    /// Begins the names of its files, which are no other experiment's, nor one's of this number in another store.
+    files: String,
     plan: &'x Plan,
     /// The treatment's server, and the additional ones; none before and between them.
     at: Vec<At<'s>>,
@@ -140,12 +147,14 @@ impl<'s> Runner<'_, 's> {
         };
         match self.prepare(&mut plan, &mut *target, stored) {
             Ok((id, looks, made)) => {
-                // Another store's experiment of this number has left them.
-                if let Err(error) = self.servers.end_left_behind(id) {
-                    return Err(self.not_begun(error, &variant, target));
+                let left = self.servers.end_left_behind();
+                match left.and_then(|()| Ok(self.results.experiment(id)?)) {
+                    Ok(stored) => {
+                        let files = files_of(&stored);
+                        self.go_on((id, files), &plan, At { variant, target }, looks, made)
+                    }
+                    Err(error) => Err(self.not_begun(error, &variant, target)),
                 }
-                self.servers.remove_files(id);
-                self.go_on(id, &plan, At { variant, target }, looks, made)
             }
             Err(error) => Err(self.not_begun(error, &variant, target)),
         }
@@ -177,7 +186,8 @@ impl<'s> Runner<'_, 's> {
         let (seed, treatments) = (stored.record.seed, &stored.record.treatments);
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
         let looks = Looks::new(&stored.record);
-        self.servers.end_left_behind(id)?;
+        self.servers.end_left_behind()?;
+        let files = files_of(&stored);
         self.remove_left_instances(&plan)?;
         let variant = prepare::first_variant(&plan);
         let mut target = self.target(&variant, &plan, Some(id))?;
@@ -186,7 +196,13 @@ impl<'s> Runner<'_, 's> {
             running.map_err(LabError::from)
         });
         match begun {
-            Ok(()) => self.go_on(id, &plan, At { variant, target }, looks, Untouched::new()),
+            Ok(()) => self.go_on(
+                (id, files),
+                &plan,
+                At { variant, target },
+                looks,
+                Untouched::new(),
+            ),
             Err(error) => Err(self.not_begun(error, &variant, target)),
         }
     }
@@ -229,7 +245,7 @@ impl<'s> Runner<'_, 's> {
 
     fn go_on(
         &mut self,
-        id: i64,
+        (id, files): (i64, String),
         plan: &Plan,
         at: At<'s>,
         looks: Looks,
@@ -240,6 +256,7 @@ impl<'s> Runner<'_, 's> {
             looks,
             runner: self,
             id,
+            files,
             plan,
             at: vec![at],
             restored: Vec::new(),
@@ -258,6 +275,7 @@ impl<'s> Runner<'_, 's> {
         (running.runner.on_event)(Event::PuttingBack);
         let left = running.leave();
         let restored = std::mem::take(&mut running.restored);
+        let files = std::mem::take(&mut running.files);
         let own_s = running.own.as_secs_f64();
         let records: Vec<RestoredRecord> = restored.iter().map(restored_record).collect();
         let mut kept = self.results.set_restored(id, &records).map_err(LabError::from);
@@ -265,7 +283,7 @@ impl<'s> Runner<'_, 's> {
         if matches!(outcome, Ok(Ok(true))) && left.is_ok() {
             status = ExperimentStatus::Finished;
             // What it has made for itself goes first: nobody comes back to an experiment that is finished.
-            kept = kept.and_then(|()| self.servers.end(id));
+            kept = kept.and_then(|()| self.servers.end(&files));
         }
         let kept = kept.and_then(|()| Ok(self.results.set_status(id, status)?));
         match outcome {

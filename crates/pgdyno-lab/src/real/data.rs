@@ -60,7 +60,7 @@ impl Data for RealTarget<'_> {
         &mut self,
         data: &ProgramData,
         treatment: &Treatment,
-        id: i64,
+        files: &str,
     ) -> Result<(), LabError> {
         let (name, stop) = (data.database(), self.resources.stop);
         let (server, own) = (self.conninfo(None)?, self.conninfo(Some(&name))?);
@@ -76,7 +76,7 @@ impl Data for RealTarget<'_> {
                 drop_database(&server, stop, database)?;
             }
             self.make_database(&name)?;
-            let scratch = self.resources.scratch.join(id.to_string());
+            let scratch = self.resources.scratch.join(files);
             data.make(&own, &treatment.load, &scratch, stop)?;
             let mark = format!("COMMENT ON SCHEMA public IS '{}'", data.mark());
             work(&own, stop, &[("marking what a program has made", &mark)])?;

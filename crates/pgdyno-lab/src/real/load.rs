@@ -42,7 +42,7 @@ impl Load for RealTarget<'_> {
                 *warmup *= servers;
             }
         }
-        let pooler = self.pooler(treatment, &direct, drive.id)?;
+        let pooler = self.pooler(treatment, &direct, drive.files)?;
         let mut servers = self.servers_of(drive, &direct)?;
         if let (Some(pooler), Some(first)) = (&pooler, servers.first_mut()) {
             first.conninfo = pooler.conninfo().clone();
@@ -115,7 +115,7 @@ impl RealTarget<'_> {
             host: &**host,
             data: data.as_deref(),
         };
-        let scratch = self.resources.scratch.join(drive.id.to_string());
+        let scratch = self.resources.scratch.join(drive.files);
         let mut cycles = match Cycles::of(&drive.treatment.load) {
             Some(cycles) => Some((cycles, Server::connect(&direct.with_database(ASIDE))?)),
             None => None,
@@ -163,8 +163,13 @@ impl RealTarget<'_> {
         })
     }
 
-    fn pooler(&self, treatment: &Treatment, direct: &Conninfo, id: i64) -> Result<Option<Pooler>, LabError> {
-        let Some(plan) = plan_of_pooler(treatment, self.resources.pooler_directory(id)) else {
+    fn pooler(
+        &self,
+        treatment: &Treatment,
+        direct: &Conninfo,
+        files: &str,
+    ) -> Result<Option<Pooler>, LabError> {
+        let Some(plan) = plan_of_pooler(treatment, self.resources.pooler_directory(files)) else {
             return Ok(None);
         };
         let Control::Sandbox(sandbox) = &self.changer.target()?.control else {

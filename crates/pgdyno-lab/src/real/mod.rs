@@ -19,7 +19,7 @@ use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, RestoredRecord, SeriesRecord, StoredExperiment, TreatmentRecord,
     TrialRecord,
 };
-use pgdyno_sandbox::{BinarySources, Pooler};
+use pgdyno_sandbox::{BinarySources, Pooler, PoolerError};
 use pgdyno_server::{Lookup, pause};
 use pgdyno_store::{Store, StoreError};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use target::RealTarget;
+
+/// Ends the name of a pooler's directory among an experiment's files.
+const POOLER: &str = "-pooler";
 
 /// Provides the servers of an experiment: the target, and sandboxes like it that differ in version or place.
 pub trait ServerProvider {
@@ -71,8 +74,17 @@ impl<'a> Resources<'a> {
     }
 
     /// Where a pooler of an experiment has its files.
-    fn pooler_directory(&self, id: i64) -> PathBuf {
-        self.scratch.join(format!("{id}-pooler"))
+    fn pooler_directory(&self, files: &str) -> PathBuf {
+        self.scratch.join(format!("{files}{POOLER}"))
+    }
+
+    /// Names of all experiments' files.
+    fn names_of_files(&self) -> Vec<String> {
+        let entries = Directory::open(self.scratch).and_then(|scratch| scratch.entries());
+        let names = entries.unwrap_or_default().into_iter();
+        names
+            .filter_map(|(name, _)| name.to_str().map(str::to_owned))
+            .collect()
     }
 
     /// Settings that no treatment changes other processes may change: a host is one process's, servers are changed side by side.
@@ -141,25 +153,27 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
             .map_err(trouble("removing a server"))
     }
 
-    fn end_left_behind(&mut self, id: i64) -> Result<(), LabError> {
-        Pooler::end_left_behind(&self.resources.pooler_directory(id))?;
+    fn end_left_behind(&mut self) -> Result<(), LabError> {
+        let names = self.resources.names_of_files().into_iter();
+        for name in names.filter(|name| name.ends_with(POOLER)) {
+            match Pooler::end_left_behind(&self.resources.scratch.join(name)) {
+                Err(PoolerError::InUse { .. }) => {}
+                ended => _ = ended?,
+            }
+        }
         Ok(())
     }
 
-    fn remove_files(&mut self, id: i64) {
-        let own = |name: &str| name == id.to_string() || name.starts_with(&format!("{id}-"));
+    fn end(&mut self, files: &str) -> Result<(), LabError> {
+        let is_own = |name: &str| name == files || name.starts_with(&format!("{files}-"));
         if let Ok(scratch) = Directory::open(self.resources.scratch) {
-            for (name, _) in scratch.entries().unwrap_or_default() {
-                if name.to_str().is_some_and(own) {
+            for name in self.resources.names_of_files() {
+                if is_own(&name) {
                     // What cannot be removed is in nobody's way.
                     let _ = scratch.remove_tree(name);
                 }
             }
         }
-    }
-
-    fn end(&mut self, id: i64) -> Result<(), LabError> {
-        self.remove_files(id);
         self.provider
             .end()
             .map_err(trouble("removing what the experiment had made"))

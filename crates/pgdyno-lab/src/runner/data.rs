@@ -110,9 +110,8 @@ impl Running<'_, '_, '_> {
         if let Some(data) = data_of(treatment) {
             return (0..self.at.len()).try_for_each(|number| self.bring_data_to(number, treatment, &data));
         }
-        let id = self.id;
         match (self.data_of_program(treatment), self.at.first_mut()) {
-            (Some(data), Some(at)) => at.target.bring_of_program(&data, treatment, id),
+            (Some(data), Some(at)) => at.target.bring_of_program(&data, treatment, &self.files),
             _ => Ok(()),
         }
     }
@@ -143,7 +142,7 @@ impl Running<'_, '_, '_> {
             true => "target".to_owned(),
             false => at.variant.label(),
         };
-        let files = format!("{}-{variant}-{}", self.id, data.name());
+        let files = format!("{}-{variant}-{}", self.files, data.name());
         let mut is_untouched = self.untouched.remove(&key);
         let mut is_saved_now = false;
         if !self.whole.contains(&key) {

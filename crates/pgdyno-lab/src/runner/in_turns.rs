@@ -188,7 +188,7 @@ impl<'s> Running<'_, '_, 's> {
             database: first.database.as_deref(),
             guard: &plan.file.guard,
             seed: seed_of_trial(plan.seed, first.record.block, first.record.position),
-            id: self.id,
+            files: &self.files,
             changes: 0,
             events: &[],
             beside,

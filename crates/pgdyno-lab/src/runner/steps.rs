@@ -146,7 +146,7 @@ impl Running<'_, '_, '_> {
             database,
             guard: &plan.file.guard,
             seed,
-            id: self.id,
+            files: &self.files,
             #[expect(clippy::cast_possible_truncation, reason = "a few events")]
             changes: plan.file.event.len() as u32,
             events: &plan.file.event,

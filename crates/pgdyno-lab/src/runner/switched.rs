@@ -212,7 +212,7 @@ impl<'x> Running<'x, '_, '_> {
             database,
             guard: &plan.file.guard,
             seed,
-            id: self.id,
+            files: &self.files,
             changes: turns.count(),
             events: &[],
             beside: Vec::new(),

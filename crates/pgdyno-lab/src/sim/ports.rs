@@ -297,7 +297,7 @@ impl Servers<'static> for Shared {
         Ok(())
     }
 
-    fn end_left_behind(&mut self, _: i64) -> Result<(), LabError> {
+    fn end_left_behind(&mut self) -> Result<(), LabError> {
         let mut world = self.step();
         world.fault(|odds| odds.undoing, "ending what was left")?;
         for server in world.servers.values_mut() {
@@ -306,9 +306,7 @@ impl Servers<'static> for Shared {
         Ok(())
     }
 
-    fn remove_files(&mut self, _: i64) {}
-
-    fn end(&mut self, _: i64) -> Result<(), LabError> {
+    fn end(&mut self, files: &str) -> Result<(), LabError> {
         let mut world = self.step();
         world.fault(|odds| odds.undoing, "removing what was made")?;
         world.servers.retain(|variant, _| variant.is_target());
@@ -317,7 +315,7 @@ impl Servers<'static> for Shared {
             journal.lines.retain(|line| !line.is_of_own_server());
         }
         for server in world.servers.values_mut() {
-            server.copies.clear();
+            server.copies.retain(|name, _| !name.starts_with(files));
             server.runs = true;
         }
         world.step();

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::ports::Shared;
-use super::world::{Owner, Tables, failure};
+use super::world::{FILES, Owner, Tables, failure};
 use crate::error::LabError;
 use crate::file::{Prewarm, Reset, RestartPolicy, ServerPart};
 use crate::foreign::ProgramData;
@@ -279,7 +279,7 @@ impl Data for SimTarget {
     }
 
     /// Its loads are pgdyno's own.
-    fn bring_of_program(&mut self, _: &ProgramData, _: &Treatment, _: i64) -> Result<(), LabError> {
+    fn bring_of_program(&mut self, _: &ProgramData, _: &Treatment, _: &str) -> Result<(), LabError> {
         Ok(())
     }
 
@@ -507,7 +507,7 @@ impl SimTarget {
         must(!server.has_pooler, "beside a pooler of an earlier process");
         must(treatment.variant() == self.variant, "on another server");
         must(world.seeds.contains_key(&drive.seed), "with a seed of no trial");
-        must(drive.id == 0, "for another experiment");
+        must(drive.files == FILES, "for another experiment");
         let Some(course) = &world.course else {
             return vec!["outside of a trial".to_owned()];
         };

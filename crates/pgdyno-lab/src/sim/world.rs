@@ -12,6 +12,9 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// Begins the names of the experiment's files: it is number 0, begun at 0.
+pub(super) const FILES: &str = "0-0";
+
 /// The payload of a kill.
 pub(super) struct Killed;
 /// The payload of a panic.

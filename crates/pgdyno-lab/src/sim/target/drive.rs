@@ -34,7 +34,7 @@ impl Fate {
                 true => 0.0,
                 false => world.tps(drive.treatment, drive.seed),
             },
-            pace_tps: world.pace_tps(drive.id, name),
+            pace_tps: world.pace_tps(name),
             is_slow,
             is_failing: world.happens(world.odds.failing, "failing", name),
             is_short: world.happens(world.odds.shortage, "shortage", name),
