@@ -495,7 +495,8 @@ fn configure(directory: &Path, record: &Record, settings: &[(String, String)]) -
         let written = admitted.and_then(|mut file| writeln!(file, "{}", listen.line()));
         written.map_err(SandboxError::io(&record.data.join(HBA), "written"))?;
     }
-    let quote = |value: &str| format!("'{}'", value.replace('\'', "''"));
+    // A quoted value of the file has escapes.
+    let quote = |value: &str| format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"));
     let mut lines = vec![
         "\n# A sandbox of pgdyno: private, on this machine only.".to_owned(),
         format!("listen_addresses = '{addresses}'"),

@@ -49,7 +49,10 @@ fn throughput(model: &Model, state: &State, columns: usize) -> Line<'static> {
     let rate = |metric| known(model.value(metric, names::ALL), number);
     let hit = model.value(names::BLOCKS_HIT, names::ALL);
     let read = model.value(names::BLOCKS_READ, names::ALL);
-    let ratio = hit.zip(read).map(|(hit, read)| hit / (hit + read).max(1.0));
+    let ratio = hit
+        .zip(read)
+        .filter(|(hit, read)| hit + read > 0.0)
+        .map(|(hit, read)| hit / (hit + read));
     let mut pairs = vec![
         ("TPS", rate(names::COMMITS)),
         ("rollbacks/s", rate(names::ROLLBACKS)),

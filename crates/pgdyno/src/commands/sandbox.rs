@@ -21,6 +21,7 @@ pub(crate) fn run(context: &Context, command: SandboxCommand) -> Result<u8> {
         SandboxCommand::Start { name } => {
             let _guard = lock_sandbox(context, &name, "sandbox start")?;
             let sandbox = Sandbox::open(&root, &name)?;
+            let _guards = lock_standbys(context, &sandbox, "sandbox start")?;
             if sandbox.state() == State::Crashed {
                 err!("the sandbox \"{name}\" had crashed; it recovers now");
             }
@@ -225,7 +226,7 @@ fn file_systems(entry: &serde_json::Value) -> String {
         let size = own["size_bytes"].as_u64().map_or_else(String::new, show::bytes);
         let kind = own["kind"].as_str().unwrap_or_default();
         match own["holds"].as_str() {
-            Some("wal") => format!("wal: {kind} {size}"),
+            Some(part @ ("wal" | "temp")) => format!("{part}: {kind} {size}"),
             _ => format!("{kind} {size}"),
         }
     });
