@@ -21,10 +21,10 @@ pub(crate) fn run(drive: &mut Drive<'_>, socket: Socket) -> io::Result<Option<So
     let mut line = Line::new();
     line.attach(socket)?;
     while let Step::Wait(pause) = drive.step() {
-        if drive.rests(0) {
-            rest(pause.ns());
-        } else if line.socket.is_some() {
+        if line.socket.is_some() && drive.hears(0) {
             line.exchange(drive);
+        } else if line.socket.is_some() {
+            rest(pause.ns());
         } else if let Some((client, made)) = drive.wait_for_connection(PATIENCE) {
             line.attach(made)?;
             drive.revive(client);
@@ -50,7 +50,7 @@ pub(crate) fn run_connecting(
                 }
                 Err(error) => drive.lose(0, not_made(&error)),
             }
-        } else if line.socket.is_some() && !drive.rests(0) {
+        } else if line.socket.is_some() && drive.hears(0) {
             line.exchange(drive);
         } else {
             rest(pause.ns());

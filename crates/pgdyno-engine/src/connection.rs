@@ -542,7 +542,12 @@ impl Startup {
     fn until_ready(&mut self) -> Result<(), ConnectError> {
         let mut first_error = None;
         loop {
-            match self.next_message()? {
+            let message = match self.next_message() {
+                Ok(message) => message,
+                // A server that refuses says why, and closes.
+                Err(lost) => return Err(first_error.unwrap_or(lost)),
+            };
+            match message {
                 Message::ReadyForQuery(_) => return first_error.map_or(Ok(()), Err),
                 Message::BackendKeyData(body) => self.key = Some((body.process_id(), body.secret_key())),
                 Message::ErrorResponse(body) => {

@@ -128,9 +128,10 @@ impl Drive<'_> {
         self.waits_for_replies_alone() && !self.outline.pipelines
     }
 
-    /// Whether a client waits for an instant within its transaction, and not for the server.
-    pub(crate) fn rests(&self, client: u32) -> bool {
-        self.clients[client as usize].is_asleep()
+    /// Whether a client waits for the server, not for an instant within its transaction or before its next one.
+    pub(crate) fn hears(&self, client: u32) -> bool {
+        let client = &self.clients[client as usize];
+        !client.is_asleep() && !client.is_idle()
     }
 
     /// The next client whose transaction needs a connection: make one, and call [`Drive::connected`] or
@@ -195,7 +196,7 @@ impl Drive<'_> {
             if let (Some(before), None) = (self.cpu_at_warmup_us, self.cpu_us) {
                 self.cpu_us = Some(thread_cpu_us() - before);
             }
-            let drain_ns = if self.part.stopped_early {
+            let drain_ns = if stopped || self.part.stopped_early {
                 STOPPED_DRAIN_NS
             } else {
                 DRAIN_NS
@@ -298,8 +299,12 @@ impl Drive<'_> {
             if self.clients[client as usize].has_ended() {
                 self.count_ended(now);
             } else {
+                let pause_ns = match self.schedule.is_some() || self.turns.is_some() {
+                    true => 0,
+                    false => self.limits.think_ns + self.clients[client as usize].actor.pause_ns(),
+                };
                 // Not now: whoever wakes what is due now would never come to an end.
-                self.waiting.push(Reverse((now + 1, client)));
+                self.waiting.push(Reverse((now + pause_ns.max(1), client)));
             }
         }
     }
@@ -414,6 +419,7 @@ impl Drive<'_> {
             && self.clients[client].tries < self.limits.max_tries
             // Those that the end has cut off go on as well, unless somebody waits for it.
             && !self.part.stopped_early
+            && !self.stop.load(Ordering::Relaxed)
     }
 
     /// Keeps the first error of each SQLSTATE; the second and all others find it here and cost nothing.

@@ -131,6 +131,8 @@ impl Interpreter<'_> {
             Op::Sleep(amount, unit_ns) => {
                 let amount = match self.evaluate(amount)? {
                     Value::Int(amount) => amount.max(0).unsigned_abs(),
+                    // Without its fraction, as pgbench takes it.
+                    Value::Double(amount) if amount.is_finite() => amount.max(0.0) as u64,
                     value => {
                         return Err(Trouble::new(format!(
                             "the time to sleep must be an integer, not {}",

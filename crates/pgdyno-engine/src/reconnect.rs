@@ -4,7 +4,7 @@ use crate::connection::{self, Connection};
 use crate::endpoint::Endpoint;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PAUSE_LEAST: Duration = Duration::from_millis(50);
 const PAUSE_MOST: Duration = Duration::from_secs(2);
@@ -57,11 +57,15 @@ impl Reconnector {
 fn connect_all(endpoint: &Endpoint, prepare: Option<&[u8]>, wants: &Receiver<u32>, made: &Sender<Made>) {
     let mut waiting: Vec<u32> = Vec::new();
     let mut pause = PAUSE_LEAST;
+    let mut since: Option<Instant> = None;
     loop {
         let next = if waiting.is_empty() {
+            since = None;
             wants.recv().map_err(|_| RecvTimeoutError::Disconnected)
         } else {
-            wants.recv_timeout(pause)
+            // Those that come meanwhile do not put it off.
+            let since = since.get_or_insert_with(Instant::now);
+            wants.recv_timeout(pause.saturating_sub(since.elapsed()))
         };
         match next {
             Ok(number) => {
@@ -69,7 +73,7 @@ fn connect_all(endpoint: &Endpoint, prepare: Option<&[u8]>, wants: &Receiver<u32
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => return,
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => since = None,
         }
         while let Some(&number) = waiting.last() {
             match connection::connect(endpoint, prepare) {

@@ -219,7 +219,9 @@ impl LoadResult {
         if let Some(turns) = self.turns.get_mut(server) {
             turns.measured.add(&part.measured);
             turns.busy_s += Duration::from_nanos(part.busy_ns).as_secs_f64();
-            turns.lost = turns.lost.take().or_else(|| part.lost.clone());
+            if let Some((reason, count)) = &part.lost {
+                turns.lost.get_or_insert((reason.clone(), 0)).1 += count;
+            }
             take_first_errors(&mut turns.first_errors, &part.first_errors);
         }
         self.measured.add(&part.measured);

@@ -106,24 +106,26 @@ pub fn run_segment(
     )?)
 }
 
-/// The shape of the data that all have.
+/// The shape of the data that all have, with the rows that each has: loads insert and delete.
 fn shape_of(endpoints: &[Endpoint], dataset: Dataset) -> Result<Shape, LoadError> {
     let mut shapes = endpoints.iter().map(|endpoint| data::shape_of(endpoint, dataset));
-    let first = shapes
+    let mut of_all = shapes
         .next()
         .ok_or_else(|| LoadError::Plan("there is no server".to_owned()))??;
     for (shape, endpoint) in shapes.zip(&endpoints[1..]) {
         let shape = shape?;
-        if shape != first {
+        of_all.rows = of_all.rows.min(shape.rows);
+        let rows = of_all.rows;
+        if (Shape { rows, ..shape }) != of_all {
             return Err(LoadError::Plan(format!(
                 "the servers have other data: {}, and {} of {}",
-                first.text(),
+                of_all.text(),
                 shape.text(),
                 endpoint.place()
             )));
         }
     }
-    Ok(first)
+    Ok(of_all)
 }
 
 /// Compiles the transactions for the data that is there.

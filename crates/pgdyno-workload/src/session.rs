@@ -149,7 +149,7 @@ impl Session {
         self.request(|bytes| frontend::query(&marked(sql), bytes), Kind::Work)?;
         let mut refused = None;
         loop {
-            match self.message(Kind::Work)? {
+            match self.message_or(Kind::Work, &mut refused)? {
                 Message::CopyInResponse(_) => return Ok(CopyIn { session: self }),
                 Message::ErrorResponse(body) => {
                     refused = refused.or(Some(self.startup.refused(&body)));
@@ -186,11 +186,17 @@ impl Session {
     /// Sends all of it, and listens to what the server says meanwhile.
     fn send(&mut self, mut bytes: &[u8]) -> Result<(), SessionError> {
         let mut since = Instant::now();
-        while !bytes.is_empty() {
+        loop {
             self.startup.set_timeout(SEND_SLICE);
             self.startup.wait_on();
-            match self.startup.send_some(bytes) {
-                Ok(sent) => {
+            // What TLS has taken is not sent yet.
+            let moved = match bytes {
+                [] => self.startup.flush().map(|()| None),
+                _ => self.startup.send_some(bytes).map(Some),
+            };
+            match moved {
+                Ok(None) => return Ok(()),
+                Ok(Some(sent)) => {
                     bytes = &bytes[sent..];
                     since = Instant::now();
                 }
@@ -208,8 +214,6 @@ impl Session {
                 Err(error) => return Err(self.lose(self.startup.unreachable(error))),
             }
         }
-        let flushed = self.startup.flush();
-        flushed.map_err(|error| self.lose(self.startup.unreachable(error)))
     }
 
     /// What the server says unasked: an error ends what is being sent.
@@ -235,7 +239,7 @@ impl Session {
         let (mut rows, mut last, mut refused) = (Vec::new(), Vec::new(), None);
         let mut bytes_left = ROWS_BYTES_MAX;
         loop {
-            match self.message(kind)? {
+            match self.message_or(kind, &mut refused)? {
                 Message::DataRow(body) => match row_of(&body, &mut bytes_left) {
                     Ok(row) => rows.push(row),
                     Err(reason) => return Err(self.lose(self.startup.protocol(&reason))),
@@ -253,6 +257,31 @@ impl Session {
                     };
                 }
                 _ => {}
+            }
+        }
+    }
+
+    /// The next message; where the connection ends, what the server has said before.
+    fn message_or(
+        &mut self,
+        kind: Kind,
+        refused: &mut Option<ConnectError>,
+    ) -> Result<Message, SessionError> {
+        let closed = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset
+            )
+        };
+        match (self.message(kind), refused.take()) {
+            (Err(SessionError::Lost(ConnectError::Unreachable { source, .. })), Some(said))
+                if closed(&source) =>
+            {
+                Err(SessionError::Lost(said))
+            }
+            (answer, said) => {
+                *refused = said;
+                answer
             }
         }
     }

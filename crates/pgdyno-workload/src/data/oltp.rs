@@ -91,7 +91,7 @@ pub(super) fn check(client: &mut Session, shape: Shape) -> Result<Vec<Condition>
         conditions.push(Question::new(client).holds(
             &format!("rows of {table} are no more than its last id"),
             &format!(
-                "SELECT count(*) <= max(id) AND min(id) > 0, format('%s rows, ids %s to %s', count(*), min(id), max(id))
+                "SELECT coalesce(count(*) <= max(id) AND min(id) > 0, true), format('%s rows, ids %s to %s', count(*), coalesce(min(id), 0), coalesce(max(id), 0))
                  FROM {table}"
             ),
         )?);

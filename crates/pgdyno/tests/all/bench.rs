@@ -178,6 +178,14 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
     );
     let think = check("sandbox:x", &[&second[..], &["--think", "10ms"]].concat());
     assert!(think["committed"].as_u64() <= Some(400), "{think}");
+    // A transaction that ends without waiting for a reply is followed by it, too.
+    let script = home.write("slept.sql", "\\set time 1.5\nSELECT 1;\n\\sleep :time ms\n");
+    let script = script.to_string_lossy();
+    let slept = [
+        "-f", &*script, "-c", "1", "-d", "1s", "--warmup", "0s", "--think", "100ms",
+    ];
+    let slept = check("sandbox:x", &slept);
+    assert!(slept["committed"].as_u64() <= Some(11), "{slept}");
 }
 
 /// The server crashes under load and comes back: the load goes on with new connections, the gap is in the series, the
@@ -486,6 +494,12 @@ fn mistakes_are_reported_with_what_to_do() {
     );
     home.run(&["bench", &format!("{place} user=postgres dbname=nope")])
         .fails(1, &["no such database"]);
+    home.ask(
+        "x",
+        "CREATE ROLE narrow LOGIN; REVOKE CONNECT ON DATABASE postgres FROM PUBLIC",
+    );
+    home.run(&["bench", &format!("{place} user=narrow dbname=postgres")])
+        .fails(1, &["permission denied for database"]);
 }
 
 /// A wrong and a right password: the right one works over TCP by SCRAM, neither is ever shown.

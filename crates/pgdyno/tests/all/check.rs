@@ -383,7 +383,7 @@ fn of_a_server_elsewhere_only_the_server_is_measured() {
     let port = home.record("x")["port"].to_string();
     let target = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres");
     let script = "mount -t tmpfs none \"$1\" && mkdir -p \"$3\" && printf '%s\\n%s\\n0\\n%s\\n' $$ \"$3\" \"$4\" \
-                  >\"$3/postmaster.pid\" && exec \"$0\" check \"$2\" --seconds 0.2 --json";
+                  >\"$3/postmaster.pid\" && exec \"$0\" check \"$2\" --seconds 1 --json";
     let output = Command::new("unshare")
         .args(["--mount", "--pid", "--fork", "--mount-proc", "sh", "-c", script])
         .arg(common::program())
