@@ -301,7 +301,7 @@ impl Drive<'_> {
             } else {
                 let pause_ns = match self.schedule.is_some() || self.turns.is_some() {
                     true => 0,
-                    false => self.limits.think_ns + self.clients[client as usize].actor.pause_ns(),
+                    false => self.pause_ns(client),
                 };
                 // Not now: whoever wakes what is due now would never come to an end.
                 self.waiting.push(Reverse((now + pause_ns.max(1), client)));
@@ -351,6 +351,11 @@ impl Drive<'_> {
         false
     }
 
+    /// How long a client of a closed load waits before its next transaction.
+    fn pause_ns(&mut self, client: u32) -> u64 {
+        self.limits.think_ns + self.clients[client as usize].actor.pause_ns()
+    }
+
     /// A client without a transaction takes the next one, or waits for one.
     fn go_on(&mut self, client: u32, now: u64) {
         if now >= self.limits.end_ns {
@@ -369,7 +374,7 @@ impl Drive<'_> {
             }
             Some(_) => self.free.push(client),
             None => {
-                let pause_ns = self.limits.think_ns + self.clients[client as usize].actor.pause_ns();
+                let pause_ns = self.pause_ns(client);
                 let begins_ns = match &mut self.turns {
                     Some(turns) => turns.next_ns(now),
                     None => now + pause_ns,

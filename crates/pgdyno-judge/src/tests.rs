@@ -282,12 +282,9 @@ fn a_pair_is_one_of_the_comparisons_of_its_experiment() {
     assert_eq!(further.verdict, Verdict::Worse);
 }
 
-#[test]
-fn each_treatment_is_held_against_what_its_record_names() {
-    let check = |record: &ExperimentRecord, expected: &[Option<usize>]| {
-        assert_eq!(Judge::new(record, "tps").against(), expected);
-    };
-    let mut record = experiment(
+/// Two steps after a reference, each against the one before.
+fn steps() -> ExperimentRecord {
+    experiment(
         "after-blocks",
         3,
         vec![
@@ -295,7 +292,15 @@ fn each_treatment_is_held_against_what_its_record_names() {
             treatment("a", Some("reference")),
             treatment("b", Some("a")),
         ],
-    );
+    )
+}
+
+#[test]
+fn each_treatment_is_held_against_what_its_record_names() {
+    let check = |record: &ExperimentRecord, expected: &[Option<usize>]| {
+        assert_eq!(Judge::new(record, "tps").against(), expected);
+    };
+    let mut record = steps();
     check(&record, &[None, Some(0), Some(1)]);
     record.treatments[1].why_not = Some("not permitted".into());
     check(&record, &[None, None, None]);
@@ -312,15 +317,7 @@ fn each_treatment_is_held_against_what_its_record_names() {
 
 #[test]
 fn steps_that_add_up_have_an_effect_each_and_one_in_total() {
-    let mut record = experiment(
-        "after-blocks",
-        3,
-        vec![
-            treatment("reference", None),
-            treatment("a", Some("reference")),
-            treatment("b", Some("a")),
-        ],
-    );
+    let mut record = steps();
     record.design = "cumulative".into();
     let judge = Judge::new(&record, "tps");
     let of = |block| {

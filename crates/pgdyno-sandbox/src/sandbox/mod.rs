@@ -395,7 +395,8 @@ impl Sandbox {
     }
 }
 
-/// Removes what an interrupted creation left, whose record may be missing or broken.
+/// Removes what an interrupted creation left, whose record may be missing or broken. A server that works there keeps it: where its data
+/// are is not known then, but it says so itself beside its socket.
 pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
     record::check_name(name)?;
     let directory = root.join(name);
@@ -409,9 +410,42 @@ pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
         path: directory.clone(),
         reason: format!("{reason}; it is left alone"),
     })?;
+    if let Some((pid, data)) = working_in(&directory) {
+        return Err(SandboxError::Place {
+            path: directory,
+            reason: format!(
+                "a server works there (process {pid}, data {}), and the sandbox's record cannot be read; \
+                 `kill -INT {pid}` stops it",
+                data.display()
+            ),
+        });
+    }
     file_system::unmount_below(&directory)?;
     network::remove_of(&directory)?;
     remove_tree(&directory)
+}
+
+/// First process and data directory of a server whose socket is in a sandbox's directory, by the socket's lock file, or whose data are
+/// where they usually are.
+fn working_in(directory: &Path) -> Option<(u32, PathBuf)> {
+    let mut places = vec![directory.join("data")];
+    if let Ok(sockets) = Directory::open(&directory.join("socket")) {
+        for (name, _) in sockets.entries().unwrap_or_default() {
+            let is_lock = name.to_str().is_some_and(|name| name.ends_with(".lock"));
+            let text = is_lock
+                .then(|| sockets.text(&name, SMALL_BYTES_MAX).ok())
+                .flatten();
+            places.extend(
+                text.iter()
+                    .filter_map(|text| text.lines().nth(1))
+                    .map(PathBuf::from),
+            );
+        }
+    }
+    places.into_iter().find_map(|data| {
+        let postmaster = Postmaster::of_data(&LocalHost::new(), &data).ok()?;
+        Some((postmaster.pid, data))
+    })
 }
 
 /// Removes a directory with all that is below it, without following a link. Nothing there is fine; a mount point stays, empty.

@@ -13,7 +13,7 @@ use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
 use arguments::{ExperimentArgs, FactsArgs, KnobArgs, PairArgs, RunArgs, TargetArgs};
-use child::{Output, ask, command};
+use child::{Limit, Output, ask, command};
 use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_knobs::Catalogue;
 use pgdyno_server::may_hold_password;
@@ -26,13 +26,20 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::time::timeout;
 use work::{Planned, Running, Work, end, keep_watch};
 
 /// What reading commands may take.
-const READING: Duration = Duration::from_mins(2);
-/// What measuring ones may.
+const READING: Limit = Limit::Ends(Duration::from_mins(2));
+/// What measuring may take.
 const MEASURING: Duration = Duration::from_mins(5);
+/// What a check of everything takes about.
+const CHECK_S: f64 = 30.0;
+/// So long an agent waits for what is restored: servers may be stopped and started for it.
+const RESTORING: Limit = Limit::GoesOn(Duration::from_mins(5));
+/// So long what goes on without the agent is waited for, in the end.
+const LEAVING: Duration = Duration::from_mins(30);
 /// Commands that run at a time, however many an agent asks for.
 const AT_ONCE: usize = 2;
 /// Plans that are kept.
@@ -63,6 +70,7 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
             .make(&name, PRIVATE_MODE)
             .context("a directory for plans")?,
     );
+    let (say_gone, gone) = watch::channel(false);
     let tools = Tools {
         catalogue: context.catalogue.clone(),
         targets: args.targets.clone(),
@@ -72,6 +80,7 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
             .map(|place| place.to_string_lossy().into_owned()),
         directory: Arc::clone(&directory),
         turns: Arc::new(Semaphore::new(AT_ONCE)),
+        gone,
         measuring: Arc::default(),
         work: Arc::new(Mutex::new(Work {
             budget_s: args.budget.as_secs_f64(),
@@ -79,7 +88,7 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
         })),
     };
     let stop = stop_flag()?;
-    let work = Arc::clone(&tools.work);
+    let (work, turns) = (Arc::clone(&tools.work), Arc::clone(&tools.turns));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("the runtime")?;
     let outcome = runtime.block_on(async {
@@ -99,7 +108,10 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
             () = asked_to_end(&stop) => Ok(()),
         };
         // Nobody is there any more to hear of it.
+        let _ = say_gone.send(true);
         end(&work).await;
+        let all = u32::try_from(AT_ONCE).unwrap_or(1);
+        let _ = timeout(LEAVING, turns.acquire_many(all)).await;
         ended
     });
     // Standard input may never end.
@@ -119,6 +131,8 @@ struct Tools {
     directory: Arc<Directory>,
     /// For commands at a time.
     turns: Arc<Semaphore>,
+    /// Whether the agent has gone.
+    gone: watch::Receiver<bool>,
     /// Held while a check measures.
     measuring: Arc<Mutex<()>>,
     work: Arc<Mutex<Work>>,
@@ -192,15 +206,18 @@ impl Tools {
             if work.running.is_some() {
                 return refused("an experiment is running, which a check would disturb");
             }
-            if work.left_s() <= 0.0 {
-                return refused("the budget is used up");
+            let left_s = work.left_s();
+            if left_s < CHECK_S {
+                return refused(format!(
+                    "a check takes about {CHECK_S:.0} s, and {left_s:.0} s of the budget are left"
+                ));
             }
         }
         let begun = Instant::now();
         let measured = self
             .of_target(
                 &args.target,
-                MEASURING,
+                Limit::Ends(MEASURING),
                 |target| vec!["check", target, "--json"],
                 |out| out,
             )
@@ -429,7 +446,7 @@ impl Tools {
         description = "Restore what killed experiments have changed, those of people too. What `pgdyno apply` has set stays."
     )]
     async fn restore(&self) -> Answer {
-        self.command(&["restore", "--interrupted"], MEASURING, |out| out)
+        self.command(&["restore", "--interrupted"], RESTORING, |out| out)
             .await
     }
 }
@@ -458,10 +475,10 @@ impl Tools {
     }
 
     /// Runs a command, when it is its turn.
-    async fn ask(&self, arguments: &[&str], limit: Duration) -> std::result::Result<Output, String> {
-        // The turns are never closed.
-        let _turn = self.turns.acquire().await;
-        ask(arguments, limit).await
+    async fn ask(&self, arguments: &[&str], limit: Limit) -> std::result::Result<Output, String> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let turn = turn.map_err(|error| error.to_string())?;
+        ask(command(arguments)?, limit, turn, self.gone.clone()).await
     }
 
     fn with_store(&self, arguments: &[&str]) -> Vec<String> {
@@ -483,7 +500,7 @@ impl Tools {
     async fn of_target(
         &self,
         name: &str,
-        limit: Duration,
+        limit: Limit,
         arguments: impl FnOnce(&str) -> Vec<&str>,
         shown: impl FnOnce(String) -> String,
     ) -> Answer {
@@ -497,7 +514,7 @@ impl Tools {
     async fn command(
         &self,
         arguments: &[&str],
-        limit: Duration,
+        limit: Limit,
         shown: impl FnOnce(String) -> String,
     ) -> Answer {
         match self.ask(arguments, limit).await {

@@ -70,7 +70,14 @@ pub(crate) fn destroy(context: &Context, name: &str) -> Result<()> {
             }
             sandbox.destroy()?;
         }
-        Err(SandboxError::Record { .. }) => pgdyno_sandbox::remove_remains(&root, name)?,
+        Err(SandboxError::Record { .. }) => {
+            pgdyno_sandbox::remove_remains(&root, name)?;
+            err!(
+                "the record of the sandbox \"{name}\" could not be read: what it had outside of {} stays (directories of --data, --wal and \
+                 --temp, images, its control group)",
+                root.join(name).display()
+            );
+        }
         Err(error) => return Err(error.into()),
     }
     disclaim(context, name);

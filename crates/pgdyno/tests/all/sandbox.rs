@@ -131,6 +131,24 @@ fn a_half_made_one_is_said_to_be_that_and_can_be_destroyed() {
         "half-made"
     );
     home.run(&["sandbox", "destroy", "x"]).fine();
+    // Nothing is removed from below a server that works.
+    home.run(&[
+        "sandbox",
+        "create",
+        "x",
+        "--data",
+        &home.file("elsewhere").to_string_lossy(),
+    ])
+    .fine();
+    let pid = home.postmaster("x").expect("it runs");
+    fs::write(&record, "{ torn").expect("written");
+    let stop = format!("`kill -INT {pid}` stops it");
+    home.run(&["sandbox", "destroy", "x"])
+        .fails(1, &["a server works there", "record cannot be read", &stop]);
+    signal(pid, "-INT");
+    let cwd = format!("/proc/{pid}/cwd");
+    until_is("the server is gone", None, || fs::read_link(&cwd).ok());
+    home.run(&["sandbox", "destroy", "x"]).fine();
     home.run(&["sandbox", "create", "x"]).fine();
 }
 
