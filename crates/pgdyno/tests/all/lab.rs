@@ -521,7 +521,7 @@ fn a_program_makes_its_data_where_it_is_missing() {
 #[test]
 fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     let home = Home::new();
-    let load = "[data]\nscale = 1\n[load]\nclients = 2\nrate = \"40\"\nwarmup_s = 0.3\nmeasure_s = 1.0\n\
+    let load = "[data]\nscale = 1\n[load]\nclients = 2\nwarmup_s = 0.3\nmeasure_s = 1.0\n\
         script = \"\"\"\n\\\\set a random(-100000, 100000)\nSELECT bid FROM pgbench_accounts WHERE abalance = :a;\n\"\"\"\n";
     let path = file(&home, "design = \"a-a\"\nblocks = 3", load);
     home.sandbox("x", &[]);
