@@ -54,6 +54,7 @@ types: ## the page's table of metrics and its types, from the code's
 
 bench: need-bench build ## load engine, facts, sampler, store, page, and the reference against itself, about an hour
 	benches/client-cpu.sh $(PGDYNO)
+	benches/engines.sh $(PGDYNO)
 	benches/open-loop.sh $(PGDYNO)
 	benches/tpcc.sh $(PGDYNO)
 	benches/stopped-server.sh $(PGDYNO)

@@ -58,13 +58,7 @@ run_sysbench() {
   n=$(sed -n 's/^ *total number of events: *\([0-9]*\).*/\1/p' <<<"$out")
   figures "$(awk -v n="$n" -v s="$seconds" 'BEGIN { print n / s }')" "$n" "$(tail -n 1 <<<"$out")"
 }
-run_pgdyno() {
-  local workload=tpcb
-  [ "$load" = select ] && workload=select-only
-  [ "$load" = update ] && workload=write
-  figures_of_pgdyno "$( { time "$pgdyno" bench "host=$(host_of "$place") port=$port user=postgres dbname=postgres" \
-    -w $workload -c "$clients" -j "$threads" -d "${seconds}s" --warmup 0s -q --json --engine "${ENGINE:-auto}"; } 2>&1 )"
-}
+run_pgdyno() { bench_by "${ENGINE:-auto}"; }
 
 echo "prepared statements on pgbench's schema, PostgreSQL 18, $runs pairs of runs of $seconds s each in turn"
 echo "CPU: user and system time of the whole client process per transaction; ratios are pgdyno's to the other's"

@@ -32,6 +32,14 @@ figures_of_pgdyno() {
   figures "$(sed -n 's/^  "tps": \([0-9.]*\).*/\1/p' <<<"$1")" \
     "$(sed -n 's/^  "committed": \([0-9]*\).*/\1/p' <<<"$1")" "$(tail -n 1 <<<"$1")"
 }
+# One run of pgdyno with an engine: $load, $clients, $threads, $seconds, and the $place where the server listens.
+bench_by() {
+  local workload=tpcb
+  [ "$load" = select ] && workload=select-only
+  [ "$load" = update ] && workload=write
+  figures_of_pgdyno "$( { time "$pgdyno" bench "host=$(host_of "$place") port=$port user=postgres dbname=postgres" \
+    -w $workload -c "$clients" -j "$threads" -d "${seconds}s" --warmup 0s -q --json --engine "$1"; } 2>&1 )"
+}
 
 # Student's t, two-sided 95 %, by degrees of freedom; from 30 on the normal distribution's, corrected.
 T95='function t95(df) {

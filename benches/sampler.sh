@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What the series of a server cost while 100 connections are busy: CPU of the sampler and of its server process, and the
 # load's throughput with and without, in turn. Beside it sar and a psql that reads pg_stat_activity once a second.
-# Then an experiment on whether a sampler costs the load anything. LOADS="simple tpcb" chooses, "" leaves only that.
+# Then an experiment on whether a sampler costs the load anything, unless EXPERIMENT=no. LOADS="simple tpcb" chooses, "" leaves only that.
+# Prints means, and ratios pair by pair with their 95 % intervals; the number of pairs is fixed beforehand.
 # sampler.sh PGDYNO RECORD [PAIRS]; RECORD: cargo build --release -p pgdyno-lab --example record
 pgdyno=${1:?usage: sampler.sh PGDYNO RECORD [PAIRS]}
 record=$(realpath "${2:?usage: sampler.sh PGDYNO RECORD [PAIRS]}")
@@ -51,21 +52,24 @@ run_sar() {
   wait $watcher $sar 2>/dev/null || true
 }
 
-row='%-8s %-22s %10s %16s %12s %12s %12s\n'
+row='%-8s %-22s %10s %16s %10s %12s %10s %16s\n'
 # shellcheck disable=SC2059
-printf "$row" load watched-by tps of-none own-ms/s server-ms/s all-ms/s
+printf "$row" load watched-by tps of-none own-ms/s server-ms/s all-ms/s all-of-sar
 for workload in ${LOADS-simple tpcb}; do
   in_turn "$pairs" none pgdyno sar
   for tool in none pgdyno sar; do
-    cpu="- - -"
+    cpu="- - -" of_sar=""
     [ $tool = none ] || cpu="$(for at in 1 2 3; do cut -d' ' -f$at "$PGDYNO_HOME/$tool.cpu" | mean; done | paste -sd' ')"
+    [ $tool = pgdyno ] && of_sar=$(paste -d' ' <(cut -d' ' -f3 "$PGDYNO_HOME/pgdyno.cpu") <(cut -d' ' -f3 "$PGDYNO_HOME/sar.cpu") |
+      awk '{ print $1 / $2 }' | interval)
     # shellcheck disable=SC2059,SC2086
     printf "$row" "$workload" "$(case $tool in none) echo nothing ;; pgdyno) echo "pgdyno 1 Hz, 10 Hz" ;; sar) echo "sar -A 1, psql 1 Hz" ;; esac)" \
-      "$(of $tool 1)" "$(ratio $tool none 1)" $cpu
+      "$(of $tool 1)" "$(ratio $tool none 1)" $cpu "$of_sar"
   done
   rm -f "$PGDYNO_HOME"/*.cpu
 done
 
+[ "${EXPERIMENT:-yes}" = yes ] || exit 0
 # Whether it costs the load anything, as an experiment decides that: its trials are recorded themselves, so that the neighbour is a
 # second sampler. It counts in a database of its own, for the cross-check.
 cat >"$PGDYNO_HOME/sampler.toml" <<TOML
