@@ -4,8 +4,8 @@ use std::path::Path;
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(page)");
-    let dist = Path::new("../../ui/dist");
-    println!("cargo::rerun-if-changed=../../ui/dist");
+    let dist = Path::new("page");
+    println!("cargo::rerun-if-changed=page");
     if dist.join("app.js").is_file() && dist.join("app.css").is_file() {
         println!("cargo::rustc-cfg=page");
     }

@@ -207,32 +207,26 @@ pub struct AdviceError {
 const FILES: [(&str, &str); 6] = [
     (
         "advice/memory.toml",
-        include_str!("../../../catalog/advice/memory.toml"),
+        include_str!("../catalog/advice/memory.toml"),
     ),
-    (
-        "advice/wal.toml",
-        include_str!("../../../catalog/advice/wal.toml"),
-    ),
+    ("advice/wal.toml", include_str!("../catalog/advice/wal.toml")),
     (
         "advice/storage.toml",
-        include_str!("../../../catalog/advice/storage.toml"),
+        include_str!("../catalog/advice/storage.toml"),
     ),
     (
         "advice/vacuum.toml",
-        include_str!("../../../catalog/advice/vacuum.toml"),
+        include_str!("../catalog/advice/vacuum.toml"),
     ),
     (
         "advice/server.toml",
-        include_str!("../../../catalog/advice/server.toml"),
+        include_str!("../catalog/advice/server.toml"),
     ),
-    (
-        "advice/host.toml",
-        include_str!("../../../catalog/advice/host.toml"),
-    ),
+    ("advice/host.toml", include_str!("../catalog/advice/host.toml")),
 ];
 const SERVICES: (&str, &str) = (
     "advice/services.toml",
-    include_str!("../../../catalog/advice/services.toml"),
+    include_str!("../catalog/advice/services.toml"),
 );
 
 /// The rules and what they go by.

@@ -196,7 +196,7 @@ struct FileSetting {
 /// Below `profiles/` of the shipped catalogue.
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
-        &[$((concat!("profiles/", $name, ".toml"), include_str!(concat!("../../../catalog/profiles/", $name, ".toml")))),*]
+        &[$((concat!("profiles/", $name, ".toml"), include_str!(concat!("../catalog/profiles/", $name, ".toml")))),*]
     };
 }
 const FILES: &[(&str, &str)] = shipped![

@@ -88,7 +88,7 @@ impl Sources {
     /// Those of the file that pgdyno is shipped with, read once.
     pub(crate) fn shipped() -> Result<Sources, String> {
         static SHIPPED: LazyLock<Result<Sources, String>> =
-            LazyLock::new(|| Sources::parse(include_str!("../../../catalog/advice/sizing.toml")));
+            LazyLock::new(|| Sources::parse(include_str!("../catalog/advice/sizing.toml")));
         SHIPPED.clone()
     }
 

@@ -30,10 +30,7 @@ impl HtmlError {
 }
 
 #[cfg(page)]
-const PAGE: Option<(&str, &str)> = Some((
-    include_str!("../../../ui/dist/app.css"),
-    include_str!("../../../ui/dist/app.js"),
-));
+const PAGE: Option<(&str, &str)> = Some((include_str!("../page/app.css"), include_str!("../page/app.js")));
 #[cfg(not(page))]
 const PAGE: Option<(&str, &str)> = None;
 

@@ -3,7 +3,7 @@
 /// Names and texts of experiment files, as a slice.
 macro_rules! shipped {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../catalog/experiments/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../catalog/experiments/", $name, ".toml")))),*]
     };
 }
 

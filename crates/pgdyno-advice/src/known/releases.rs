@@ -25,7 +25,7 @@ struct Release {
 }
 
 static TABLE: LazyLock<Result<Table, String>> = LazyLock::new(|| {
-    let text = include_str!("../../../../catalog/releases.toml");
+    let text = include_str!("../../catalog/releases.toml");
     toml::from_str(text).map_err(|error| format!("catalog/releases.toml: {error}"))
 });
 

@@ -493,7 +493,7 @@ struct TunedFile {
 
 /// Shipped, and read by a test: where it cannot be read nothing has an option of its own.
 fn tuned_options() -> Vec<TunedOption> {
-    let text = include_str!("../../../../catalog/formats/tuned.toml");
+    let text = include_str!("../../catalog/formats/tuned.toml");
     toml::from_str::<TunedFile>(text).map_or_else(|_| Vec::new(), |file| file.option)
 }
 

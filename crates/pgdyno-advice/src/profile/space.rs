@@ -13,12 +13,9 @@ use std::collections::BTreeSet;
 const FILES: [(&str, &str); 2] = [
     (
         "search/server.toml",
-        include_str!("../../../../catalog/search/server.toml"),
+        include_str!("../../catalog/search/server.toml"),
     ),
-    (
-        "search/host.toml",
-        include_str!("../../../../catalog/search/host.toml"),
-    ),
+    ("search/host.toml", include_str!("../../catalog/search/host.toml")),
 ];
 /// Weight of the present value, beside those of the others.
 const PRESENT: f64 = 2.0;

@@ -56,7 +56,7 @@ fn sized(facts: &[(&str, Value)]) -> Known {
         .iter()
         .map(|(name, value)| Fact::known(name, "test", value.clone()))
         .collect();
-    let sources = Sources::parse(include_str!("../../../../catalog/advice/sizing.toml")).unwrap();
+    let sources = Sources::parse(include_str!("../../catalog/advice/sizing.toml")).unwrap();
     let sizing = Sizing::of(&sources, &Known::new(&facts, &[]));
     let all: Vec<Fact> = facts.into_iter().chain(sizing.facts).collect();
     Known::new(&all, &[])

@@ -16,7 +16,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => {
         &[$((
             concat!("knobs/", $name, ".toml"),
-            include_str!(concat!("../../../../catalog/knobs/", $name, ".toml")),
+            include_str!(concat!("../../catalog/knobs/", $name, ".toml")),
         )),*]
     };
 }

@@ -5,7 +5,7 @@ use super::pattern::{Field, Pattern, Stat, compile};
 use regex_lite::Regex;
 use serde::Deserialize;
 
-const SHIPPED: &str = include_str!("../../../../catalog/formats/loads.toml");
+const SHIPPED: &str = include_str!("../../catalog/formats/loads.toml");
 /// Longest text of formats, in bytes.
 pub const FORMAT_BYTES_MAX: usize = 256 * 1024;
 /// Patterns of a kind in one format.

@@ -156,6 +156,17 @@ fn the_program_reads_an_errors_class_and_hint_from_the_error() {
     }]);
 }
 
+/// A package of crates.io has no other directory than the crate's own. Which depth leaves it differs by file; packaging finds the rest.
+#[test]
+fn nothing_is_compiled_in_from_outside_of_its_crate() {
+    hold(&[Rule {
+        what: &[What::Text("../../../")],
+        within: EVERYWHERE,
+        except: &[],
+        planted: &["const A: &str = include_str!(\"../../../catalog/releases.toml\");"],
+    }]);
+}
+
 #[test]
 fn only_knobs_changes_a_host_or_a_servers_settings() {
     hold(&[
