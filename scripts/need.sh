@@ -11,12 +11,17 @@ want() { packages="$packages $1"; }
 have cargo || manual="$manual
   cargo (Rust 1.94 or later): see rustup.rs, or the package of your distribution"
 if have node; then
-  major=$(node --version | sed 's/^v\([0-9]*\).*/\1/')
-  [ "$major" -ge 20 ] || manual="$manual
-  node 20 or later (this is $(node --version)): see nodejs.org, or the package of your distribution"
+  found=$(node --version | tr -d v)
+  major=${found%%.*} minor=${found#*.} minor=${minor%%.*}
+  case $major in
+  20) [ "$minor" -ge 19 ] ;;
+  22) [ "$minor" -ge 12 ] ;;
+  *) [ "$major" -gt 22 ] ;;
+  esac || manual="$manual
+  node 20.19 or later, of 22: 22.12 or later (this is $found): see nodejs.org, or the package of your distribution"
 else
   manual="$manual
-  node 20 or later with npm: see nodejs.org, or the package of your distribution"
+  node 20.19 or later with npm: see nodejs.org, or the package of your distribution"
 fi
 have cc || want gcc
 have make || want make

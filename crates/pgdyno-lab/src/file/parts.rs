@@ -177,7 +177,7 @@ pub struct DataPart {
     /// that grow with the warehouses by warehouse.
     #[schemars(with = "Option<String>")]
     pub partitions: Option<Partitions>,
-    /// SQL that is run once the data set is made, in a database of its own: tables, indexes and functions of one's own; for sandboxes.
+    /// SQL that is run once the data set is made, in a database of its own: tables, indexes and functions of one's own.
     pub sql: Option<String>,
 }
 

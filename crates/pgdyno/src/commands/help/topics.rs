@@ -18,7 +18,7 @@ A target is the server that a command reads, loads or changes:
   CONNECTION STRING     as in libpq: \"host=/var/run/postgresql user=postgres\" or
                         postgresql://user@host:5432/database
   (nothing)             PG* variables and libpq's defaults, where the command permits it
-  --host-only           this host without a server (facts, apply, verify)
+  --host-only           this host without a server (facts, check, advise, apply, verify)
 
 Give passwords in PGPASSWORD or in the file of PGPASSFILE. One in a connection string is used and
 is never printed or stored.
@@ -85,8 +85,9 @@ Results are kept in a store:
   --store FILE                      a SQLite file
   --store postgres://user@host/db   tables in a PostgreSQL database
 
-`run` and `demo` store by themselves, `bench` with --store. `list`, `show`, `compare`, `report`,
-`export` and `serve` read it; `import` copies experiments from another store, each once.
+`run`, `resume`, `tune`, `gate` and `demo` store by themselves, `bench` with --store. `list`,
+`show`, `compare`, `report`, `export` and `serve` read it; `import` copies experiments from
+another store, each once.
 
 Example: pgdyno list --store team.sqlite
 More: docs/reference/store.md";
@@ -110,6 +111,7 @@ const TERMS: &str = "\
   treatment      a set of knob values that is compared with another
   trial          one measured load with a treatment
   block          trials close in time: each treatment once, in random order
+  reference      the treatment without any step or further level: what others are compared with
   effect         the ratio to the reference treatment, with its confidence interval
   noise floor    the spread between trials of one and the same treatment
   closed loop    a client sends its next transaction after the answer to the last
