@@ -12,7 +12,7 @@ mod wire;
 pub(crate) type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
 
 /// All of them, by name.
-pub(crate) const TARGETS: [Target; 25] = [
+pub(crate) const TARGETS: [Target; 26] = [
     (
         "agent_frames",
         wire::agent_frames,
@@ -138,6 +138,15 @@ pub(crate) const TARGETS: [Target; 25] = [
         ],
     ),
     ("statements", files::statements, &[b"select 1\xffsecret"]),
+    (
+        "watched",
+        wire::watched,
+        &[
+            b"[{\"reading\":{\"age_s\":1.0,\"length_s\":2.0,\"values\":[[{\"metric\":\"a\",\"label\":\"\"},1.5]],\"gaps\":[]}}]",
+            b"[\"up\",{\"down\":{\"age_s\":1.0,\"why\":\"x\"}},{\"sessions\":{\"Err\":\"x\"}}]",
+            b"{\"interval_ms\":1000,\"panel\":3}",
+        ],
+    ),
 ];
 
 /// Longer inputs find nothing that shorter ones do not, and take their time for it.

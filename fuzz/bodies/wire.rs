@@ -40,6 +40,18 @@ pub(super) fn agent_frames(bytes: &[u8]) {
     pgdyno_remote::fuzzed::from_either(bytes);
 }
 
+/// What a host over ssh sends to the live view, and what that sends to it.
+pub(super) fn watched(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let (source, mut relay) = pgdyno_watch::Source::elsewhere(Duration::from_secs(1), "ssh:x".to_owned());
+    let _ = source.take_order(text);
+    let _ = relay.take(text);
+    let mut model = pgdyno_watch::Model::new(std::time::Instant::now());
+    while source.begin(&mut model, Duration::ZERO) {}
+}
+
 /// What a server says: to the first packet, and to each of the next.
 struct Said {
     first: Vec<u8>,

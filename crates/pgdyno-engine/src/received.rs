@@ -16,6 +16,8 @@ const LISTED_MAX: usize = 10_000;
 const LONGEST_LOAD_S: f64 = 1e7;
 /// A second of a load is up to a tenth longer than one.
 const LONGEST_SECOND_S: f64 = 2.0;
+/// No host has more connections at once.
+const CONNECTIONS_MAX: u32 = 1 << 20;
 /// No load has more transactions.
 const COUNT_MAX: u64 = 1 << 53;
 
@@ -109,7 +111,9 @@ impl Books {
             return Err("a histogram of other bounds".to_owned());
         }
         let within = [self.rolled_back, self.kept, self.late, self.after_end];
-        match self.add_up() && within.iter().all(|count| *count <= self.committed) {
+        let waits = self.skipped_wait_ns.as_deref().map_or(0, Histogram::len);
+        let within = within.iter().all(|count| *count <= self.committed) && waits <= self.skipped;
+        match self.add_up() && within {
             true => Ok(()),
             false => Err("books that do not add up".to_owned()),
         }
@@ -128,6 +132,7 @@ impl Times {
 impl Counts {
     fn check(&self) -> Result<(), String> {
         may_be(&[self.all, self.committed, self.failed, self.skipped])?;
+        may_be(&[self.retries, self.server_commits])?;
         match self.add_up() {
             true => Ok(()),
             false => Err("counts that do not add up".to_owned()),
@@ -144,6 +149,9 @@ impl Second {
     pub fn check(&self) -> Result<(), String> {
         if !(0.0..=LONGEST_SECOND_S).contains(&self.length_s) {
             return Err(format!("a second of {} s", self.length_s));
+        }
+        if self.clients > CONNECTIONS_MAX {
+            return Err(format!("a second of {} clients", self.clients));
         }
         self.books.check(&Books::for_a_second())
     }
@@ -173,11 +181,19 @@ impl LoadResult {
             return Err("longer lists than a load has".to_owned());
         }
         let lengths = [self.measured_s, self.warmup_s];
+        if self.client_cpu_us < 0.0 {
+            return Err("a CPU time below zero".to_owned());
+        }
         if !lengths
             .iter()
             .all(|length| (0.0..=LONGEST_LOAD_S).contains(length))
         {
             return Err("a load longer than any".to_owned());
+        }
+        may_be(&[self.in_flight_at_end, self.notes_skipped])?;
+        may_be(&[self.commits_per_session, self.commits_per_transaction_max])?;
+        for share in &self.servers {
+            may_be(&[share.committed, share.server_commits, share.in_flight_at_end])?;
         }
         let word = self.commits_within.as_deref();
         if word.is_some_and(|word| commits_within(word) != Some(word)) {

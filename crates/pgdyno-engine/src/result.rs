@@ -161,7 +161,7 @@ impl LoadResult {
         take_first_errors(&mut self.first_errors, &other.first_errors);
         if let Some((reason, count)) = other.lost {
             let lost = self.lost.get_or_insert((reason, 0));
-            lost.1 += count;
+            lost.1 = lost.1.saturating_add(count);
         }
         if !self.engine.split(", ").any(|known| known == other.engine) {
             self.engine = format!("{}, {}", self.engine, other.engine);

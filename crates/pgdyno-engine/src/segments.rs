@@ -138,5 +138,6 @@ mod tests {
         refused("/books/errors", serde_json::json!([["40001", u64::MAX]]));
         let other = sent["books"]["response_ns"].clone();
         refused("/books/skipped_wait_ns", other);
+        refused("/clients", u32::MAX.into());
     }
 }

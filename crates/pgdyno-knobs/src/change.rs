@@ -38,6 +38,8 @@ macro_rules! leaves_to_its_files {
 }
 
 mod kernel;
+
+pub use kernel::DROP_CACHES;
 mod made;
 mod parameter;
 mod whole;

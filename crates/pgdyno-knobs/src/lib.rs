@@ -27,7 +27,7 @@ pub use catalogue::{
     AUTO, CarryOver, Catalogue, CatalogueError, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk, Section,
     Setting, split, sysctl_path,
 };
-pub use change::{Changer, OfHost, Restart};
+pub use change::{Changer, DROP_CACHES, OfHost, Restart};
 pub use consent::{AGREE_TO_RISK, Agreed, ConsentError};
 pub use journal::{
     ChangedByOther, Content, Journal, JournalError, Journals, Keep, Listed, OtherUser, Patience, Purpose,

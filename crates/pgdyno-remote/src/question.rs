@@ -65,6 +65,8 @@ pub enum Question {
     Generator(FromGenerator),
     /// Have a load driven by hosts that the coordinator reaches; it has begun with the answer.
     Drive(Box<SharedLoad>),
+    /// Show what was read of a target: updates of the live view, as that writes them.
+    Seen(String),
     /// The next second of that load, or its end.
     NextSecond {
         /// Whether it is to end before its time.
@@ -159,6 +161,8 @@ pub enum Answer {
         /// Hosts that could not keep up, and how that shows.
         warnings: Vec<String>,
     },
+    /// What is to be read of a target from now on, as the live view writes it.
+    Look(String),
     /// Nanoseconds of the clock that was asked for.
     Clock(u64),
     /// When the load begins, in nanoseconds of the coordinator's clock; `None` where it does not. [`Answer::Done`] instead where that is not

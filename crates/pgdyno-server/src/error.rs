@@ -102,6 +102,8 @@ pub enum ServerError {
         target: String,
         /// Message of the server.
         reason: String,
+        /// Whether who asks is another user of the operating system than is wanted, not whoever has no password.
+        by_user: bool,
     },
     /// The server has no such database.
     #[error("there is no such database: {target}")]
@@ -199,7 +201,7 @@ impl ServerError {
             ServerError::Unreachable { .. } => {
                 "is it running, and is this the right host and port? `pgdyno sandbox create` makes a private server"
             }
-            ServerError::Login { reason, .. } if reason.contains("eer authentication") => {
+            ServerError::Login { by_user: true, .. } => {
                 "the server takes over its socket only the user of the operating system who has the role's name (peer in its \
                  pg_hba.conf): run the command as that user (`sudo -u postgres pgdyno ...`) or as root"
             }

@@ -70,6 +70,7 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
             ServerError::Login {
                 target,
                 reason: "a password is required and none was given".into(),
+                by_user: false,
             }
         } else if error.to_string().contains("TLS handshake") {
             ServerError::NoTls { target, reason }
@@ -80,7 +81,13 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
     let reason = brief(db.message());
     match db.code() {
         code if *code == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase { target },
-        code if code.code().starts_with("28") => ServerError::Login { target, reason },
+        // The words are in the server's language. A user of the operating system is refused where passwords are, and with another code; an
+        // address that no line lets in is refused elsewhere.
+        code if code.code().starts_with("28") => ServerError::Login {
+            target,
+            reason,
+            by_user: code.code() == "28000" && db.routine() == Some("auth_failed"),
+        },
         code => ServerError::Refused {
             target,
             reason,

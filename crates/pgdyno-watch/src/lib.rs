@@ -7,6 +7,7 @@ mod keys;
 mod model;
 mod names;
 pub mod once;
+mod relay;
 mod ring;
 mod rules;
 mod source;
@@ -14,7 +15,8 @@ mod view;
 
 pub use keys::{INTERVAL_MAX, INTERVAL_MIN, State};
 pub use model::Model;
-pub use source::{Plan, Source, StartError};
+pub use relay::Relay;
+pub use source::{Plan, Source, SourceEnded, StartError};
 
 use keys::Asked;
 use model::Update;
@@ -26,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// How long a key is waited for before the source is checked.
 const PATIENCE: Duration = Duration::from_millis(100);
+/// Updates that are taken in before keys are read again.
+const UPDATES_AT_ONCE: usize = 1000;
 /// Ages on the screen go on without news.
 const REDRAWN_AFTER: Duration = Duration::from_secs(1);
 
@@ -91,7 +95,7 @@ pub fn run(
             TerminalEvent::Gone => return Ok(()),
             TerminalEvent::Nothing => {}
         }
-        while let Some(update) = source.next() {
+        for update in std::iter::from_fn(|| source.next()).take(UPDATES_AT_ONCE) {
             // Waits come ten times a second and are shown by the second.
             news |= !matches!(update, Update::Waits(_));
             model.apply(update, Instant::now());

@@ -6,6 +6,7 @@ use super::names;
 use super::ring::{Point, Ring, WaitHistory};
 use pgdyno_host::series::{Key, Reading};
 use pgdyno_server::series::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitSample};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,15 @@ use std::time::{Duration, Instant};
 const KEYS_MAX: usize = 8192;
 /// The last reasons for missing values that are kept.
 const GAPS_MAX: usize = 100;
-/// A value this old is no present value. What is read rarely (memory by process) is read twice in that time.
+/// A value that is older by this than two readings is no present value.
 const OUTDATED: Duration = Duration::from_secs(90);
+/// The same of shared memory by process, whose passes are up to three minutes apart.
+const OUTDATED_RARE: Duration = Duration::from_secs(300);
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// What the target is, found out once.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct About {
     /// For people; no secret in it.
     pub(crate) target: String,
@@ -57,6 +62,8 @@ pub(crate) enum Update {
     Vacuums(Rows<VacuumRow>),
     Ages(Rows<AgeRow>),
     About(About),
+    /// How often is read from now on.
+    Interval(Duration),
     Link(Link),
 }
 
@@ -73,6 +80,7 @@ pub(crate) struct Missing {
 pub struct Model {
     /// Present instant, as of the last update or redraw.
     pub(crate) now: Instant,
+    interval: Duration,
     pub(crate) about: About,
     pub(crate) link: Link,
     pub(crate) waits: WaitHistory,
@@ -90,6 +98,7 @@ impl Model {
         let not_yet = || "not read yet".to_owned();
         Model {
             now,
+            interval: Duration::from_secs(1),
             about: About::default(),
             link: Link::Connecting,
             waits: WaitHistory::default(),
@@ -124,6 +133,7 @@ impl Model {
             Update::Vacuums(rows) => take(&mut self.vacuums, rows, away),
             Update::Ages(rows) => take(&mut self.ages, rows, away),
             Update::About(about) => self.about = about,
+            Update::Interval(interval) => self.interval = interval,
             Update::Link(link) => self.link = link,
         }
     }
@@ -166,12 +176,22 @@ impl Model {
 
     /// The present value of a metric: the last one, while the server is away also an old one.
     pub(crate) fn value(&self, metric: &'static str, label: &str) -> Option<f64> {
-        self.present(self.ring(metric, label)?)
+        self.present(metric, self.ring(metric, label)?)
     }
 
-    fn present(&self, ring: &Ring) -> Option<f64> {
+    /// What "within a minute" is here: with readings further apart, as long as there are two.
+    pub(crate) fn minute(&self) -> Duration {
+        MINUTE.max(self.interval * 2)
+    }
+
+    fn present(&self, metric: &str, ring: &Ring) -> Option<f64> {
         let last = ring.last()?;
-        let old = self.now.saturating_duration_since(last.at) > OUTDATED;
+        let outdated = if metric == names::PROCESS_PSS {
+            OUTDATED_RARE
+        } else {
+            OUTDATED
+        };
+        let old = self.now.saturating_duration_since(last.at) > outdated + self.interval * 2;
         let away = matches!(self.link, Link::Down(..));
         (!old || away).then_some(last.value)
     }
@@ -181,7 +201,7 @@ impl Model {
         self.series
             .iter()
             .filter(|(key, _)| key.metric == metric)
-            .filter_map(|(key, ring)| Some((key.label.as_str(), self.present(ring)?)))
+            .filter_map(|(key, ring)| Some((key.label.as_str(), self.present(&key.metric, ring)?)))
             .collect()
     }
 
@@ -189,7 +209,7 @@ impl Model {
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Key, f64)> {
         self.series
             .iter()
-            .filter_map(|(key, ring)| Some((key, self.present(ring)?)))
+            .filter_map(|(key, ring)| Some((key, self.present(&key.metric, ring)?)))
     }
 
     /// Labels that any metric with this beginning has, each once.
@@ -197,7 +217,9 @@ impl Model {
         let mut labels: Vec<&str> = self
             .series
             .iter()
-            .filter(|(key, ring)| key.metric.starts_with(beginning) && self.present(ring).is_some())
+            .filter(|(key, ring)| {
+                key.metric.starts_with(beginning) && self.present(&key.metric, ring).is_some()
+            })
             .map(|(key, _)| key.label.as_str())
             .filter(|label| !label.is_empty())
             .collect();
@@ -256,6 +278,26 @@ mod tests {
         model.apply(Update::Link(Link::Down(model.now, "gone".into())), model.now);
         assert_eq!(value(&model), Some(7.0));
         assert!(model.away().unwrap().starts_with("STALE"));
+    }
+
+    #[test]
+    fn what_is_read_seldom_gets_old_later() {
+        let start = Instant::now();
+        let mut model = Model::new(start);
+        model.apply(reading(start, 7.0), start);
+        let mut shared = Reading::new(start, None);
+        shared.push(Key::of(names::PROCESS_PSS, "client"), 5.0);
+        model.apply(Update::Reading(shared), start);
+        let shown = |model: &mut Model, after: u64| {
+            model.now = start + Duration::from_secs(after);
+            let common = model.value(names::WAL_BYTES, "").is_some();
+            (common, model.value(names::PROCESS_PSS, "client").is_some())
+        };
+        assert_eq!(shown(&mut model, 100), (false, true));
+        assert_eq!(shown(&mut model, 310), (false, false));
+        model.apply(Update::Interval(Duration::from_secs(60)), start);
+        assert_eq!(shown(&mut model, 200), (true, true));
+        assert_eq!(shown(&mut model, 410), (false, true));
     }
 
     #[test]

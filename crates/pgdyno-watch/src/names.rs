@@ -35,6 +35,8 @@ pub(crate) const DIRTY: &str = "memory.dirty_bytes";
 pub(crate) const WRITEBACK: &str = "memory.writeback_bytes";
 pub(crate) const SWAP_USED: &str = "memory.swap_used_bytes";
 
+pub(crate) const PROCESS_PSS: &str = "process.pss_bytes";
+
 pub(crate) const DISK_UTIL: &str = "disk.util_ratio";
 pub(crate) const DISK_READS: &str = "disk.reads_per_s";
 pub(crate) const DISK_WRITES: &str = "disk.writes_per_s";

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 pub(crate) const KEPT: Duration = Duration::from_secs(600);
 /// A ring holds no more points than this, however short the interval: two minutes at ten a second.
 const POINTS_MAX: usize = 1200;
+/// Events of one second that are kept: a server has fewer.
+const EVENTS_MAX: usize = 500;
 /// Seconds of waits that are kept.
 const SECONDS_MAX: usize = 600;
 
@@ -123,10 +125,11 @@ impl WaitHistory {
             if key.class == "checkpointer" {
                 self.checkpointer_at = Some(sample.at);
             }
-            *second
-                .counts
-                .entry((key.kind.clone(), key.event.clone()))
-                .or_default() += count;
+            let wait = (key.kind.clone(), key.event.clone());
+            if second.counts.len() < EVENTS_MAX || second.counts.contains_key(&wait) {
+                let sum = second.counts.entry(wait).or_default();
+                *sum = sum.saturating_add(*count);
+            }
         }
     }
 

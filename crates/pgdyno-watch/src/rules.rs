@@ -158,20 +158,24 @@ fn page_tables(model: &Model) -> Option<String> {
     Some(format!("page tables take {}, {share}", bytes(tables)))
 }
 
-const LAST_MINUTE: Duration = Duration::from_secs(60);
+fn within(minute: Duration) -> String {
+    match minute.as_secs() {
+        60 => "within a minute".into(),
+        _ => format!("within {}", span(minute.as_secs_f64())),
+    }
+}
+
 /// Less than this comes and goes without a shortage.
 const SWAP_GROWTH_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
 fn swap_growing(model: &Model) -> Option<String> {
     let used = model.value(names::SWAP_USED, "")?;
-    let before = model
-        .ring(names::SWAP_USED, "")?
-        .within(LAST_MINUTE)
-        .next()?
-        .value;
+    let minute = model.minute();
+    let before = model.ring(names::SWAP_USED, "")?.within(minute).next()?.value;
     (used - before > SWAP_GROWTH_BYTES).then(|| {
         let growth = bytes(used - before);
-        format!("swap in use grew by {growth} in a minute to {}", bytes(used))
+        let within = within(minute);
+        format!("swap in use grew by {growth} {within} to {}", bytes(used))
     })
 }
 
@@ -255,15 +259,17 @@ const DIRTY_BURST_BYTES: f64 = 512.0 * 1024.0 * 1024.0;
 const DIRTY_BURST_OF_MEMORY: f64 = 0.10;
 
 fn dirty_bursts(model: &Model) -> Option<String> {
-    let (low, high) = model.ring(names::DIRTY, "")?.extremes(LAST_MINUTE)?;
+    let minute = model.minute();
+    let (low, high) = model.ring(names::DIRTY, "")?.extremes(minute)?;
     let of_memory = model
         .value(names::MEMORY_TOTAL, "")
         .map_or(f64::INFINITY, |total| total * DIRTY_BURST_OF_MEMORY);
     (high - low > DIRTY_BURST_BYTES.min(of_memory)).then(|| {
         format!(
-            "dirty pages went between {} and {} within a minute: written in bursts",
+            "dirty pages went between {} and {} {}: written in bursts",
             bytes(low),
-            bytes(high)
+            bytes(high),
+            within(minute)
         )
     })
 }

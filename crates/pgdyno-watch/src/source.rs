@@ -14,7 +14,7 @@ use pgdyno_server::series::ServerSeries;
 use pgdyno_server::{Conninfo, Server, ServerError};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +25,8 @@ const LOOK_EVERY_MIN: Duration = Duration::from_secs(1);
 const SELDOM: u64 = 10;
 /// Looks between two at the statements: reading all of pg_stat_statements is the most expensive question here.
 const STATEMENTS: u64 = 2;
+/// Updates that wait to be shown: minutes of them. What comes while nobody takes any is dropped.
+pub(crate) const UPDATES_MAX: usize = 10_000;
 /// Readings without an answer after which the server is away. A single one can be a tick that was missed.
 const SILENT_MAX: u32 = 2;
 
@@ -69,6 +71,11 @@ impl StartError {
     }
 }
 
+/// The threads that read have ended by themselves.
+#[derive(Debug, thiserror::Error)]
+#[error("nothing is read any more: a thread has ended by a fault of the program")]
+pub struct SourceEnded;
+
 /// The reading threads, from outside. They end with it.
 pub struct Source {
     updates: Receiver<Update>,
@@ -84,13 +91,12 @@ impl Source {
     pub fn start(plan: Plan) -> Result<Source, StartError> {
         let counters = ServerSeries::connect(&plan.conninfo)?;
         let people = ServerSeries::connect(&plan.conninfo)?;
-        let (sender, updates) = channel();
-        let (orders, asked) = channel();
+        let (source, sender, asked) = Source::of_channels();
         let reader = Reader {
             news: Arc::new(News::default()),
             sender,
             panel: Panel::Overview,
-            known: 0,
+            known: None,
             here: plan.conninfo.is_here(),
             wal: Arc::new(Mutex::new(None)),
             plan,
@@ -99,7 +105,14 @@ impl Source {
             .name("watch".into())
             .spawn(move || reader.run(counters, people, &asked))
             .map_err(StartError::Thread)?;
-        Ok(Source { updates, orders })
+        Ok(source)
+    }
+
+    /// A source whose updates come from elsewhere, with where they are put, and what is asked of who puts them there.
+    pub(crate) fn of_channels() -> (Source, SyncSender<Update>, Receiver<(Duration, Panel)>) {
+        let (sender, updates) = sync_channel(UPDATES_MAX);
+        let (orders, asked) = channel();
+        (Source { updates, orders }, sender, asked)
     }
 
     /// The next update that has arrived; `None` without one.
@@ -110,6 +123,15 @@ impl Source {
     /// The next update, which may take `patience` to arrive.
     pub(crate) fn wait(&self, patience: Duration) -> Option<Update> {
         self.updates.recv_timeout(patience).ok()
+    }
+
+    /// The same; an error where none will come any more.
+    pub(crate) fn wait_for(&self, patience: Duration) -> Result<Option<Update>, SourceEnded> {
+        match self.updates.recv_timeout(patience) {
+            Ok(update) => Ok(Some(update)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(SourceEnded),
+        }
     }
 
     /// Another interval, or another panel in sight.
@@ -130,11 +152,11 @@ struct News {
 
 struct Reader {
     plan: Plan,
-    sender: Sender<Update>,
+    sender: SyncSender<Update>,
     news: Arc<News>,
     panel: Panel,
-    /// The session by which the server was introduced.
-    known: i32,
+    /// The session and the configuration with which the server was introduced; `None` where it could not be asked.
+    known: Option<(i32, String)>,
     /// Whether the server runs on this host.
     here: bool,
     /// Directory of the write-ahead log, where it is on this host.
@@ -143,11 +165,12 @@ struct Reader {
 
 impl Reader {
     fn send(&self, update: Update) {
-        let _ = self.sender.send(update);
+        let _ = self.sender.try_send(update);
     }
 
     fn run(mut self, counters: ServerSeries, mut people: ServerSeries, asked: &Receiver<(Duration, Panel)>) {
-        self.introduce(&people);
+        self.send(Update::Interval(self.plan.interval));
+        self.introduce(&mut people, true);
         self.send(Update::Link(Link::Up));
         let mut recorder = self.record(counters);
         let mut turn = 0;
@@ -165,6 +188,7 @@ impl Reader {
                     Ok((interval, panel)) => {
                         if interval != self.plan.interval {
                             self.plan.interval = interval;
+                            self.send(Update::Interval(interval));
                             recorder = None;
                             due = Instant::now();
                         }
@@ -209,13 +233,13 @@ impl Reader {
                 Event::Waits(sample) => Update::Waits(sample),
                 Event::Reading(reading) => {
                     if let Some(link) = news.link(&reading) {
-                        let _ = sender.send(Update::Link(link));
+                        let _ = sender.try_send(Update::Link(link));
                     }
                     Update::Reading(reading)
                 }
             };
-            // Nobody looks any more at the end.
-            let _ = sender.send(update);
+            // Nobody looks any more at the end, or while the terminal takes nothing.
+            let _ = sender.try_send(update);
         };
         match Recorder::start_with(options, handler) {
             Ok(recorder) => Some(recorder),
@@ -254,14 +278,24 @@ impl Reader {
         }
     }
 
-    /// Sends what the target is; again when another session is used.
-    fn introduce(&mut self, people: &ServerSeries) {
-        self.known = people.backend_pid();
+    /// Sends what the target is; again when another session is used, the server has read its configuration again, or it could
+    /// not be asked: until it answers, what is known of it stays.
+    fn introduce(&mut self, people: &mut ServerSeries, first: bool) {
+        let known = people.configured_at().ok().map(|at| (people.backend_pid(), at));
+        // A server that does not answer is asked again when it does.
+        if !first && (known.is_none() || known == self.known) {
+            self.known = known;
+            return;
+        }
         let host = &self.plan.host;
         let asked = Server::connect(&self.plan.conninfo).and_then(|mut server| {
             let postmaster = postmaster_here(host, &mut server);
             Ok((postmaster, Settings::read(&mut server)?))
         });
+        self.known = known.filter(|_| asked.is_ok());
+        if asked.is_err() && !first {
+            return;
+        }
         let (postmaster, settings) = asked.unwrap_or_default();
         self.here |= postmaster.is_some();
         self.news
@@ -309,8 +343,9 @@ impl Reader {
         if self.panel == Panel::Vacuum || seldom {
             self.send(Update::Ages(people.ages().map_err(reason)));
         }
-        if people.backend_pid() != self.known {
-            self.introduce(people);
+        let is_other = |(session, _): &(i32, String)| *session != people.backend_pid();
+        if seldom || self.known.as_ref().is_some_and(is_other) {
+            self.introduce(people, false);
         }
     }
 }

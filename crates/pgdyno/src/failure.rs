@@ -238,6 +238,7 @@ explained! {
     pgdyno_serve::TokenError: class;
     pgdyno_server::ServerError: class, hint;
     pgdyno_store::StoreError: class, hint;
+    pgdyno_watch::SourceEnded: ;
     pgdyno_watch::StartError: class, hint;
     pgdyno_workload::DataError: class, hint;
     pgdyno_workload::LoadError: class, hint;

@@ -2,7 +2,7 @@
 
 use crate::cli::{Command, HostArgs, set_of_load_hosts};
 use crate::commands::experiment::{Book, Sent, takeover};
-use crate::commands::profile;
+use crate::commands::{profile, watch};
 use crate::context::{Context, stop_flag, variable};
 use crate::failure::{Failure, Result, Usage};
 use crate::generators::names_of_group;
@@ -43,8 +43,13 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
         }
         _ => (request(all, carried(command)?), None),
     };
-    let stop = stop_flag()?;
     let program = ssh_program()?;
+    if let Command::Watch(args) = command
+        && !args.once
+    {
+        return watch::elsewhere(context, args, way(&program, host, on.sudo), &request);
+    }
+    let stop = stop_flag()?;
     let mut shown = Shown {
         data: output::json_data(),
         remarks: Vec::new(),

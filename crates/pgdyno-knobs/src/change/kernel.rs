@@ -388,10 +388,12 @@ fn pool_of(saved: &SavedState) -> u64 {
     }
 }
 
+/// The file that drops caches of the kernel, once, when it is written.
+pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
+
 /// Drops what the kernel has in its page cache and has written; nothing stays changed (Documentation/admin-guide/sysctl/vm.rst).
 pub(super) fn drop_caches(host: &dyn HostAccess) -> Result<(), ApplyError> {
-    const FILE: &str = "/proc/sys/vm/drop_caches";
     const PAGE_CACHE_DENTRIES_INODES: &str = "3";
     rustix::fs::sync();
-    Ok(host.write_raw(FILE, PAGE_CACHE_DENTRIES_INODES)?)
+    Ok(host.write_raw(DROP_CACHES, PAGE_CACHE_DENTRIES_INODES)?)
 }

@@ -5,6 +5,7 @@ use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::Prewarm;
 use crate::plan::Plan;
 use crate::real::ASIDE;
+use pgdyno_knobs::DROP_CACHES;
 use pgdyno_server::{OF_OTHERS, Server, ServerError};
 
 /// The first version in which a role other than a superuser may ask for a checkpoint.
@@ -77,6 +78,7 @@ impl Preflight<'_> {
             true => unreadable(server)?,
             false => Vec::new(),
         };
+        let undropped = self.host.writable(DROP_CACHES).err();
         for number in plan.tested() {
             let treatment = &plan.treatments[number];
             let of_it = |finding: Finding| Finding {
@@ -118,6 +120,13 @@ impl Preflight<'_> {
                     let mend = format!("GRANT CONNECT ON DATABASE {ASIDE} TO {}", role.name);
                     found.add(of_it(Finding::new(FindingKind::Right, what, &[mend])));
                 }
+            }
+            if treatment.data.prewarm == Some(Prewarm::Cold)
+                && let Some(why) = &undropped
+            {
+                let what = format!("the kernel's page cache cannot be dropped: {why}");
+                let mend = "run pgdyno as root".to_owned();
+                found.add(of_it(Finding::new(FindingKind::Right, what, &[mend])));
             }
             if reads_all(plan, number) && !unreadable.is_empty() {
                 let what = format!("the role {} may not read all tables into caches", role.name);

@@ -326,9 +326,14 @@ impl Sandbox {
         self.record.places().map(|place| tree_bytes(place)).sum()
     }
 
-    /// Two homes can have a sandbox of one name; they cannot share a port.
+    /// Two homes can have a sandbox of one name. They cannot share a port, unless that is in a network namespace, whose name they
+    /// cannot share.
     fn group_name(&self) -> String {
-        format!("{}-{}", self.record.name, self.record.port)
+        let Record { name, port, .. } = &self.record;
+        match &self.record.network {
+            Some(network) => format!("{name}-{}", network.name),
+            None => format!("{name}-{port}"),
+        }
     }
 
     /// Limits as they are in the kernel, with what it does not enforce; `None` without limits.

@@ -3,13 +3,15 @@
 use super::ServerSeries;
 use crate::error::ServerError;
 use crate::wire::Row;
+use serde::{Deserialize, Serialize};
 use tokio_postgres::types::FromSql;
 
 /// So much of a statement is shown.
 const STATEMENT_CHARS: usize = 200;
 
 /// A session, or a process of the server. What the role may not see is `None`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SessionRow {
     /// Process id of the backend or worker.
     pub pid: i32,
@@ -42,7 +44,8 @@ pub struct SessionRow {
 }
 
 /// A vacuum that runs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VacuumRow {
     /// Process id of the backend or worker.
     pub pid: i32,
@@ -69,7 +72,8 @@ pub struct VacuumRow {
 }
 
 /// How old a database's oldest transaction ids are.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AgeRow {
     /// Name of the database.
     pub database: String,
@@ -119,6 +123,15 @@ impl ServerSeries {
         );
         let rows = self.people("reading the vacuums", &sql)?;
         Ok(rows.iter().map(vacuum).collect())
+    }
+
+    /// When the server last read its configuration files, in its own words.
+    pub fn configured_at(&mut self) -> Result<String, ServerError> {
+        let rows = self.people(
+            "asking when the configuration was read",
+            "SELECT pg_conf_load_time()::text",
+        )?;
+        Ok(rows.first().and_then(|row| get(row, 0)).unwrap_or_default())
     }
 
     /// Ages of transaction ids, of all databases.

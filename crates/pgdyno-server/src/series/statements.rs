@@ -6,6 +6,7 @@ use super::people::{HIDDEN, one_line};
 use crate::error::ServerError;
 use crate::own::is_own;
 use crate::wire::{LinkError, Row};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Instant;
@@ -18,7 +19,8 @@ const TEXT_CHARS: usize = 2000;
 const TEXTS_MAX: usize = 5000;
 
 /// A normalised statement, as it grew since the look before. Times are of execution.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[allow(
     missing_docs,
     reason = "named after the columns of pg_stat_statements, with the unit last"

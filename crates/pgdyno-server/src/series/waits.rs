@@ -4,6 +4,7 @@ use super::ServerSeries;
 use super::ledger::hidden_reason;
 use crate::wire::Row;
 use pgdyno_host::series::Gap;
+use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
 /// What sessions were doing at one instant.
@@ -18,7 +19,8 @@ pub struct WaitSample {
 }
 
 /// What sessions can have in common.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WaitKey {
     /// Class of process as the server names it: "client backend", "checkpointer", "parallel worker".
     pub class: String,

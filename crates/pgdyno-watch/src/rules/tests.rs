@@ -10,6 +10,7 @@ const GB: f64 = 1024.0 * MB;
 struct Case {
     model: Model,
     at: Instant,
+    interval: Duration,
 }
 
 fn case() -> Case {
@@ -23,14 +24,24 @@ fn case() -> Case {
         ..About::default()
     };
     model.apply(Update::About(about), at);
-    Case { model, at }
+    Case {
+        model,
+        at,
+        interval: Duration::from_secs(10),
+    }
 }
 
 impl Case {
-    /// A value ten seconds after the last one; a rate over those.
+    fn each_minute(mut self) -> Case {
+        self.interval = Duration::from_secs(60);
+        self.model.apply(Update::Interval(self.interval), self.at);
+        self
+    }
+
+    /// A value an interval after the last one; a rate over it.
     fn value(mut self, metric: &'static str, label: &str, value: f64) -> Case {
         let before = self.at;
-        self.at += Duration::from_secs(10);
+        self.at += self.interval;
         let mut reading = Reading::new(self.at, Some(before));
         reading.push(Key::of(metric, label), value);
         self.model.apply(Update::Reading(reading), self.at);
@@ -178,6 +189,11 @@ fn swap() {
     case(100.0, 116.0).says(None);
     case(100.0, 117.0).says(Some("grew by 17 MB"));
     case(117.0, 100.0).says(None);
+    self::case()
+        .each_minute()
+        .one(names::SWAP_USED, 100.0 * MB)
+        .one(names::SWAP_USED, 117.0 * MB)
+        .says(Some("grew by 17 MB within 2 min 0 s"));
 }
 
 #[test]
@@ -248,6 +264,12 @@ fn dirty_pages_in_bursts() {
     case(100.0, 613.0, 64.0).says(Some("between 100 MB and 613 MB"));
     case(800.0, 810.0, 64.0).says(None);
     case(0.0, 103.0, 1.0).says(Some("written in bursts"));
+    self::case()
+        .each_minute()
+        .one(names::MEMORY_TOTAL, 64.0 * GB)
+        .one(names::DIRTY, 0.0)
+        .one(names::DIRTY, 613.0 * MB)
+        .says(Some("between 0 B and 613 MB"));
 }
 
 #[test]

@@ -32,7 +32,7 @@ const MEASURES: [Measure; 8] = [
     (right("count", 5), "process.count", number),
     (right("CPUs", 6), "process.cpu_ratio", number),
     (right("RSS", 7), "process.rss_bytes", bytes),
-    (right("PSS", 7), "process.pss_bytes", bytes),
+    (right("PSS", 7), names::PROCESS_PSS, bytes),
     (right("minor/s", 7), "process.minor_faults_per_s", number),
     (right("major/s", 7), "process.major_faults_per_s", number),
     (right("read/s", 7), "process.read_bytes_per_s", bytes),

@@ -44,7 +44,13 @@ pub(crate) struct TuneArgs {
     pub(crate) given: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) of_load: OfLoadArgs,
-    /// Kind of load, which says which knobs matter [default: the workload's; of a script mixed].
+    /// Another program that is the load in place of a workload: pgbench, sysbench, sysbench-tpcc, go-tpc, benchbase or hammerdb.
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["workload", "script", "dataset"])]
+    pub(crate) program: Option<String>,
+    /// Command line of that program, where it is not its usual one.
+    #[arg(long, value_name = "COMMAND", requires = "program")]
+    pub(crate) command: Option<String>,
+    /// Kind of load, which says which knobs matter [default: the workload's; of a script or a program mixed].
     #[arg(long)]
     pub(crate) kind: Option<LoadKind>,
     /// Scale of the data set.
@@ -68,6 +74,9 @@ pub(crate) struct TuneArgs {
     /// Blocks of each experiment that confirms, at most; it ends earlier once all is decided.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub(crate) blocks: u32,
+    /// Confirm the best with cold caches too: it must not be worse there.
+    #[arg(long)]
+    pub(crate) cold: bool,
     /// End a trial early once its throughput is below that of the present state by this share for five seconds, e.g. 20%, and try its
     /// settings no more [default: never].
     #[arg(long, value_name = "SHARE", value_parser = super::gate::limit)]

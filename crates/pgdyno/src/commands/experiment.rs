@@ -28,6 +28,7 @@ mod given;
 mod keeper;
 
 pub(crate) use afar::{Book, Sent, takeover};
+pub(crate) use dry::check;
 use dry::dry_run;
 use given::with_target;
 use keeper::{Keeper, Kept, options_of};

@@ -32,7 +32,7 @@ mod show;
 mod store;
 mod stored;
 mod tune;
-mod watch;
+pub(crate) mod watch;
 
 use crate::cli::Command;
 use crate::context::Context;

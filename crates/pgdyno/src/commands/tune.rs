@@ -13,7 +13,7 @@ use crate::context::{Context, stop_in_force};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::{show, target};
-use file::{BEST, Common, MemoryUse, Start};
+use file::{BEST, Caches, Common, MemoryUse, Start};
 use outcome::{Compared, Dropped, Kept};
 use pgdyno_advice::{Now, Priors, SearchSpace};
 use pgdyno_host::{given_text, replace_given};
@@ -26,6 +26,7 @@ use pgdyno_report::Report;
 use pgdyno_stats::{Verdict, three_digits};
 use pgdyno_store::Store;
 use serde_json::{Value as Json, json};
+use space::another_value;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -64,6 +65,17 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     let file = parsed(context, &text)?;
     if args.dry_run {
         return dry(args, &space, &starts, &text);
+    }
+    if args.cold {
+        // Hours before it is run.
+        let settings: Vec<Setting> = space.knobs.iter().filter_map(another_value).take(1).collect();
+        let cold = parsed(context, &common.cold(&settings)?)?;
+        experiment::check(
+            context,
+            cold,
+            &experiment::consent_of(&args.consent),
+            Some(&args.target),
+        )?;
     }
     let mut store = context.store(args.store.store.place())?;
     let mut tune = Tune {
@@ -114,7 +126,7 @@ fn metric(args: &TuneArgs) -> Result<&str> {
     };
     let Some(metric) = Metric::named(name) else {
         return Err(Usage(format!(
-            "{name} is no metric of a trial; the book's \"Metrics\" lists all"
+            "{name} is no metric of a trial; the book's \"Metrics of trials\" lists all"
         ))
         .into());
     };
@@ -167,6 +179,16 @@ struct Tune<'a> {
     target: &'a str,
     /// Number of the search, once it has ended.
     search: Option<i64>,
+}
+
+/// What new trials have found of the best of a search, against the present state.
+struct Proof {
+    /// All of it.
+    found: Compared,
+    /// The same with cold caches, where that was asked for.
+    cold: Option<Compared>,
+    /// Without what does not pay, where something does not.
+    last: Option<Compared>,
 }
 
 /// A step of an experiment: name, title, settings.
@@ -279,11 +301,20 @@ impl Tune<'_> {
         let Some(found) = best_found.filter(|found| found.is(Verdict::Better)) else {
             return self.not_confirmed(store, &confirmed, &broken);
         };
+        let cold = self
+            .args
+            .cold
+            .then(|| self.confirm_cold(store, &winner))
+            .transpose()?;
+        let is_worse = |cold: &&Compared| cold.effect.is_none() || cold.is(Verdict::Worse);
+        if let Some(cold) = cold.as_ref().filter(is_worse) {
+            return self.worse_when_cold(store, &found, cold);
+        }
         let (kept, dropped) = self.ablated(store, (&searched, &stored), &winner)?;
         let (kept, dropped, last) = self.proven(store, &winner, kept, dropped)?;
-        let confirmed = (&found, last.as_ref());
-        self.note(store, &self.outcome(&searched, confirmed, &dropped))?;
-        self.finish(id, &searched, confirmed, &kept, &dropped)
+        let proof = Proof { found, cold, last };
+        self.note(store, &self.outcome(&searched, &proof, &dropped))?;
+        self.finish(id, &searched, &proof, &kept, &dropped)
     }
 
     /// The winner against the present state, and against advice, in new trials.
@@ -306,6 +337,14 @@ impl Tune<'_> {
         self.run(store, words, &[], &steps)
     }
 
+    /// The winner against the present state, when loads begin with cold caches.
+    fn confirm_cold(&self, store: &mut Store, winner: &[Setting]) -> Result<Compared> {
+        err!("comparing it with the present state with cold caches");
+        let id = self.measured(store, &self.common.cold(winner)?)?;
+        let found = Compared::of(&report::build(self.context, store, id)?, BEST);
+        found.ok_or_else(|| Failure::new(format!("experiment {id} is without its treatment")))
+    }
+
     fn run(
         &self,
         store: &mut Store,
@@ -313,7 +352,7 @@ impl Tune<'_> {
         base: &[Setting],
         steps: &[Step],
     ) -> Result<Report> {
-        let text = self.common.compared(words, base, steps)?;
+        let text = self.common.compared(words, Caches::Warm, base, steps)?;
         let id = self.measured(store, &text)?;
         report::build(self.context, store, id)
     }
@@ -360,13 +399,28 @@ impl Tune<'_> {
         Ok(exit::UNDECIDED)
     }
 
+    fn worse_when_cold(&self, store: &mut Store, found: &Compared, cold: &Compared) -> Result<u8> {
+        let smallest = self.args.smallest_effect;
+        let text = format!(
+            "not confirmed with cold caches: {}; with warm ones {}",
+            cold.shown(smallest),
+            found.shown(smallest)
+        );
+        self.note(store, &text)?;
+        if self.args.store.json {
+            put_page!(
+                "{:#}",
+                json!({ "format": FORMAT, "outcome": "not-confirmed", "best": found.document(), "cold": cold.document() })
+            );
+        } else {
+            put!("the best of the search is {text}");
+            put!("no profile is written");
+        }
+        Ok(exit::UNDECIDED)
+    }
+
     /// The outcome of the best of the search, in a line.
-    fn outcome(
-        &self,
-        searched: &Searched,
-        (found, last): (&Compared, Option<&Compared>),
-        dropped: &[Dropped],
-    ) -> String {
+    fn outcome(&self, searched: &Searched, proof: &Proof, dropped: &[Dropped]) -> String {
         let smallest = self.args.smallest_effect;
         let expected = searched.expected_ratio().map_or_else(String::new, |ratio| {
             format!(" where the search expected {:+.1} %", 100.0 * (ratio - 1.0))
@@ -376,22 +430,26 @@ impl Tune<'_> {
             true => String::new(),
             false => format!("; dropped, as they do not pay: {}", names.join(", ")),
         };
-        let last = last.map_or_else(String::new, |last| {
+        let last = proof.last.as_ref().map_or_else(String::new, |last| {
             format!("; without them {}", last.shown(smallest))
         });
-        format!("confirmed: {}{expected}{dropped}{last}", found.shown(smallest))
+        let cold = proof.cold.as_ref().map_or_else(String::new, |cold| {
+            format!("; with cold caches {}", cold.shown(smallest))
+        });
+        let found = proof.found.shown(smallest);
+        format!("confirmed: {found}{expected}{cold}{dropped}{last}")
     }
 
     fn finish(
         &self,
         id: i64,
         searched: &Searched,
-        (found, last): (&Compared, Option<&Compared>),
+        proof: &Proof,
         kept: &[Kept],
         dropped: &[Dropped],
     ) -> Result<u8> {
         let smallest = self.args.smallest_effect;
-        let proven = last.unwrap_or(found);
+        let proven = proof.last.as_ref().unwrap_or(&proof.found);
         let title = format!("Tuned for {}", self.target);
         let summary = format!(
             "{} against the state before: {}. Found by experiment {id}.",
@@ -415,8 +473,8 @@ impl Tune<'_> {
                 "{:#}",
                 json!({
                     "format": FORMAT, "outcome": "tuned", "search": id, "trials": searched.path.len(),
-                    "failed": searched.failed(), "best": found.document(), "kept": kept, "dropped": dropped,
-                    "proven": proven.document(), "profile": path,
+                    "failed": searched.failed(), "best": proof.found.document(), "kept": kept, "dropped": dropped,
+                    "cold": proof.cold.as_ref().map(Compared::document), "proven": proven.document(), "profile": path,
                 })
             );
             return Ok(exit::FINE);
@@ -426,6 +484,12 @@ impl Tune<'_> {
             self.common.metric,
             proven.shown(smallest)
         );
+        if let Some(cold) = &proof.cold {
+            put!(
+                "with cold caches, the best of the search: {}",
+                cold.shown(smallest)
+            );
+        }
         for own in kept {
             let without = own.without.as_ref().map_or_else(
                 || "not measured alone".to_owned(),

@@ -263,6 +263,34 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
     refused(&["--subject-to", "p99_ms < 3"], &["p99_ms <= 20"]);
     refused(&["--trials", "2"], &["6..=200"]);
     refused(&["--optimizer", "python3 my.py"], &["expected exec:COMMAND"]);
+    refused(
+        &["--program", "oracle"],
+        &["no program \"oracle\" is known as a load", "sysbench"],
+    );
+    refused(
+        &["--program", "pgbench", "--workload", "tpcb"],
+        &["cannot be used with"],
+    );
+    let dry = [
+        "tune",
+        "sandbox:t",
+        "--program",
+        "pgbench",
+        "--only",
+        "work_mem",
+        "--dry-run",
+    ];
+    let search = home.run(&dry).fine();
+    assert!(search.out.contains("program = \"pgbench\""), "{}", search.out);
+    let file = home.write("program.toml", &search.out);
+    home.run(&[
+        "run",
+        &file.to_string_lossy(),
+        "--target",
+        "sandbox:t",
+        "--dry-run",
+    ])
+    .fine();
     let risky = home.run(&["tune", "sandbox:t", "--fix", "fsync=off", "--only", "work_mem"]);
     assert!(
         risky.code != 0 && risky.err.contains("--accept-durability-risk"),

@@ -1,6 +1,9 @@
 //! `pgdyno watch` for real: under a pseudo terminal, with a server that comes and goes.
 
+use crate::remote::Pair;
 use common::Home;
+use pgdyno_testing::ssh::FAR;
+use pgdyno_testing::until;
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -455,6 +458,55 @@ fn without_a_terminal_there_is_one_look() {
             .any(|value| value["metric"] == "wal.position_bytes_per_s"),
         "{json:#}"
     );
+}
+
+#[test]
+fn target_of_another_host_is_read_there_and_drawn_here() {
+    let pair = Pair::new();
+    pair.run(&["sandbox", "create", "w", "--set", "fsync=off"]).fine();
+    let program = pair.far.program();
+    let start = |target: &str| {
+        let variables = [("PGDYNO_SSH", &*program)];
+        Watch::start(&pair.home, &["watch", target, "--host", FAR], &variables)
+    };
+    let mut watch = start("sandbox:w");
+    watch.sees("sandbox:w on ssh:far");
+    watch.sees("rollbacks/s 0");
+    for (key, expected) in [
+        ("5", "template1"),
+        ("6", "r/s"),
+        ("7", "page tables"),
+        ("+", "every 2 s"),
+        ("1", "throughput"),
+    ] {
+        watch.press(key);
+        watch.sees(expected);
+    }
+    watch.press("q");
+    assert_eq!(watch.ends(), Some(0));
+    watch.gave_the_terminal_back();
+    until("the end of all agents", || match &*pair.agents() {
+        [] => Ok(()),
+        others => Err(others.to_vec()),
+    });
+
+    let mut watch = start("sandbox:w");
+    watch.sees("rollbacks/s 0");
+    for pid in pair.agents() {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        // Of several, one may have ended with another.
+        let _ = kill_process(pid.expect("a process"), Signal::KILL);
+    }
+    assert_eq!(watch.ends(), Some(1));
+    watch.gave_the_terminal_back();
+    let said = String::from_utf8_lossy(&watch.all).into_owned();
+    assert!(said.contains("the connection to ssh:far was lost"), "{said}");
+
+    let mut watch = start("sandbox:none");
+    assert_ne!(watch.ends(), Some(0));
+    assert!(!watch.screen.alternate);
+    let said = String::from_utf8_lossy(&watch.all).into_owned();
+    assert!(said.contains("none"), "{said}");
 }
 
 /// Its questions are commits of the same database, which the server counts with the load's.

@@ -146,7 +146,8 @@ impl Book {
             | Question::Keep
             | Question::Generator(_)
             | Question::Drive(_)
-            | Question::NextSecond { .. } => None,
+            | Question::NextSecond { .. }
+            | Question::Seen(_) => None,
             Question::AddTreatment { id, .. }
             | Question::AddTrial { id, .. }
             | Question::Experiment(id)
@@ -187,6 +188,7 @@ impl Book {
             Question::SetStatus { id, status } => self.store.set_status(id, status).map(|()| Answer::Done),
             Question::SetRestored { id, lines } => self.store.set_restored(id, &lines).map(|()| Answer::Done),
             Question::Generator(_) => Err(StoreError::Elsewhere("a run drives no part of a load".to_owned())),
+            Question::Seen(_) => Err(StoreError::Elsewhere("a run shows no target".to_owned())),
             Question::Drive(load) => {
                 let other = |why: &str| StoreError::Elsewhere(why.to_owned());
                 let is_of_file = |(name, _): &(String, Vec<String>)| self.load_hosts.contains(name);

@@ -109,7 +109,10 @@ pub(super) fn dry_run(
     args: &RunArgs,
 ) -> Result<u8> {
     let drawn = file.seed.is_none();
-    let looked = look(context, file, consent, args)?;
+    let mut looked = look(context, file, consent, args.target.as_deref())?;
+    if context.coordinator().is_none() {
+        kept::look(context, args, &mut looked.found)?;
+    }
     let plan = &looked.plan;
     let mut restarts = Restarts::new(context, looked.target.as_ref(), plan);
     let mut lines: Vec<Line<'_>> = Vec::new();
@@ -167,10 +170,29 @@ pub(super) fn dry_run(
     }
 }
 
+/// Refuses an experiment that could not be run, as a run does before its first trial.
+pub(crate) fn check(
+    context: &Context,
+    file: ExperimentFile,
+    consent: &Consent,
+    target: Option<&str>,
+) -> Result<()> {
+    let found = look(context, file, consent, target)?.found;
+    match found.is_fatal() {
+        true => Err(LabError::Findings(found.findings).into()),
+        false => Ok(()),
+    }
+}
+
 /// Asks the target everything that a run asks before its first trial.
-fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunArgs) -> Result<Looked> {
+fn look(
+    context: &Context,
+    file: ExperimentFile,
+    consent: &Consent,
+    target_text: Option<&str>,
+) -> Result<Looked> {
     let seed = file.seed.unwrap_or(1);
-    let ahead = target::ahead(context, &file, args.target.as_deref(), consent.restart)?;
+    let ahead = target::ahead(context, &file, target_text, consent.restart)?;
     let mut found = PreflightReport::default();
     let mut not_yet = None;
     let target = match ahead {
@@ -188,7 +210,7 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
             None
         }
     };
-    let text = target::text_of(&file.target, args.target.as_deref()).filter(|_| target.is_some());
+    let text = target::text_of(&file.target, target_text).filter(|_| target.is_some());
     let profiles = match text {
         Some(text) => profiles_of(context, &file, &text)?,
         None => ProfileSettings::new(),
@@ -237,9 +259,6 @@ fn look(context: &Context, file: ExperimentFile, consent: &Consent, args: &RunAr
         (None, None) => found
             .findings
             .extend(consents(&plan, &context.catalogue, consent)),
-    }
-    if context.coordinator().is_none() {
-        kept::look(context, args, &mut found)?;
     }
     Ok(Looked { plan, found, target })
 }

@@ -8,6 +8,7 @@ use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_lab::{Reset, WindowPart};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use toml::Value;
 
 /// Trials that a block of the search has: time enough for a round, and near enough in time to be alike.
@@ -19,6 +20,15 @@ const MEMORY_PART: f64 = 0.75;
 pub(super) const BEST: &str = "best";
 /// What is left of it without the settings that do not pay.
 pub(super) const KEPT: &str = "kept";
+
+/// What is in the caches when the load of a trial begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caches {
+    /// What the warm-up brings.
+    Warm,
+    /// Nothing, and no warm-up.
+    Cold,
+}
 
 /// What all experiments of a tune have in common.
 pub(super) struct Common<'a> {
@@ -42,11 +52,22 @@ pub(super) type Start = (String, BTreeMap<String, String>);
 
 impl<'a> Common<'a> {
     pub(super) fn new(args: &'a TuneArgs, metric: &'a str) -> Result<Common<'a>> {
-        let load = NamedLoad::of(&args.of_load)?;
+        let load = match &args.program {
+            Some(program) => NamedLoad {
+                key: "program",
+                value: program.clone(),
+            },
+            None => NamedLoad::of(&args.of_load)?,
+        };
         Ok(Common { args, metric, load })
     }
 
-    fn entries(&self, name: &str, question: &str, design: &str) -> Vec<(&'static str, Value)> {
+    fn entries(
+        &self,
+        (name, question): (&str, &str),
+        design: &str,
+        caches: Caches,
+    ) -> Vec<(&'static str, Value)> {
         let args = self.args;
         let mut data = vec![("scale", i64::from(args.scale).into())];
         if args.reset != Reset::None {
@@ -55,12 +76,22 @@ impl<'a> Common<'a> {
         if let Some(dataset) = args.of_load.dataset {
             data.push(("dataset", dataset.name().into()));
         }
-        let load = table(vec![
+        let warmup = match caches {
+            Caches::Warm => args.warmup,
+            Caches::Cold => {
+                data.push(("prewarm", "cold".into()));
+                Duration::ZERO
+            }
+        };
+        let mut load = vec![
             (self.load.key, self.load.value.as_str().into()),
             ("clients", i64::from(args.clients).into()),
-            ("warmup_s", args.warmup.as_secs_f64().into()),
+            ("warmup_s", warmup.as_secs_f64().into()),
             ("measure_s", args.duration.as_secs_f64().into()),
-        ]);
+        ];
+        if let Some(command) = &args.command {
+            load.push(("command", command.as_str().into()));
+        }
         let mut entries = vec![
             ("name", name.into()),
             ("question", question.into()),
@@ -68,7 +99,7 @@ impl<'a> Common<'a> {
             ("metric", self.metric.into()),
             ("smallest_effect", args.smallest_effect.into()),
             ("data", table(data)),
-            ("load", load),
+            ("load", table(load)),
         ];
         if let Some(WindowPart { from, to }) = &args.between {
             let ends = vec![("from", from.as_str().into()), ("to", to.as_str().into())];
@@ -142,7 +173,8 @@ impl<'a> Common<'a> {
             .fold(1_usize, |all, knob| all.saturating_mul(knob.values.len()));
         let of_block =
             u32::try_from(combinations).map_or(TRIALS_OF_BLOCK, |all| all.clamp(1, TRIALS_OF_BLOCK));
-        let mut file = self.entries("tune", "Which settings are the best here?", "search");
+        let words = ("tune", "Which settings are the best here?");
+        let mut file = self.entries(words, "search", Caches::Warm);
         file.extend([
             ("blocks", i64::from(args.trials.div_ceil(of_block)).into()),
             ("base", self.base(&[])),
@@ -196,10 +228,26 @@ impl<'a> Common<'a> {
         Some(table(vec![("sum", table(sum)), ("at_most", at_most.into())]))
     }
 
+    /// The best of a search compared with the present state, when loads begin with cold caches.
+    pub(super) fn cold(&self, best: &[Setting]) -> Result<String> {
+        let words = (
+            "tune-cold",
+            "Is the best of the search worse than the present state with cold caches?",
+        );
+        let title = "The best of the search".to_owned();
+        self.compared(
+            words,
+            Caches::Cold,
+            &[],
+            &[(BEST.to_owned(), title, best.to_vec())],
+        )
+    }
+
     /// Treatments compared with the present state and `base` in blocks, each with its name, title and settings.
     pub(super) fn compared(
         &self,
-        (name, question): (&str, &str),
+        words: (&str, &str),
+        caches: Caches,
         base: &[Setting],
         steps: &[(String, String, Vec<Setting>)],
     ) -> Result<String> {
@@ -212,7 +260,7 @@ impl<'a> Common<'a> {
             ])
         });
         let steps: Vec<Value> = steps.collect();
-        let mut file = self.entries(name, question, "one-at-a-time");
+        let mut file = self.entries(words, "one-at-a-time", caches);
         file.extend([
             ("blocks", i64::from(self.args.blocks).into()),
             ("stop", "when-decided".into()),
@@ -223,5 +271,37 @@ impl<'a> Common<'a> {
             file.extend(self.guard());
         }
         toml::to_string(&table(file)).map_err(Failure::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use pgdyno_knobs::Catalogue;
+    use pgdyno_lab::{ExperimentFile, Prewarm};
+    use std::path::Path;
+
+    #[test]
+    fn best_is_compared_with_cold_caches_and_the_same_load() {
+        let line = "pgdyno tune sandbox:t --program pgbench --cold --warmup 3s --command";
+        let command = "pgbench -S {host}";
+        let cli = Cli::try_parse_from(line.split(' ').chain([command])).unwrap();
+        let Command::Tune(args) = cli.command else {
+            panic!("{line}");
+        };
+        let setting = Setting {
+            knob: "work_mem".into(),
+            value: "8MB".into(),
+        };
+        let text = Common::new(&args, "tps").unwrap().cold(&[setting]).unwrap();
+        let catalogue = Catalogue::shipped().unwrap();
+        let file = ExperimentFile::parse(&text, Path::new("a file"), &catalogue).unwrap();
+        assert_eq!(file.data.prewarm, Some(Prewarm::Cold));
+        assert_eq!(file.load.warmup_s, Some(0.0));
+        assert_eq!(file.load.program.as_deref(), Some("pgbench"));
+        assert_eq!(file.load.command.as_deref(), Some(command));
+        assert_eq!(file.step[0].settings["work_mem"], Value::from("8MB"));
     }
 }

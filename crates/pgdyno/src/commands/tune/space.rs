@@ -11,9 +11,9 @@ use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_workload::Workload;
 use std::collections::BTreeMap;
 
-/// The kind of a workload; a script may be anything.
+/// The kind of a workload; a script and another program may be anything.
 pub(super) fn kind_of(args: &TuneArgs) -> LoadKind {
-    if args.of_load.script.is_some() {
+    if args.of_load.script.is_some() || args.program.is_some() {
         return LoadKind::Mixed;
     }
     match args.of_load.workload {
@@ -95,11 +95,7 @@ pub(super) fn space(
         .retain(|own| is_wanted(&own.knob) && !is_fixed(&own.knob));
     // What could not be set would keep every trial from beginning, for each sets all knobs.
     let objection = |own: &SpaceKnob| {
-        let other = own.values.get(1)?;
-        let setting = Setting {
-            knob: own.knob.clone(),
-            value: other.0.clone(),
-        };
+        let setting = another_value(own)?;
         looked.objection(context, &setting, args.consent.allow_restart)
     };
     let (possible, objected): (Vec<SpaceKnob>, Vec<SpaceKnob>) =
@@ -121,6 +117,15 @@ pub(super) fn space(
         return Err(Usage(format!("there is no knob to vary on this target{why}")).into());
     }
     Ok(space)
+}
+
+/// A setting of a knob that is not its present one.
+pub(super) fn another_value(own: &SpaceKnob) -> Option<Setting> {
+    let other = own.values.get(1)?;
+    Some(Setting {
+        knob: own.knob.clone(),
+        value: other.0.clone(),
+    })
 }
 
 /// The starting points as levels of the space, without those that are the present state or one another.
