@@ -9,8 +9,8 @@ export default defineConfig({
     // Two keep two CPUs busy while a third waits for a pause of the page.
     maxWorkers: 3,
     isolate: false,
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
     teardownTimeout: 60_000,
     expect: { poll: { timeout: 30_000 } },
   },

@@ -47,15 +47,15 @@ pub fn lock(
                 } else {
                     holder
                 };
+                if !reported && !patience.is_zero() {
+                    on_wait(&holder);
+                    reported = true;
+                }
                 if Instant::now() >= deadline {
                     return Err(SandboxError::Held {
                         name: name.to_owned(),
                         holder,
                     });
-                }
-                if !reported {
-                    on_wait(&holder);
-                    reported = true;
                 }
                 pause(Duration::from_millis(100));
             }
