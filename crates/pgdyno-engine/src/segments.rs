@@ -46,6 +46,7 @@ mod tests {
     use crate::books::{Books, Instants, SqlState};
     use crate::engine::Segment;
     use crate::plan::Plan;
+    use crate::result::ServerShare;
     use std::sync::mpsc::channel;
 
     fn books(mut books: Books, times_ns: &[u64]) -> Books {
@@ -139,5 +140,24 @@ mod tests {
         let other = sent["books"]["response_ns"].clone();
         refused("/books/skipped_wait_ns", other);
         refused("/clients", u32::MAX.into());
+
+        let mut result = LoadResult::empty();
+        result.in_no_second = Books::for_a_second();
+        result.servers = vec![ServerShare::default()];
+        let sent = serde_json::to_value(&result).unwrap();
+        assert_eq!(result.check(1), Ok(()));
+        for pointer in [
+            "/whole/server_commits",
+            "/whole/retries",
+            "/in_flight_at_end",
+            "/notes_skipped",
+            "/commits_per_session",
+            "/servers/0/server_commits",
+        ] {
+            let mut sent = sent.clone();
+            *sent.pointer_mut(pointer).unwrap() = u64::MAX.into();
+            let received: LoadResult = serde_json::from_value(sent).unwrap();
+            assert!(received.check(1).is_err(), "{pointer}");
+        }
     }
 }

@@ -102,8 +102,8 @@ pub enum ServerError {
         target: String,
         /// Message of the server.
         reason: String,
-        /// Whether who asks is another user of the operating system than is wanted, not whoever has no password.
-        by_user: bool,
+        /// Whether the server refused the user of the operating system (`peer`), and no password.
+        is_peer: bool,
     },
     /// The server has no such database.
     #[error("there is no such database: {target}")]
@@ -201,7 +201,7 @@ impl ServerError {
             ServerError::Unreachable { .. } => {
                 "is it running, and is this the right host and port? `pgdyno sandbox create` makes a private server"
             }
-            ServerError::Login { by_user: true, .. } => {
+            ServerError::Login { is_peer: true, .. } => {
                 "the server takes over its socket only the user of the operating system who has the role's name (peer in its \
                  pg_hba.conf): run the command as that user (`sudo -u postgres pgdyno ...`) or as root"
             }

@@ -70,7 +70,7 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
             ServerError::Login {
                 target,
                 reason: "a password is required and none was given".into(),
-                by_user: false,
+                is_peer: false,
             }
         } else if error.to_string().contains("TLS handshake") {
             ServerError::NoTls { target, reason }
@@ -81,12 +81,12 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
     let reason = brief(db.message());
     match db.code() {
         code if *code == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase { target },
-        // The words are in the server's language. A user of the operating system is refused where passwords are, and with another code; an
-        // address that no line lets in is refused elsewhere.
+        // The message is in the server's language. `peer` fails in the same routine as a password, with another SQLSTATE; an address that no
+        // line of pg_hba.conf lets in fails in another routine.
         code if code.code().starts_with("28") => ServerError::Login {
             target,
             reason,
-            by_user: code.code() == "28000" && db.routine() == Some("auth_failed"),
+            is_peer: code.code() == "28000" && db.routine() == Some("auth_failed"),
         },
         code => ServerError::Refused {
             target,

@@ -81,7 +81,7 @@ fn send(source: &Source, coordinator: &Coordinator, stop: &AtomicBool) -> Result
         match coordinator.ask(Question::Seen(seen)) {
             Some(Answer::Look(order)) => source.take_order(&order).map_err(Failure::new)?,
             Some(Answer::Failed(why)) => fail!("{why}"),
-            Some(_) => fail!("an answer to another question"),
+            Some(_) => fail!("the host that draws has answered another question than it was asked"),
             None => break,
         }
     }

@@ -243,6 +243,14 @@ fn program_from_outside_chooses_and_a_bad_one_is_named_and_its_search_goes_on() 
     );
 }
 
+/// The file of a search is one that `run` takes.
+fn can_be_run(home: &Home, text: &str) {
+    let file = home.write("search.toml", text);
+    let file = file.to_string_lossy();
+    home.run(&["run", &file, "--target", "sandbox:t", "--dry-run"])
+        .fine();
+}
+
 #[test]
 fn what_cannot_be_tuned_is_refused_with_the_reason() {
     let home = home();
@@ -282,15 +290,7 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
     ];
     let search = home.run(&dry).fine();
     assert!(search.out.contains("program = \"pgbench\""), "{}", search.out);
-    let file = home.write("program.toml", &search.out);
-    home.run(&[
-        "run",
-        &file.to_string_lossy(),
-        "--target",
-        "sandbox:t",
-        "--dry-run",
-    ])
-    .fine();
+    can_be_run(&home, &search.out);
     let risky = home.run(&["tune", "sandbox:t", "--fix", "fsync=off", "--only", "work_mem"]);
     assert!(
         risky.code != 0 && risky.err.contains("--accept-durability-risk"),
@@ -327,13 +327,5 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
         knobs.iter().any(|knob| knob["knob"] == "checkpoint_timeout"),
         "{dry:#}"
     );
-    let file = home.write("tune.toml", text);
-    home.run(&[
-        "run",
-        &file.to_string_lossy(),
-        "--target",
-        "sandbox:t",
-        "--dry-run",
-    ])
-    .fine();
+    can_be_run(&home, text);
 }
