@@ -100,8 +100,8 @@ pub struct LoadFrom<'a> {
 /// Hosts that drive a load together.
 pub trait Generators {
     /// Goes to each host, and from there to the servers that `ways` lead to, before any load. Returns what keeps a host from driving one,
-    /// with its name; `None` where that cannot be known before.
-    fn check(&self, from: &LoadFrom<'_>, ways: &[&Conninfo], stop: &AtomicBool) -> Option<Vec<String>>;
+    /// with its name.
+    fn check(&self, from: &LoadFrom<'_>, ways: &[&Conninfo], stop: &AtomicBool) -> Vec<String>;
 
     /// Drives the load on the servers that `ways` lead to, all at the same time, and returns what all hosts together have done.
     ///

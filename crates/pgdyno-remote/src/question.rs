@@ -63,23 +63,29 @@ pub enum Question {
     Ended(RunEnd),
     /// Of a host that drives its part of a load.
     Generator(FromGenerator),
+    /// Ask hosts that are to drive loads whether they reach the servers; they are being asked with the answer.
+    AskLoadHosts(LoadHostWays),
     /// Have a load driven by hosts that the coordinator reaches; it has begun with the answer.
     Drive(Box<SharedLoad>),
     /// Show what was read of a target: updates of the live view, as that writes them.
     Seen(String),
-    /// The next second of that load, or its end.
-    NextSecond {
+    /// What comes next of the hosts' load, or of what they were asked.
+    NextOfHosts {
         /// Whether it is to end before its time.
         stop: bool,
     },
 }
 
+/// Names of load hosts, each with its connection strings of the servers, which hold passwords.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadHostWays(pub Vec<(String, Vec<String>)>);
+
 /// A load that several hosts drive together.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SharedLoad {
-    /// Names of the hosts, each with its connection strings of the servers, which hold passwords.
-    pub hosts: Vec<(String, Vec<String>)>,
+    /// The hosts.
+    pub hosts: LoadHostWays,
     /// Whether there is a pooler before the servers.
     pub is_pooled: bool,
     /// What they drive.
@@ -122,13 +128,12 @@ pub struct GeneratorHost {
     pub began_late_ns: u64,
 }
 
-/// Its connection strings hold passwords.
-impl fmt::Debug for SharedLoad {
+/// Without connection strings.
+impl fmt::Debug for LoadHostWays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&String> = self.hosts.iter().map(|(name, _)| name).collect();
-        f.debug_struct("SharedLoad")
-            .field("hosts", &names)
-            .finish_non_exhaustive()
+        f.debug_list()
+            .entries(self.0.iter().map(|(name, _)| name))
+            .finish()
     }
 }
 
@@ -161,6 +166,8 @@ pub enum Answer {
         /// Hosts that could not keep up, and how that shows.
         warnings: Vec<String>,
     },
+    /// Hosts were asked: what keeps them from driving a load, each with its host.
+    Objections(Vec<String>),
     /// What is to be read of a target from now on, as the live view writes it.
     Look(String),
     /// Nanoseconds of the clock that was asked for.

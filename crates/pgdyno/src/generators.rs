@@ -5,7 +5,7 @@ mod meeting;
 mod part;
 mod reach;
 
-pub(crate) use afar::Driving;
+pub(crate) use afar::AskedOfHosts;
 pub(crate) use part::{CpuShares, JOB, Job};
 pub(crate) use reach::{SERVERS, connect};
 
@@ -17,7 +17,7 @@ use meeting::Meeting;
 use part::Part;
 use pgdyno_engine::{Second, Segment, join_results, join_seconds};
 use pgdyno_lab::{Generated, Generators, LoadFrom};
-use pgdyno_remote::{GeneratorHost, InventoryHost, SharedLoad, SshHost};
+use pgdyno_remote::{GeneratorHost, InventoryHost, LoadHostWays, SharedLoad, SshHost};
 use pgdyno_server::{Conninfo, for_other_host};
 use pgdyno_workload::LoadPlan;
 use std::sync::Arc;
@@ -112,7 +112,7 @@ pub(crate) fn generators_of(context: &Context) -> Box<dyn Generators + '_> {
 }
 
 /// The hosts that a user names, each with connection strings for the servers.
-fn ways_of_hosts(from: &LoadFrom<'_>, ways: &[&Conninfo]) -> Result<Vec<(String, Vec<String>)>, String> {
+fn ways_of_hosts(from: &LoadFrom<'_>, ways: &[&Conninfo]) -> Result<LoadHostWays, String> {
     let is_here =
         |way: &&&Conninfo| way.is_by_socket() || way.address().is_some_and(|address| address.is_loopback());
     let is_afar = from.hosts.iter().any(|name| name != LOCAL);
@@ -133,7 +133,7 @@ fn ways_of_hosts(from: &LoadFrom<'_>, ways: &[&Conninfo]) -> Result<Vec<(String,
         let servers = servers.collect::<Result<Vec<String>, _>>();
         Ok((name.clone(), servers.map_err(|error| error.to_string())?))
     });
-    hosts.collect()
+    hosts.collect::<Result<_, _>>().map(LoadHostWays)
 }
 
 /// The load of a plan for the hosts that a user names.
@@ -149,11 +149,11 @@ fn shared(from: &LoadFrom<'_>, ways: &[&Conninfo], plan: &LoadPlan) -> Result<Sh
 }
 
 impl Generators for LoadHosts<'_> {
-    fn check(&self, from: &LoadFrom<'_>, ways: &[&Conninfo], stop: &AtomicBool) -> Option<Vec<String>> {
-        Some(match ways_of_hosts(from, ways) {
-            Ok(hosts) => reach::check(self.context, &hosts, stop),
+    fn check(&self, from: &LoadFrom<'_>, ways: &[&Conninfo], stop: &AtomicBool) -> Vec<String> {
+        match ways_of_hosts(from, ways) {
+            Ok(hosts) => self.objections(&hosts, stop),
             Err(why) => vec![why],
-        })
+        }
     }
 
     fn drive(
@@ -169,6 +169,10 @@ impl Generators for LoadHosts<'_> {
 }
 
 impl LoadHosts<'_> {
+    fn has_sudo_on(&self, host: &SshHost) -> bool {
+        self.sudo_on.is_some_and(|own| own == host)
+    }
+
     fn drive_shared(
         &self,
         shared: &SharedLoad,
@@ -176,9 +180,9 @@ impl LoadHosts<'_> {
         on_second: &mut dyn FnMut(&Second),
     ) -> Result<Generated, String> {
         let mut jobs = Vec::new();
-        let among = u32::try_from(shared.hosts.len()).unwrap_or(u32::MAX);
+        let among = u32::try_from(shared.hosts.0.len()).unwrap_or(u32::MAX);
         let segments = Segment::divide(&shared.plan.drive, among);
-        for ((name, servers), segment) in shared.hosts.iter().zip(segments) {
+        for ((name, servers), segment) in shared.hosts.0.iter().zip(segments) {
             let place = Place::of(self.context, name)?;
             let job = Job {
                 plan: shared.plan.clone(),
@@ -208,8 +212,7 @@ impl LoadHosts<'_> {
                     let ended = match place {
                         Place::Here => part.here(),
                         Place::Ssh(host, program) => {
-                            let sudo = self.sudo_on.is_some_and(|own| own == host);
-                            part.there(way_of_several(program, host, sudo))
+                            part.there(way_of_several(program, host, self.has_sudo_on(host)))
                         }
                     };
                     if let Err(why) = &ended {

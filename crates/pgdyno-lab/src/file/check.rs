@@ -452,6 +452,13 @@ impl Check<'_> {
 
     fn exclude(&self) -> Checked {
         for (i, levels) in self.file.exclude.iter().enumerate() {
+            let entry = ["exclude", &i.to_string()];
+            self.must(!levels.is_empty(), &entry, || {
+                "name levels that are not tried together, such as buffers = \"4GB\"".into()
+            })?;
+            self.must(!levels.contains_key(STEP), &entry, || {
+                "it names a step, but only levels of factors are combined; remove the step".into()
+            })?;
             for (factor, level) in levels {
                 self.known_level(factor, level, &["exclude", &i.to_string(), factor])?;
             }

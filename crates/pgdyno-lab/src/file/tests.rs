@@ -357,6 +357,12 @@ fn contradictions_are_found_before_anything_is_touched() {
     );
     check(
         "[data]",
+        "[[exclude]]\nstep = \"more\"\n[data]",
+        "remove the step",
+    );
+    check("[data]", "[[exclude]]\n[data]", "name levels");
+    check(
+        "[data]",
         "[guard]\nmemory_available_min = \"much\"\n[data]",
         "expected a size",
     );

@@ -135,17 +135,11 @@ fn smallest_fraction(factors: usize) -> Result<Vec<Vec<usize>>, DesignError> {
 
 pub(super) fn is_excluded(file: &ExperimentFile, levels: &[Vec<StepPart>], row: &[usize]) -> bool {
     file.exclude.iter().any(|excluded| {
-        !excluded.is_empty()
-            && file
-                .factor
-                .iter()
-                .zip(levels)
-                .zip(row)
-                .all(|((factor, levels), &level)| {
-                    excluded
-                        .get(&factor.name)
-                        .is_none_or(|name| levels[level].name == *name)
-                })
+        let mut each = file.factor.iter().zip(levels).zip(row);
+        each.all(|((factor, levels), &level)| {
+            let name = excluded.get(&factor.name);
+            name.is_none_or(|name| levels[level].name == *name)
+        })
     })
 }
 

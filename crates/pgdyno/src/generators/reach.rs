@@ -1,17 +1,18 @@
 //! Load hosts before any load: whether ssh leads to them, and they to the servers.
 
-use super::Place;
+use super::{LoadHosts, Place};
 use super::part::{Remarks, request};
-use crate::context::{Context, variable};
+use crate::context::variable;
 use crate::failure::with_hint;
 use crate::ssh_way::{hand_on_stop, run_on, way_of_several};
-use pgdyno_remote::SshHost;
+use pgdyno_remote::{LoadHostWays, SshHost};
 use pgdyno_server::{Found, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 /// Name of the file with the servers' connection strings, which is carried to a host and is on no disk.
 pub(crate) const SERVERS: &str = "servers.json";
+
 /// Connects to each server from this host.
 pub(crate) fn connect(servers: &[String]) -> Result<(), String> {
     servers.iter().try_for_each(|text| {
@@ -20,54 +21,56 @@ pub(crate) fn connect(servers: &[String]) -> Result<(), String> {
     })
 }
 
-/// What keeps hosts, each with its connection strings, from driving a load; each with its host.
-pub(super) fn check(context: &Context, hosts: &[(String, Vec<String>)], stop: &AtomicBool) -> Vec<String> {
-    let is_over = AtomicBool::new(false);
-    let stops: Vec<AtomicBool> = hosts.iter().map(|_| AtomicBool::new(false)).collect();
-    thread::scope(|scope| {
-        let asked: Vec<_> = hosts
-            .iter()
-            .zip(&stops)
-            .map(|((name, servers), stop)| {
-                let ask = move || match Place::of(context, name)? {
-                    Place::Here => connect(servers),
-                    Place::Ssh(host, program) => there(context, (&host, program), servers, stop),
-                };
-                (name, scope.spawn(ask))
-            })
-            .collect();
-        scope.spawn(|| {
-            let is_asked = || stop.load(Ordering::Relaxed);
-            hand_on_stop(&is_asked, stops.iter(), &is_over);
-        });
-        let ended: Vec<_> = asked
-            .into_iter()
-            .map(|(name, asked)| (name, asked.join()))
-            .collect();
-        is_over.store(true, Ordering::Relaxed);
-        let wrong = ended.into_iter().filter_map(|(name, ended)| {
-            let why = ended
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                .err()?;
-            Some(format!("load host {name}: {why}"))
-        });
-        wrong.collect()
-    })
-}
+impl LoadHosts<'_> {
+    /// What keeps hosts from driving a load, each with its host.
+    pub(super) fn objections(&self, hosts: &LoadHostWays, stop: &AtomicBool) -> Vec<String> {
+        let is_over = AtomicBool::new(false);
+        let stops: Vec<AtomicBool> = hosts.0.iter().map(|_| AtomicBool::new(false)).collect();
+        thread::scope(|scope| {
+            let each = hosts.0.iter().zip(&stops);
+            let asked: Vec<_> = each
+                .map(|((name, servers), stop)| {
+                    let ask = move || match Place::of(self.context, name)? {
+                        Place::Here => connect(servers),
+                        Place::Ssh(host, program) => self.from_there(&host, &program, servers, stop),
+                    };
+                    (name, scope.spawn(ask))
+                })
+                .collect();
+            scope.spawn(|| {
+                let is_asked = || stop.load(Ordering::Relaxed);
+                hand_on_stop(&is_asked, stops.iter(), &is_over);
+            });
+            let ended: Vec<_> = asked
+                .into_iter()
+                .map(|(name, asked)| (name, asked.join()))
+                .collect();
+            is_over.store(true, Ordering::Relaxed);
+            let wrong = ended.into_iter().filter_map(|(name, ended)| {
+                let why = ended
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                    .err()?;
+                Some(format!("load host {name}: {why}"))
+            });
+            wrong.collect()
+        })
+    }
 
-fn there(
-    context: &Context,
-    (host, program): (&SshHost, Vec<String>),
-    servers: &[String],
-    stop: &AtomicBool,
-) -> Result<(), String> {
-    let servers = serde_json::to_string(servers).map_err(|error| error.to_string())?;
-    let request = request(SERVERS, servers);
-    let mut remarks = Remarks::default();
-    let way = way_of_several(&program, host, false);
-    let code = run_on(context, way, &request, &mut remarks, stop).map_err(with_hint)?;
-    match code {
-        0 => Ok(()),
-        _ => Err(remarks.text()),
+    fn from_there(
+        &self,
+        host: &SshHost,
+        program: &[String],
+        servers: &[String],
+        stop: &AtomicBool,
+    ) -> Result<(), String> {
+        let servers = serde_json::to_string(servers).map_err(|error| error.to_string())?;
+        let request = request(SERVERS, servers);
+        let mut remarks = Remarks::default();
+        let way = way_of_several(program, host, self.has_sudo_on(host));
+        let code = run_on(self.context, way, &request, &mut remarks, stop).map_err(with_hint)?;
+        match code {
+            0 => Ok(()),
+            _ => Err(remarks.text()),
+        }
     }
 }

@@ -291,6 +291,10 @@ fn experiment_takes_its_load_from_other_hosts() {
     // Of a run there, the group is this host's.
     let there = file(&create, "\"ssh:nowhere\"", &format!("host={FAR_ADDRESS}"));
     check(pair.run(&[&["run", &there, "--json"][..], &group("gens")].concat()));
+    pair.run(&["run", &there, "--dry-run"])
+        .fails(1, &["load host", "ssh:nowhere"]);
+    let deaf = file(&create, "\"ssh:far\"", "host=127.0.0.1 port=1");
+    pair.run(&["run", &deaf, "--dry-run"]).fails(1, &why);
     pair.run(&["sandbox", "destroy", "there"]).fine();
     with_group(&group("elsewhere")).fails(1, &["ssh:gen2"]);
     with_group(&group("none")).fails(2, &["none"]);

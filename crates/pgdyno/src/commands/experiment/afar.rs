@@ -7,14 +7,15 @@ use crate::commands::profile;
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{InContext as _, Result};
-use crate::generators::Driving;
+use crate::generators::AskedOfHosts;
 use crate::shipped;
 use pgdyno_lab::{ExperimentFile, asks_for_target, given, sized};
 use pgdyno_record::ProgressRecord;
-use pgdyno_remote::{Answer, CarriedFile, Question, RunEnd, SshHost, Takeover, Then};
+use pgdyno_remote::{Answer, CarriedFile, LoadHostWays, Question, RunEnd, SshHost, Takeover, Then};
 use pgdyno_store::{Store, StoreError};
 use pgdyno_workload::Work;
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -78,10 +79,10 @@ pub(crate) struct Book {
     target: Option<SshHost>,
     /// Whether it has root's rights there.
     sudo: bool,
-    /// Hosts that its file names for loads: a host that is not to be trusted has no others driven.
+    /// Hosts that its file names for loads: a host that is not to be trusted has nothing done by others.
     load_hosts: BTreeSet<String>,
-    /// The load that other hosts drive for it.
-    driving: Option<Driving>,
+    /// What load hosts do for it.
+    asked: Option<AskedOfHosts>,
 }
 
 impl Book {
@@ -127,7 +128,7 @@ impl Book {
             target: at.on.host.clone(),
             sudo: at.on.sudo,
             load_hosts: BTreeSet::new(),
-            driving: None,
+            asked: None,
         })
     }
 
@@ -145,8 +146,9 @@ impl Book {
             | Question::Begin(_)
             | Question::Keep
             | Question::Generator(_)
+            | Question::AskLoadHosts(_)
             | Question::Drive(_)
-            | Question::NextSecond { .. }
+            | Question::NextOfHosts { .. }
             | Question::Seen(_) => None,
             Question::AddTreatment { id, .. }
             | Question::AddTrial { id, .. }
@@ -190,29 +192,25 @@ impl Book {
             Question::Generator(_) => Err(StoreError::Elsewhere("a run drives no part of a load".to_owned())),
             Question::Seen(_) => Err(StoreError::Elsewhere("a run shows no target".to_owned())),
             Question::Drive(load) => {
-                let other = |why: &str| StoreError::Elsewhere(why.to_owned());
-                let is_of_file = |(name, _): &(String, Vec<String>)| self.load_hosts.contains(name);
-                if load.hosts.is_empty() || !load.hosts.iter().all(is_of_file) || self.driving.is_some() {
-                    return Err(other(
-                        "it asks for a load that the experiment's file does not have",
-                    ));
-                }
                 // No experiment has one.
                 if matches!(&load.plan.work, Work::Scripts(scripts) if scripts.allow_shell) {
-                    return Err(other("it asks for commands of the shell"));
+                    let why = "it asks for commands of the shell";
+                    return Err(StoreError::Elsewhere(why.to_owned()));
                 }
-                let target = self.target.as_ref().ok_or_else(|| other("it has no host"))?;
-                let driving = Driving::begin(&self.context, *load, (target, self.sudo));
-                self.driving = Some(driving.map_err(|error| other(&error.to_string()))?);
-                Ok(Answer::Done)
+                let target = self.target_of_hosts(&load.hosts)?;
+                self.keep_asked(AskedOfHosts::to_drive(&self.context, *load, target))
             }
-            Question::NextSecond { stop } => {
-                let Some(driving) = &mut self.driving else {
-                    return Err(StoreError::Elsewhere("no load is driven".to_owned()));
+            Question::AskLoadHosts(hosts) => {
+                let target = self.target_of_hosts(&hosts)?;
+                self.keep_asked(AskedOfHosts::whether_they_reach(&self.context, hosts, target))
+            }
+            Question::NextOfHosts { stop } => {
+                let Some(asked) = &mut self.asked else {
+                    return Err(StoreError::Elsewhere("no load host does anything".to_owned()));
                 };
-                let answer = driving.next(stop);
+                let answer = asked.next(stop);
                 if !matches!(answer, Answer::Second(_) | Answer::Done) {
-                    self.driving = None;
+                    self.asked = None;
                 }
                 Ok(answer)
             }
@@ -221,6 +219,24 @@ impl Book {
                 Ok(Answer::Done)
             }
         }
+    }
+
+    /// The host of the run, and whether it has root's rights there, where these load hosts may be asked for something.
+    fn target_of_hosts(&self, hosts: &LoadHostWays) -> Result<(&SshHost, bool), StoreError> {
+        let is_of_file = |(name, _): &(String, Vec<String>)| self.load_hosts.contains(name);
+        match &self.target {
+            Some(target) if !hosts.0.is_empty() && hosts.0.iter().all(is_of_file) && self.asked.is_none() => {
+                Ok((target, self.sudo))
+            }
+            _ => Err(StoreError::Elsewhere(
+                "it asks for load hosts that the experiment's file does not have".to_owned(),
+            )),
+        }
+    }
+
+    fn keep_asked(&mut self, asked: io::Result<AskedOfHosts>) -> Result<Answer, StoreError> {
+        self.asked = Some(asked.map_err(|error| StoreError::Elsewhere(error.to_string()))?);
+        Ok(Answer::Done)
     }
 
     /// Shows others how far the run is; it is not kept.
