@@ -25,12 +25,14 @@ pub fn first_look(blocks: usize, may_be_futile: bool) -> usize {
 }
 
 /// The rules for a figure of an experiment. The figure that decides has the whole confidence; the others share it, as many as are
-/// compared where none is named, so that all that a reader sees holds together.
+/// compared where none is named and the experiment's own, so that all that a reader sees holds together.
 pub fn rules(record: &ExperimentRecord, metric: &str) -> Rules {
     let others = METRICS
         .iter()
         .filter(|one| one.is_compared && one.id != record.metric)
         .count();
+    let own = record.figures.iter().filter(|own| own.name != record.metric);
+    let others = others + own.count();
     let share = match metric == record.metric {
         true => 1,
         false => others.max(1),
@@ -53,6 +55,8 @@ pub fn shared(confidence: f64, together: usize) -> f64 {
 pub struct Judge {
     metric: String,
     treatments: Vec<String>,
+    /// Numbers of those that were tested.
+    tested: Vec<usize>,
     against: Vec<Option<usize>>,
     comparisons: Vec<Comparison>,
     rules: Rules,
@@ -85,7 +89,7 @@ pub struct Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     observations: Vec<Observation>,
-    /// How many trials failed or do not hold, by block and treatment; 0 where all were well.
+    /// How many trials failed, do not hold or lack the figure, by block and treatment; 0 where all were well.
     failed: BTreeMap<(usize, usize), usize>,
     /// Places of finished trials without a figure that has a ratio, among those given.
     without_ratio: Vec<usize>,
@@ -190,6 +194,9 @@ impl Judge {
         }
         Judge {
             metric: metric.to_owned(),
+            tested: (0..treatments.len())
+                .filter(|i| record.treatments[*i].why_not.is_none())
+                .collect(),
             treatments,
             against,
             comparisons: Vec::new(),
@@ -233,6 +240,26 @@ impl Judge {
         self.with_comparisons(comparisons)
     }
 
+    /// The same judge with all pairs of treatments that were tested.
+    fn with_all_pairs(&self) -> Judge {
+        let mut comparisons = self.comparisons.clone();
+        let is_there = |comparisons: &[Comparison], a, b| {
+            let mut each = comparisons.iter();
+            each.any(|one| [(a, b), (b, a)].contains(&(one.treatment, one.reference)))
+        };
+        for (place, treatment) in self.tested.iter().enumerate() {
+            for reference in &self.tested[..place] {
+                if !is_there(&comparisons, *treatment, *reference) {
+                    comparisons.push(Comparison {
+                        treatment: *treatment,
+                        reference: *reference,
+                    });
+                }
+            }
+        }
+        self.clone().with_comparisons(comparisons)
+    }
+
     /// Number of the treatment that each one is compared with.
     pub fn against(&self) -> &[Option<usize>] {
         &self.against
@@ -261,7 +288,9 @@ impl Judge {
             *failed += 1;
             return;
         }
+        // A percentile, say, for which there were too few transactions: it is not missing by chance.
         let Some(value) = trial.figure(&self.metric) else {
+            *failed += 1;
             return;
         };
         if !(value.is_finite() && value > 0.0) {
@@ -301,8 +330,8 @@ impl Judge {
         }
     }
 
-    /// The effect of one treatment against another, by their numbers, with an interval that holds together with those of the
-    /// experiment: its own comparison if it makes it, else one more.
+    /// The effect of one treatment against another, by their numbers: the experiment's own comparison if it makes it, else with an interval
+    /// that holds together with those of all pairs of its treatments, for whoever asks for one may ask for each.
     pub fn between(
         &self,
         treatment: usize,
@@ -320,10 +349,11 @@ impl Judge {
         if let Some(place) = place(self, reference, treatment) {
             return self.effects(observed, progress).0[place].map(Effect::inverse);
         }
-        let mut comparisons = self.comparisons.clone();
-        comparisons.push(Comparison { treatment, reference });
-        let further = self.clone().with_comparisons(comparisons);
-        further.effects(observed, progress).0.pop().flatten()
+        let all = self.with_all_pairs();
+        let effects = || all.effects(observed, progress).0;
+        let found = place(&all, treatment, reference).map(|place| effects()[place]);
+        let turned = || place(&all, reference, treatment).map(|place| effects()[place].map(Effect::inverse));
+        found.or_else(turned).flatten()
     }
 
     /// Treatments, by number, that no open comparison needs any more: each of theirs was decided at a look, or is with one that has

@@ -96,6 +96,8 @@ pub struct Pair {
     pub b: String,
     /// Figures in the order in which they were asked for.
     pub rows: Vec<Row>,
+    /// Reason as text why no figure has a verdict; `None` where some may.
+    pub why_no_verdict: Option<&'static str>,
     /// Settings and facts that are not the same on both sides.
     pub differs: Vec<Difference>,
 }
@@ -214,6 +216,20 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// Whether it has all the trials that were planned for it, and no fewer for what they showed.
+    fn is_as_planned(&self) -> bool {
+        let record = &self.stored.record;
+        let progress = progress(self.stored);
+        let has_all = progress.ended >= record.blocks as usize;
+        let mut trials = self.stored.trials.iter();
+        let is_in_last =
+            trials.any(|(_, trial)| trial.block == record.blocks && trial.treatment == self.treatment.name);
+        match record.may_stop() {
+            true => has_all && is_in_last,
+            false => has_all || progress.is_over,
+        }
+    }
+
     fn last_trial(&self) -> Option<&'a TrialRecord> {
         let of_treatment = |trial: &&TrialRecord| trial.treatment == self.treatment.name;
         let mut trials = self.stored.trials.iter().rev().map(|(_, trial)| trial);
@@ -232,7 +248,9 @@ fn of(stored: &StoredExperiment, store: Option<&str>) -> String {
 
 /// Compares B with A by `metrics`; without any by [`compared_metrics`] that were measured. Confidence and smallest effect are
 /// those of A's experiment. The figure that decides in it has the whole confidence, the others share it; the intervals of one
-/// figure hold together over all comparisons of the experiment, whichever of them is asked for.
+/// figure hold together over all comparisons of the experiment, whichever of them is asked for, and of two experiments over all
+/// pairs of treatments that they may be compared by. An experiment that is not over, or that stopped for what it had seen, has no
+/// verdict against another: its trials are not as many by plan.
 pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Comparison, CompareError> {
     let sides = select::pairs(a, b)?;
     let basis = match sides.first() {
@@ -242,14 +260,29 @@ pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Compari
     };
     let metrics = metrics_of(&sides, metrics)?;
     let record = &a.stored.record;
-    let pairs = sides.iter().map(|(a, b)| Pair {
-        a: a.label(),
-        b: b.label(),
-        rows: metrics
+    let family = select::family(a, b, &sides);
+    let pairs = sides.iter().map(|(a, b)| {
+        let why_no_verdict = match basis {
+            Basis::Blocks => None,
+            Basis::TwoTrials => Some(ONE_TRIAL),
+            Basis::Trials => (!a.is_as_planned() || !b.is_as_planned()).then_some(NOT_AS_PLANNED),
+        };
+        let mut rows: Vec<Row> = metrics
             .iter()
-            .map(|metric| row(a, b, metric, basis, sides.len()))
-            .collect(),
-        differs: differs::differences(a, b),
+            .map(|metric| row(a, b, metric, basis, family))
+            .collect();
+        if why_no_verdict.is_some() {
+            for row in &mut rows {
+                row.effect = row.effect.map(Effect::without_verdict);
+            }
+        }
+        Pair {
+            a: a.label(),
+            b: b.label(),
+            rows,
+            why_no_verdict,
+            differs: differs::differences(a, b),
+        }
     });
     Ok(Comparison {
         basis,
@@ -346,8 +379,7 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
             .map(|compared| compared.effect.where_failed(failed.1, failed.0)),
         Basis::TwoTrials if metric == "tps" => {
             let seconds = |side: &Side<'_>| side.trial.map(|(_, trial)| measured(trial)).unwrap_or_default();
-            // It holds for these two alone, and trials of one treatment differ by more.
-            compare_within(&seconds(b), &seconds(a), rules).map(|compared| compared.effect.without_verdict())
+            compare_within(&seconds(b), &seconds(a), rules).map(|compared| compared.effect)
         }
         Basis::TwoTrials => None,
     };
@@ -367,6 +399,9 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
     }
 }
 
+const ONE_TRIAL: &str = "the interval is of these two trials alone, and trials of one treatment differ by more; compare treatments or experiments";
+const NOT_AS_PLANNED: &str = "an experiment that is not over, or that tried a treatment no more because of what it had seen, is compared with another without \
+     a verdict";
 const EARLY: &str =
     "the experiment has not run so many blocks that its intervals hold; `pgdyno resume` continues it";
 

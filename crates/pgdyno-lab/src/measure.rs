@@ -207,12 +207,17 @@ pub(crate) fn watch(
         .collect();
     // What changes while a load runs changes its level: that is no warm-up, and no trend.
     let is_uniform = probe.changes == 0;
-    let settled_part = settled_part(&measured, &heat, &load).filter(|_| is_uniform);
+    let warm_up = match is_uniform {
+        true => warm_up_end(&measured),
+        false => WarmUp::Unknown,
+    };
+    let settled_part = settled_part(warm_up, &heat, &load);
     let cut_s = settled_part.as_ref().map_or(0, |rest| rest.cut_s);
     let counted = measured.get(cut_s as usize..).unwrap_or_default();
     let books = settled_part.as_ref().map_or(&load.measured, |rest| &rest.books);
     let distribution = distribution(books, &heat, cut_s);
     let mut measurement = Measurement {
+        warm_up,
         settled: settled_part,
         steadiness: steadiness(counted).filter(|_| is_uniform),
         stability_cv: coefficient_of_variation(counted),
@@ -221,7 +226,9 @@ pub(crate) fn watch(
         cross_check: None,
         unchecked: None,
         disturbances: Vec::new(),
-        warnings: few_transactions(load.measured.committed).into_iter().collect(),
+        warnings: (few_transactions(load.measured.committed).into_iter())
+            .chain((warm_up == WarmUp::Never).then(|| NEVER_STATIONARY.to_owned()))
+            .collect(),
         is_disturbed: false,
         reported: None,
         latency_limit: None,
@@ -391,9 +398,12 @@ impl MeasureError {
     }
 }
 
+/// Of a load whose warm-up goes on to its end.
+const NEVER_STATIONARY: &str = "throughput changed until the end of the load, which is all warm-up: its figures are of something that changed";
+
 /// The measured time without what its seconds show to be warm-up; `None` where there was none, or it never ended, or too little is known.
-fn settled_part(tps: &[f64], heat: &Heat, load: &LoadResult) -> Option<Rest> {
-    let WarmUp::EndsAt(seconds @ 1..) = warm_up_end(tps) else {
+fn settled_part(warm_up: WarmUp, heat: &Heat, load: &LoadResult) -> Option<Rest> {
+    let WarmUp::EndsAt(seconds @ 1..) = warm_up else {
         return None;
     };
     heat.without(u32::try_from(seconds).ok()?, &load.measured, load.measured_s)

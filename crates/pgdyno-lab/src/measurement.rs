@@ -5,7 +5,7 @@ use pgdyno_record::{
     CrossCheck, DistributionPoint, EventRecord, HeatRecord, Percentiles, SecondRecord, SeriesRecord,
     StatementRecord,
 };
-use pgdyno_stats::Steadiness;
+use pgdyno_stats::{Steadiness, WarmUp};
 use pgdyno_workload::nopm;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub struct Measurement {
     pub cross_check: Option<CrossCheck>,
     /// Why the count of the server is not known in full; `None` where it is.
     pub unchecked: Option<String>,
+    /// Where the warm-up ends by the seconds of the measured time.
+    pub warm_up: WarmUp,
     /// What is left of the measured time where its beginning was still part of the warm-up.
     pub settled: Option<Rest>,
     /// Whether throughput was steady, in the settled part.
@@ -86,6 +88,15 @@ impl Measurement {
         match &self.settled {
             Some(settled) => (&settled.books, settled.measured_s),
             None => (&self.load.measured, self.load.measured_s),
+        }
+    }
+
+    /// Seconds of the measured time that were still part of the warm-up, 0 where none was; `None` where that is not known, or all were.
+    pub fn unsettled_s(&self) -> Option<u32> {
+        match (&self.settled, self.warm_up) {
+            (Some(rest), _) => Some(rest.cut_s),
+            (None, WarmUp::EndsAt(0)) => Some(0),
+            _ => None,
         }
     }
 

@@ -94,7 +94,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         distribution: measurement.distribution.clone(),
         steadiness: measurement.steadiness,
         stability_cv: measurement.stability_cv,
-        unsettled_s: measurement.settled.as_ref().map(|rest| rest.cut_s.into()),
+        unsettled_s: measurement.unsettled_s().map(f64::from),
         warmup_s: load.warmup_s,
         measured_s: load.measured_s,
         client_cpu_us_per_tx: load.client_cpu_us_per_tx(),

@@ -6,7 +6,7 @@ use crate::measure::{few_transactions, heat_record};
 use crate::measurement::Measurement;
 use pgdyno_engine::{Books, Heat, LoadResult, Second, SecondFigures};
 use pgdyno_record::{ColumnRecord, GapRecord, SecondRecord, SeriesRecord};
-use pgdyno_stats::coefficient_of_variation;
+use pgdyno_stats::{WarmUp, coefficient_of_variation};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -153,6 +153,7 @@ impl Part {
             series: whole.map_or_else(SeriesRecord::default, |whole| self.series_of(&whole.series)),
             cross_check: whole.and_then(|whole| whole.cross_check),
             unchecked: whole.and_then(|whole| whole.unchecked.clone()),
+            warm_up: WarmUp::Unknown,
             settled: None,
             steadiness: None,
             stability_cv: coefficient_of_variation(&tps),

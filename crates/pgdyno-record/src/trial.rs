@@ -266,8 +266,9 @@ pub struct TrialRecord {
     /// The server that it ran on, where that is not the target itself: "v17", "data-tmpfs-2G".
     #[serde(default, alias = "stand")]
     pub server_variant: Option<String>,
-    /// Seconds of the measured time that were still part of the warm-up, by their throughput: they are in no rate and no response time. In
-    /// records of earlier versions they are.
+    /// Seconds of the measured time that were still part of the warm-up, by their throughput: they are in no rate and no response time. 0
+    /// where none was; `None` where the seconds are too few to say, where the warm-up went on to the end, which the disturbances say, and
+    /// in records of earlier versions.
     #[serde(default)]
     pub unsettled_s: Option<f64>,
     /// Response times over time; `None` also in records from before they were kept.

@@ -8,8 +8,8 @@ use pgdyno_stats::{FixedDesign, Rules, Sequential, StoppingRule, Verdict, looks_
 use simulator::ladders::{ASKED, covered, ladders, winners};
 use simulator::slices::{BLOCKED, Slices, switched, switched_scenes};
 use simulator::{
-    Drift, QUIET, Random, Scene, experiment, fixed_blocks, rough_scenes, tally, tally_of,
-    tally_until_decided, to_first, unequal_scenes,
+    Drift, QUIET, Random, Scene, effects_of_factors, experiment, fixed_blocks, is_claimed, rough_scenes,
+    tally, tally_of, tally_until_decided, to_first, unequal_scenes,
 };
 
 const RULES: Rules = Rules {
@@ -31,6 +31,7 @@ fn main() {
     scenes.push(("linear drift of 2 % a trial".to_owned(), steep));
     false_alarms(&scenes);
     unequal();
+    factors();
     first_looks(&scenes);
     power();
     futility();
@@ -199,6 +200,34 @@ fn unequal() {
             found[1].is_some_and(|effect| effect.verdict == Verdict::Better)
         });
         println!(" {:.1} % |", 100.0 * ratio(better.count(), EXPERIMENTS_OF_SIX));
+    }
+}
+
+/// Effects of factors and of pairs of them: false alarms, and how often 3 % more of a level of the first factor is found.
+fn factors() {
+    println!(
+        "\n| noise | 2 x 2, 4 blocks | 2 x 3, 6 blocks | 2 x 2 x 2, 10 blocks | 3 % found, 2 x 2, 6 blocks |"
+    );
+    println!("|---|---:|---:|---:|---:|");
+    let mut scenes = vec![("the same for all", QUIET)];
+    scenes.extend(unequal_scenes());
+    for (name, scene) in scenes {
+        let mut random = Random::new(13);
+        print!("| {name} |");
+        for (sizes, blocks) in [(&[2, 2][..], 4), (&[2, 3], 6), (&[2, 2, 2], 10)] {
+            let alarms = (0..EXPERIMENTS).filter(|_| {
+                let found = effects_of_factors(&mut random, (scene, sizes, blocks), 0.0, RULES);
+                found.iter().any(is_claimed)
+            });
+            print!(" {:.2} % |", 100.0 * ratio(alarms.count(), EXPERIMENTS));
+        }
+        let found = (0..EXPERIMENTS_OF_SIX).filter(|_| {
+            let found = effects_of_factors(&mut random, (scene, &[2, 2], 6), 1.03_f64.ln(), RULES);
+            found
+                .first()
+                .is_some_and(|effect| effect.verdict == Verdict::Better)
+        });
+        println!(" {:.1} % |", 100.0 * ratio(found.count(), EXPERIMENTS_OF_SIX));
     }
 }
 

@@ -1,12 +1,15 @@
 //! What several factors do, each by itself and two together.
 //!
-//! All effects are log-ratios within blocks, judged by the spread pooled over all treatments; their intervals hold
-//! together by Bonferroni (source: Box, Hunter & Hunter, *Statistics for Experimenters*, the chapters on factorial designs
-//! and fractions of them).
+//! All effects are log-ratios within blocks; their intervals hold together by Bonferroni (source: Box, Hunter & Hunter, *Statistics for
+//! Experimenters*, the chapters on factorial designs and fractions of them). In a full factorial of two levels each the effects share one
+//! spread, whose degrees of freedom are fewer where treatments are not equally noisy; with more levels each has the spread of its own contrasts
+//! between blocks, steadied by those of the others, as comparisons of two treatments have. Where fewer than two blocks are whole, and in
+//! fractions, whose few runs are for many factors, the spread is pooled over all treatments: there one that is noisier than the others makes
+//! the intervals too narrow.
 
 use crate::blocks::{BlockFit, Contrast, Observation};
 use crate::matrix::{count, invert};
-use crate::pairs::Difference;
+use crate::pairs::{Difference, Spreads, mean_log};
 use crate::verdict::{Effect, Rules, effect};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,14 +45,25 @@ pub fn factorial_effects(
 ) -> Option<Vec<FactorialEffect>> {
     let sizes = full_factorial(levels)?;
     let names = names(&sizes);
+    let weights: Vec<Vec<(usize, f64)>> = names
+        .iter()
+        .map(|&(first, second)| weights(levels, &sizes, first, second))
+        .collect();
+    let blocks = whole_blocks(levels.len(), observations);
+    let has_two_levels = sizes.iter().all(|size| *size == 2);
+    let shared = has_two_levels.then(|| shared_spread(&weights, &blocks)).flatten();
+    let own = shared.unwrap_or_else(|| own_spreads(&weights, &blocks));
     let fit = BlockFit::new(observations);
-    let found = names.iter().map(|&(first, second)| {
+    let pooled = |weights: &[(usize, f64)]| {
         let fit = fit.as_ref()?;
-        let difference = Difference {
-            contrast: fit.combination(&weights(levels, &sizes, first, second))?,
+        Some(Difference {
+            contrast: fit.combination(weights)?,
             freedom: count(fit.degrees_of_freedom()),
             level_share: 1.0,
-        };
+        })
+    };
+    let found = weights.iter().zip(own).map(|(weights, own)| {
+        let difference = own.or_else(|| pooled(weights))?;
         effect(difference, (1.0 - rules.confidence) / count(names.len()), rules)
     });
     let effects = names.iter().zip(found);
@@ -62,6 +76,93 @@ pub fn factorial_effects(
             })
             .collect(),
     )
+}
+
+/// The mean logs of all treatments in each block that has them all.
+fn whole_blocks(treatments: usize, observations: &[Observation]) -> Vec<Vec<f64>> {
+    let mut blocks: BTreeMap<usize, Vec<&Observation>> = BTreeMap::new();
+    for observation in observations {
+        blocks.entry(observation.block).or_default().push(observation);
+    }
+    let logs = |block: &Vec<&Observation>| {
+        let each = (0..treatments).map(|treatment| mean_log(block.iter().copied(), treatment));
+        each.collect::<Option<Vec<f64>>>()
+    };
+    blocks.values().filter_map(logs).collect()
+}
+
+/// The contrasts of these weights with their own spreads; `None` with fewer than two blocks.
+fn own_spreads(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Vec<Option<Difference>> {
+    let mut spreads = Spreads::new(weights.len());
+    for block in blocks {
+        for (place, weights) in weights.iter().enumerate() {
+            spreads.add(place, weighted(weights, block));
+        }
+    }
+    spreads.differences()
+}
+
+fn weighted(weights: &[(usize, f64)], values: &[f64]) -> f64 {
+    weights
+        .iter()
+        .map(|&(place, weight)| weight * values[place])
+        .sum()
+}
+
+/// The same where every contrast is of all treatments with one weight, as with two levels of each factor: then their errors are alike however
+/// different the treatments' are, and only the degrees of freedom of the pooled spread are fewer (Box 1954; estimated as by Huynh & Feldt 1976).
+fn shared_spread(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Option<Vec<Option<Difference>>> {
+    let (n, treatments) = (blocks.len(), blocks.first()?.len());
+    if n < 2 {
+        return None;
+    }
+    let (blocks_count, dimensions) = (count(n), count(treatments - 1));
+    // What is left of each log without its block and its treatment.
+    let level = |values: &[f64]| values.iter().sum::<f64>() / count(values.len());
+    let centred: Vec<Vec<f64>> = blocks
+        .iter()
+        .map(|block| block.iter().map(|log| log - level(block)).collect())
+        .collect();
+    let means: Vec<f64> = (0..treatments)
+        .map(|t| centred.iter().map(|block| block[t]).sum::<f64>() / blocks_count)
+        .collect();
+    let rest: Vec<Vec<f64>> = centred
+        .iter()
+        .map(|block| block.iter().zip(&means).map(|(log, mean)| log - mean).collect())
+        .collect();
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    // Trace of the covariance, and of its square by the blocks' products, which are fewer.
+    let trace = rest.iter().map(|block| product(block, block)).sum::<f64>() / (blocks_count - 1.0);
+    let of_square = rest
+        .iter()
+        .flat_map(|a| rest.iter().map(|b| product(a, b).powi(2)))
+        .sum::<f64>()
+        / (blocks_count - 1.0).powi(2);
+    let alike = match of_square > 0.0 {
+        true => trace * trace / (dimensions * of_square),
+        false => 1.0,
+    };
+    let corrected =
+        (blocks_count * dimensions * alike - 2.0) / (dimensions * (blocks_count - 1.0 - dimensions * alike));
+    let alike = match corrected > 0.0 && corrected < 1.0 {
+        true => corrected.max(alike),
+        false => 1.0,
+    };
+    let freedom = (alike * dimensions * (blocks_count - 1.0)).max(blocks_count - 1.0);
+    let differences = weights.iter().map(|weights| {
+        let squares: f64 = weights.iter().map(|(_, weight)| weight * weight).sum();
+        let mean = blocks.iter().map(|block| weighted(weights, block)).sum::<f64>() / blocks_count;
+        Some(Difference {
+            contrast: Contrast {
+                log_ratio: mean,
+                standard_error: Some((trace / dimensions * squares / blocks_count).sqrt()),
+                blocks: n,
+            },
+            freedom,
+            level_share: 1.0,
+        })
+    });
+    Some(differences.collect())
 }
 
 /// Levels of each factor, if the treatments are all combinations of them.

@@ -28,8 +28,12 @@ pub(crate) struct Difference {
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {
     comparisons: Vec<Comparison>,
-    sums: Vec<Sums>,
+    spreads: Spreads,
 }
+
+/// Contrasts within blocks, each with its own spread between blocks.
+#[derive(Debug, Clone)]
+pub(crate) struct Spreads(Vec<Sums>);
 
 /// Number, mean, and sum of squares from the mean (Welford 1962, *Technometrics* 4, 419-420).
 #[derive(Debug, Clone, Copy, Default)]
@@ -56,27 +60,17 @@ impl Sums {
 impl Pairs {
     /// For these comparisons, without doubles.
     pub(crate) fn new(comparisons: Vec<Comparison>) -> Pairs {
-        let sums = vec![Sums::default(); comparisons.len()];
-        Pairs { comparisons, sums }
+        let spreads = Spreads::new(comparisons.len());
+        Pairs { comparisons, spreads }
     }
 
     /// Adds the trials of one block. A treatment with several trials in it counts by their mean.
     pub(crate) fn add<'a>(&mut self, block: impl Iterator<Item = &'a Observation> + Clone) {
-        let mean_log = |treatment: usize| {
-            let (mut n, mut sum) = (0, 0.0);
-            for one in block.clone().filter(|o| o.treatment == treatment && o.usable()) {
-                n += 1;
-                sum += one.value.ln();
+        for (place, comparison) in self.comparisons.iter().enumerate() {
+            let of = |treatment| mean_log(block.clone(), treatment);
+            if let Some((test, reference)) = of(comparison.treatment).zip(of(comparison.reference)) {
+                self.spreads.add(place, test - reference);
             }
-            (n > 0).then(|| sum / count(n))
-        };
-        for (comparison, sums) in self.comparisons.iter().zip(&mut self.sums) {
-            let sides = mean_log(comparison.treatment).zip(mean_log(comparison.reference));
-            let Some((test, reference)) = sides else { continue };
-            sums.blocks += 1;
-            let from_mean = test - reference - sums.mean;
-            sums.mean += from_mean / count(sums.blocks);
-            sums.squares += from_mean * (test - reference - sums.mean);
         }
     }
 
@@ -86,6 +80,42 @@ impl Pairs {
     }
 
     /// The differences so far, in the order of the comparisons; `None` with fewer than two blocks that have both sides.
+    pub(crate) fn differences(&self) -> Vec<Option<Difference>> {
+        self.spreads.differences()
+    }
+
+    /// The same with each comparison's own spread, whatever the others have.
+    pub(crate) fn own_differences(&self) -> Vec<Option<Difference>> {
+        self.spreads.own_differences()
+    }
+}
+
+/// The mean of the logs of a treatment's trials in a block.
+pub(crate) fn mean_log<'a>(block: impl Iterator<Item = &'a Observation>, treatment: usize) -> Option<f64> {
+    let (mut n, mut sum) = (0, 0.0);
+    for one in block.filter(|o| o.treatment == treatment && o.usable()) {
+        n += 1;
+        sum += one.value.ln();
+    }
+    (n > 0).then(|| sum / count(n))
+}
+
+impl Spreads {
+    /// For so many contrasts.
+    pub(crate) fn new(contrasts: usize) -> Spreads {
+        Spreads(vec![Sums::default(); contrasts])
+    }
+
+    /// Adds what a contrast is in one block.
+    pub(crate) fn add(&mut self, place: usize, log_ratio: f64) {
+        let sums = &mut self.0[place];
+        sums.blocks += 1;
+        let from_mean = log_ratio - sums.mean;
+        sums.mean += from_mean / count(sums.blocks);
+        sums.squares += from_mean * (log_ratio - sums.mean);
+    }
+
+    /// The contrasts so far, their spreads steadied by one another; `None` for one with fewer than two blocks.
     pub(crate) fn differences(&self) -> Vec<Option<Difference>> {
         let own = self.own_variances();
         let borrowed = moderated(&own.iter().copied().flatten().collect::<Vec<_>>());
@@ -97,13 +127,13 @@ impl Pairs {
             let variance = own.and_then(|_| borrowed.next())?;
             Some(sums.difference(variance, BORROWED))
         };
-        self.sums.iter().zip(&own).map(difference).collect()
+        self.0.iter().zip(&own).map(difference).collect()
     }
 
-    /// The same with each comparison's own spread, whatever the others have.
-    pub(crate) fn own_differences(&self) -> Vec<Option<Difference>> {
+    /// The same with each one's own spread, whatever the others have.
+    fn own_differences(&self) -> Vec<Option<Difference>> {
         let own = self.own_variances();
-        let pairs = self.sums.iter().zip(own);
+        let pairs = self.0.iter().zip(own);
         pairs
             .map(|(sums, own)| Some(sums.difference(own?, 1.0)))
             .collect()
@@ -116,6 +146,6 @@ impl Pairs {
                 freedom: count(sums.blocks - 1),
             })
         };
-        self.sums.iter().map(own).collect()
+        self.0.iter().map(own).collect()
     }
 }

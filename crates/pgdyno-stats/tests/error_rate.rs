@@ -6,8 +6,8 @@ use pgdyno_stats::{Comparison, FixedDesign, Rules, Sequential, StoppingRule, Ver
 use simulator::ladders::{ASKED, covered, ladders, winners};
 use simulator::slices::{switched, switched_scenes};
 use simulator::{
-    QUIET, Random, Scene, experiment, rough_scenes, tally, tally_of, tally_until_decided, to_first,
-    unequal_scenes,
+    QUIET, Random, Scene, effects_of_factors, experiment, is_claimed, rough_scenes, tally, tally_of,
+    tally_until_decided, to_first, unequal_scenes,
 };
 
 const RULES: Rules = Rules {
@@ -68,6 +68,33 @@ fn false_alarms_of_unequal_noise_stay_within_the_promise() {
     }
 }
 
+/// The same of effects of factors and of interactions: with all degrees of freedom of one spread there were up to 8.7 %.
+#[test]
+fn false_alarms_of_factors_stay_within_the_promise() {
+    let mut scenes = vec![("the same for all", QUIET)];
+    scenes.extend(unequal_scenes());
+    for (name, scene) in scenes {
+        for (sizes, blocks) in [(&[2, 2][..], 4), (&[2, 3], 6), (&[2, 2, 2], 10)] {
+            let mut random = Random::new(3);
+            let alarms = (0..EXPERIMENTS).filter(|_| {
+                let effects = effects_of_factors(&mut random, (scene, sizes, blocks), 0.0, RULES);
+                effects.iter().any(is_claimed)
+            });
+            let alarms = percent(alarms.count());
+            assert!(
+                alarms <= FIVE_PERCENT,
+                "{name}, {sizes:?}, {blocks} blocks: {alarms} %"
+            );
+        }
+    }
+}
+
+/// So many of all experiments, in percent.
+fn percent(count: usize) -> f64 {
+    let of = |n: usize| f64::from(u32::try_from(n).unwrap());
+    100.0 * of(count) / of(EXPERIMENTS)
+}
+
 /// Treatments that take turns within one load, whose noise remembers, drifts and has checkpoints.
 #[test]
 fn false_alarms_of_a_switchback_stay_within_the_promise() {
@@ -101,8 +128,7 @@ fn called_better(scene: Scene, blocks: usize) -> f64 {
         decide(&observations, &to_first(6), RULES)[0]
             .is_some_and(|effect| effect.where_failed(failed(1), failed(0)).verdict == Verdict::Better)
     });
-    let better = u32::try_from(better.count()).unwrap();
-    100.0 * f64::from(better) / f64::from(u32::try_from(EXPERIMENTS).unwrap())
+    percent(better.count())
 }
 
 /// A treatment that is slower on average because a fifth of its trials stall, and one whose slow trials fail: neither is better.

@@ -2,7 +2,7 @@ import { count, isKnown } from "../format/number.ts";
 import type { Curve, CurvePoint, UslCurve, Zone } from "../model.ts";
 
 /** From this ratio of the largest to the smallest x on, the axis is logarithmic: ladders double from step to step. */
-const LOG_FROM = 8;
+export const LOG_FROM = 8;
 const LINE_POINTS = 80;
 
 export interface LinePoint {

@@ -1,7 +1,5 @@
 import type { StudyTable, TableBlock } from "../model.ts";
-
-/** From this ratio of the largest to the smallest x on, the axis is logarithmic: ladders double from step to step. */
-const LOG_FROM = 8;
+import { LOG_FROM } from "./curves.ts";
 
 /** A mean with its interval, at a place of the axis and on a line. */
 export interface ChartPoint {

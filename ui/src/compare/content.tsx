@@ -36,7 +36,8 @@ function Lede({ comparisons, isServed }: { comparisons: readonly Comparison[]; i
   if (first === undefined) return null;
   if (!isServed) return <p class="lede">A report file gives no verdicts between these; the commands below do.</p>;
   const bases = [...new Set(comparisons.map(({ basis }) => basis))];
-  const each = comparisons.length > 1 ? " Each side is compared with A separately: the more sides there are, the likelier one of the intervals misses." : "";
+  // Those of one experiment hold together over all its pairs.
+  const each = comparisons.length > 1 && bases.some((basis) => basis !== "blocks") ? " Each side is compared with A separately: the more sides there are, the likelier one of the intervals misses." : "";
   return (
     <p class="lede">
       {bases.map((basis) => BASIS[basis]).join(" ")} Intervals are at {roundShare(first.confidence)}; differences below {roundShare(first.smallest_effect)} do not matter.{each}

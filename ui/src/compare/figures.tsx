@@ -63,31 +63,37 @@ function letterOf(place: number): string {
 /** Figures of all sides, each with its difference against the first. */
 export function FigureTable({ table, comparisons, hasVerdicts }: Props) {
   const headings = ["Figure", `A: ${table.first}`, ...table.columns.map(({ place, title }) => `${letterOf(place)}: ${title}`)];
+  const remarks = table.columns.filter(({ why_no_verdict }) => why_no_verdict !== null);
   return (
-    <DataTable class="cards compare-table" caption={`Figures, and the change against A: ${table.first}`} headings={headings}>
-      {table.rows.map((row) => {
-        const { title, unit } = figureTitle(row.metric);
-        return (
-          <tr role="row" key={row.metric}>
-            <th scope="row" role="rowheader">
-              {title}
-              <span class="interval">{row.larger_is_better ? "more is better" : "less is better"}</span>
-            </th>
-            <Cell label="A" number><Figure figure={row.first} unit={unit} /></Cell>
-            {table.columns.map(({ place }, column) => {
-              const other = row.others[column] ?? null;
-              const comparison = hasVerdicts ? (comparisons[place - 1] ?? null) : null;
-              return (
-                <Cell key={place} label={letterOf(place)} number>
-                  <Figure figure={other?.b ?? null} unit={unit} />
-                  {other === null ? null : <Against row={other} comparison={comparison} />}
-                </Cell>
-              );
-            })}
-          </tr>
-        );
-      })}
-    </DataTable>
+    <>
+      <DataTable class="cards compare-table" caption={`Figures, and the change against A: ${table.first}`} headings={headings}>
+        {table.rows.map((row) => {
+          const { title, unit } = figureTitle(row.metric);
+          return (
+            <tr role="row" key={row.metric}>
+              <th scope="row" role="rowheader">
+                {title}
+                <span class="interval">{row.larger_is_better ? "more is better" : "less is better"}</span>
+              </th>
+              <Cell label="A" number><Figure figure={row.first} unit={unit} /></Cell>
+              {table.columns.map(({ place }, column) => {
+                const other = row.others[column] ?? null;
+                const comparison = hasVerdicts ? (comparisons[place - 1] ?? null) : null;
+                return (
+                  <Cell key={place} label={letterOf(place)} number>
+                    <Figure figure={other?.b ?? null} unit={unit} />
+                    {other === null ? null : <Against row={other} comparison={comparison} />}
+                  </Cell>
+                );
+              })}
+            </tr>
+          );
+        })}
+      </DataTable>
+      {remarks.map(({ place, why_no_verdict }) => (
+        <p key={place} class="quiet">{letterOf(place)} has no verdict: {why_no_verdict}.</p>
+      ))}
+    </>
   );
 }
 

@@ -19,8 +19,8 @@ export interface MergedDifference {
 /** What one thing of the first side comes to on all others: a treatment, or a trial. */
 export interface Merged {
   first: string;
-  /** Place of each column among the sides, from 1 on, and what is shown there. */
-  columns: { place: number; title: string }[];
+  /** Place of each column among the sides, from 1 on, what is shown there, and why it has no verdict. */
+  columns: { place: number; title: string; why_no_verdict: string | null }[];
   rows: MergedRow[];
   differs: MergedDifference[];
 }
@@ -43,6 +43,6 @@ export function merged(comparisons: readonly (Comparison | null)[]): Merged[] {
       const of_first = shown(found.find((each) => each !== undefined)?.a);
       return { what, first: of_first, others: found.map((each) => (each === undefined ? of_first : shown(each.b))) };
     });
-    return { first, columns: own.map(({ place, pair }) => ({ place, title: pair.b })), rows, differs };
+    return { first, columns: own.map(({ place, pair }) => ({ place, title: pair.b, why_no_verdict: pair.why_no_verdict })), rows, differs };
   });
 }

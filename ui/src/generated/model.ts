@@ -85,6 +85,8 @@ export type ComparePair = {
   b: string,
   /** Figures in the order in which they were asked for. */
   rows: Array<CompareRow>,
+  /** Reason as text why no figure has a verdict; `null` where some may. */
+  why_no_verdict: string | null,
   /** Settings and facts that are not the same on both sides. */
   differs: Array<Difference>,
 };

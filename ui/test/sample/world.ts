@@ -62,6 +62,7 @@ export const COMPARISON: Comparison = {
         { metric: "wal_bytes_per_tx", larger_is_better: false, a: { mean: 5200, low: 5000, high: 5400, n: 3 }, b: { mean: 5210, low: 5100, high: 5300, n: 3 }, ratio: 1.002, effect: { ratio: 1.002, ratio_low: 0.992, ratio_high: 1.012, verdict: "same", blocks: 3 }, why_no_interval: null, failed: [0, 0] },
         { metric: "energy_j_per_tx", larger_is_better: false, a: null, b: { mean: 0.02, low: null, high: null, n: 1 }, ratio: null, effect: null, why_no_interval: "only one side has it", failed: [0, 0] },
       ],
+      why_no_verdict: null,
       differs: [{ what: "shared_buffers", a: "128MB", b: "8GB" }],
     },
   ],

@@ -74,7 +74,7 @@ describe("figures", () => {
   test("of one first side are in one table; what a side lacks differs from zero", () => {
     const [table, ...more] = merged([COMPARISON, null, other]);
     expect(more).toEqual([]);
-    expect(table?.columns).toEqual([{ place: 1, title: "experiment 7, memory" }, { place: 3, title: "experiment 7, wal" }]);
+    expect(table?.columns).toEqual([{ place: 1, title: "experiment 7, memory", why_no_verdict: null }, { place: 3, title: "experiment 7, wal", why_no_verdict: null }]);
     expect(table?.rows.map(({ metric }) => metric)).toEqual(["tps", "p95_ms", "wal_bytes_per_tx", "energy_j_per_tx"]);
     expect(table?.rows[1]?.others[1]).toBeNull();
     expect(table?.differs).toEqual([
@@ -85,8 +85,9 @@ describe("figures", () => {
   });
 
   test("of experiments as a whole there is a table for each treatment", () => {
-    const whole: Comparison = { ...COMPARISON, pairs: ["stock", "memory"].map((name) => ({ a: `experiment 7, ${name}`, b: `experiment 8, ${name}`, rows: [], differs: [] })) };
+    const whole: Comparison = { ...COMPARISON, pairs: ["stock", "memory"].map((name) => ({ a: `experiment 7, ${name}`, b: `experiment 8, ${name}`, rows: [], why_no_verdict: "it is not over", differs: [] })) };
     expect(merged([whole]).map(({ first }) => first)).toEqual(["experiment 7, stock", "experiment 7, memory"]);
+    expect(merged([whole])[0]?.columns).toEqual([{ place: 1, title: "experiment 8, stock", why_no_verdict: "it is not over" }]);
   });
 
   test("the answer names the side", () => {

@@ -1,6 +1,6 @@
 //! Gates: a bound on a figure that a comparison must not be proven to pass, as "tps worse than 2%".
 
-use super::{Basis, Comparison, Row};
+use super::{Comparison, Row};
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
@@ -178,7 +178,7 @@ impl Gate {
                 a: pair.a.clone(),
                 b: pair.b.clone(),
             })?;
-            let (outcome, why) = self.outcome(row, comparison.basis)?;
+            let (outcome, why) = self.outcome(row, pair.why_no_verdict)?;
             Ok(Judged {
                 gate: self.to_string(),
                 a: pair.a.clone(),
@@ -190,7 +190,7 @@ impl Gate {
         judged.collect()
     }
 
-    fn outcome(&self, row: &Row, basis: Basis) -> Result<(Outcome, String), GateError> {
+    fn outcome(&self, row: &Row, why_no_verdict: Option<&str>) -> Result<(Outcome, String), GateError> {
         let part = self.percent / 100.0;
         let (floor, ceiling) = (1.0 - part, 1.0 + part);
         // Beyond which ratios it fails.
@@ -205,9 +205,7 @@ impl Gate {
                 metric: self.metric.clone(),
             });
         }
-        if basis == Basis::TwoTrials {
-            let why =
-                "one trial of each side says nothing of how trials differ; compare treatments or experiments";
+        if let Some(why) = why_no_verdict {
             return Ok((Outcome::NotDecided, why.to_owned()));
         }
         let Some(effect) = row.effect else {

@@ -36,6 +36,18 @@ pub(super) fn pairs<'a>(a: Named<'a>, b: Named<'a>) -> Result<Vec<(Side<'a>, Sid
     }
 }
 
+/// Number of pairs that the intervals of one figure hold together over: those of treatments of one name, where these are such, else all that
+/// can be asked for.
+pub(super) fn family(a: Named<'_>, b: Named<'_>, pairs: &[(Side<'_>, Side<'_>)]) -> usize {
+    let (of_a, of_b) = (names(a), names(b));
+    let is_of_one_name = pairs.iter().all(|(a, b)| a.treatment.name == b.treatment.name);
+    let together = match is_of_one_name {
+        true => of_a.iter().filter(|name| of_b.contains(name)).count(),
+        false => of_a.len() * of_b.len(),
+    };
+    together.max(pairs.len())
+}
+
 fn tested<'a>(named: Named<'a>) -> impl Iterator<Item = &'a TreatmentRecord> {
     let treatments = named.stored.record.treatments.iter();
     treatments.filter(|treatment| treatment.why_not.is_none())

@@ -7,6 +7,7 @@ use crate::measurement::Measurement;
 use crate::plan::Treatment;
 use pgdyno_engine::{Books, LoadResult, Second};
 use pgdyno_record::{CrossCheck, SeriesRecord, TrialStatus};
+use pgdyno_stats::WarmUp;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -145,6 +146,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
             agrees: true,
         }),
         unchecked: None,
+        warm_up: WarmUp::Unknown,
         settled: None,
         steadiness: None,
         stability_cv: None,

@@ -134,11 +134,18 @@ impl<'a> Analysis<'a> {
         judged_by(self.stored, figure, self.progress, Some(confidence))
     }
 
-    /// An effect that is computed once, from all trials, of which so many failed on either side: it has a verdict where no further
-    /// block comes and none was spared for what was seen.
-    pub(super) fn once(&self, effect: Effect, failed: (usize, usize)) -> Effect {
+    /// An effect that is computed once, from all trials of these treatments, of which so many failed on either side: it has a verdict
+    /// where no further block comes and none of them was spared for what was seen.
+    pub(super) fn once(&self, effect: Effect, failed: (usize, usize), treatments: &[usize]) -> Effect {
         let effect = effect.where_failed(failed.0, failed.1);
-        let is_whole = self.progress.ended >= self.record().blocks as usize;
+        let last = self.record().blocks;
+        let is_in_last = |treatment: &usize| {
+            let name = &self.record().treatments[*treatment].name;
+            let mut trials = self.stored.trials.iter();
+            trials.any(|(_, trial)| trial.block == last && trial.treatment == *name)
+        };
+        let is_spared = self.is_sequential() && !treatments.iter().all(is_in_last);
+        let is_whole = self.progress.ended >= last as usize && !is_spared;
         let is_over = self.stored.status == ExperimentStatus::Finished && !self.is_sequential();
         match is_whole || is_over {
             true => effect,

@@ -224,14 +224,15 @@ fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Opti
     if let [(treatment, reference)] = *pairs {
         let comparison = Comparison { treatment, reference };
         let effect = decide(&observations, &[comparison], rules).into_iter().next()?;
-        return effect.map(|effect| analysis.once(effect, failed));
+        return effect.map(|effect| analysis.once(effect, failed, &[treatment, reference]));
     }
     let sides: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
     let effect = match sides.len() == 2 * pairs.len() {
         true => mean_of_pairs(&observations, pairs, rules),
         false => of_groups(&observations, pairs, rules),
     };
-    effect.map(|effect| analysis.once(effect, failed))
+    let sides: Vec<usize> = sides.into_iter().collect();
+    effect.map(|effect| analysis.once(effect, failed, &sides))
 }
 
 /// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side is wanted.

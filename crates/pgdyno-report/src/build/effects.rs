@@ -23,7 +23,8 @@ pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     for one in &mut effects {
         one.effect = one
             .effect
-            .map(|effect| analysis.once(effect, failed(analysis, one)));
+            // No combination of factors is spared.
+            .map(|effect| analysis.once(effect, failed(analysis, one), &[]));
     }
     effects
 }

@@ -1,12 +1,12 @@
 //! Loads in which something was done to the server: their throughput over time, and what each event has changed.
 
-use super::analysis::Analysis;
+use super::analysis::{Analysis, place_of};
 use super::treatment::mean;
 use crate::model::{Shift, Timeline, TimelinePoint};
 use pgdyno_judge::shared;
 use pgdyno_record::{EventRecord, SecondRecord, TrialRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, decide};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Seconds after an event that belong to neither side: transactions that began before it are still under way, and clients that were thrown
 /// out connect again within two.
@@ -84,7 +84,9 @@ fn effect_over<'t>(
     confidence: f64,
 ) -> Option<Effect> {
     let mut blocks: BTreeMap<u32, Vec<Sides>> = BTreeMap::new();
+    let mut treatments = BTreeSet::new();
     for trial in trials {
+        treatments.extend(place_of(analysis.record(), &trial.treatment));
         let (before, after) = sides(trial, event)?;
         if before <= 0.0 || after <= 0.0 {
             return None;
@@ -118,7 +120,8 @@ fn effect_over<'t>(
         .next()
         .flatten()?;
     // Both sides are of the same loads, which fail as one.
-    Some(analysis.once(effect, (0, 0)))
+    let treatments: Vec<usize> = treatments.into_iter().collect();
+    Some(analysis.once(effect, (0, 0), &treatments))
 }
 
 /// Trials with events that count, of these treatments.

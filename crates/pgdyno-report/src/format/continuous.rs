@@ -23,7 +23,9 @@ pub fn bmf(report: &Report) -> String {
             ("tps", &treatment.tps),
         ];
         for (figure, interval) in with_intervals {
-            if let Some(Interval { mean, low, high }) = interval {
+            if let Some(Interval { mean, low, high }) = interval
+                && [mean, low, high].iter().all(|value| value.is_finite())
+            {
                 let measure = json!({ "value": mean, "lower_value": low, "upper_value": high });
                 measures.insert(figure.to_owned(), measure);
             }

@@ -4,7 +4,9 @@
 pub(crate) mod ladders;
 pub(crate) mod slices;
 
-use pgdyno_stats::{Comparison, Looked, Observation, Rules, Sequential, Trials, Verdict, decide};
+use pgdyno_stats::{
+    Comparison, Effect, Looked, Observation, Rules, Sequential, Trials, Verdict, decide, factorial_effects,
+};
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::f64::consts::TAU;
@@ -378,4 +380,35 @@ fn on_two_threads(experiments: usize, one: impl Fn(&mut Random, &mut Tally) + Sy
     one.first.extend(other.first);
     one.trials.extend(other.trials);
     one
+}
+
+/// Effects of all factors and pairs of them, of a simulated factorial with so many levels of each factor; the last level of the first factor
+/// has an effect, in log units.
+pub(crate) fn effects_of_factors(
+    random: &mut Random,
+    (scene, sizes, blocks): (Scene, &[usize], usize),
+    log_effect: f64,
+    rules: Rules,
+) -> Vec<Effect> {
+    let mut levels: Vec<Vec<usize>> = vec![Vec::new()];
+    for &size in sizes {
+        let longer = |of: &Vec<usize>| {
+            (0..size)
+                .map(|level| [&of[..], &[level]].concat())
+                .collect::<Vec<_>>()
+        };
+        levels = levels.iter().flat_map(longer).collect();
+    }
+    let effects: Vec<f64> = levels
+        .iter()
+        .map(|of| if of[0] + 1 == sizes[0] { log_effect } else { 0.0 })
+        .collect();
+    let observations = experiment(random, scene, &effects, blocks);
+    let found = factorial_effects(&levels, &observations, rules).unwrap_or_default();
+    found.into_iter().filter_map(|one| one.effect).collect()
+}
+
+/// Whether an effect is said to be better or worse.
+pub(crate) fn is_claimed(effect: &Effect) -> bool {
+    matches!(effect.verdict, Verdict::Better | Verdict::Worse)
 }

@@ -104,8 +104,8 @@ fn compared(
 fn basis(comparison: &Comparison) -> String {
     let confidence = comparison.confidence * 100.0;
     let rest = format!(
-        "B is compared with A. Intervals are at {confidence:.0} % together: those of the metric that decides over all comparisons of the \
-         experiment, those of the other metrics among themselves as well."
+        "B is compared with A. Intervals are at {confidence:.0} % together: those of the metric that decides over all pairs that can be \
+         asked for, those of the other metrics among themselves as well."
     );
     let what = match comparison.basis {
         Basis::Blocks => {
@@ -114,10 +114,7 @@ fn basis(comparison: &Comparison) -> String {
         Basis::Trials => {
             "The two did not run in blocks: what drifted between them is not cancelled, and is part of the ratio."
         }
-        Basis::TwoTrials => {
-            "These two trials only: the interval is made of their seconds, and there is no verdict, for trials of one and the same \
-             treatment usually differ by more."
-        }
+        Basis::TwoTrials => "These two trials only: the interval is made of their seconds.",
     };
     format!("{what} {rest}")
 }
@@ -168,6 +165,7 @@ fn notes(pair: &Pair) -> Vec<String> {
             notes.push(format!("{}: {why}", row.metric));
         }
     }
+    notes.extend(pair.why_no_verdict.map(|why| format!("no verdict: {why}")));
     let failed = pair.rows.first().map_or((0, 0), |row| row.failed);
     if failed.0 != failed.1 {
         notes.push(format!(

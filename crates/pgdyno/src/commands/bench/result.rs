@@ -119,7 +119,7 @@ pub(super) fn as_json(
         "placement": server.placement.as_json(),
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
-        "unsettled_s": measurement.settled.as_ref().map(|rest| rest.cut_s),
+        "unsettled_s": measurement.unsettled_s(),
         "tps": measurement.tps(),
         "nopm": measurement.nopm(),
         "rolled_back": books.rolled_back,
