@@ -24,6 +24,8 @@ const ENDING: Duration = Duration::from_secs(5);
 /// What is kept of the last lines of ssh and of the host's shell, for an error's text.
 const LINES_MAX: usize = 5;
 const LINE_BYTES_MAX: u64 = 500;
+/// The longest that a removal may take; a user may be typing a password.
+const REMOVED_WITHIN: Duration = Duration::from_secs(300);
 /// What is read of each stream of a removal.
 const PRINTED_BY_REMOVAL_MAX: u64 = 16 << 10;
 /// Time that ssh has after a signal: it sets the terminal right, and ends what it has started on the way.
@@ -233,15 +235,22 @@ impl Drop for Ssh {
 pub fn remove_agents(way: SshWay<'_>, stop: &AtomicBool) -> Result<Option<String>, RemoteError> {
     let host = way.host.clone();
     let mut child = way.start(&boot::removal())?;
-    // The host prints two short lines, which its pipes hold.
+    // The host prints two short lines, which its pipes hold; one that prints more, or nothing, is waited for no longer.
+    let begun = Instant::now();
     drop(child.stdin.take());
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Some(status),
-            Ok(None) if stop.load(Ordering::Relaxed) => {
+            Ok(None) if stop.load(Ordering::Relaxed) || begun.elapsed() > REMOVED_WITHIN => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(RemoteError::Stopped { host });
+                return Err(match stop.load(Ordering::Relaxed) {
+                    true => RemoteError::Stopped { host },
+                    false => RemoteError::NotRemoved {
+                        host,
+                        said: format!("it has not ended within {} s", REMOVED_WITHIN.as_secs()),
+                    },
+                });
             }
             Ok(None) => thread::park_timeout(Duration::from_millis(10)),
             Err(_) => break None,

@@ -9,6 +9,7 @@ use crate::conninfo::{Conninfo, Hosts, Lookup, before_colon, keywords, quoted};
 use crate::error::ServerError;
 use crate::libpq::is_known;
 use postgres::config::Host;
+use std::net::IpAddr;
 
 /// What a connection string names, as a URL with the user and without a password or anything else. Nobody is asked.
 pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError> {
@@ -62,6 +63,38 @@ pub fn for_other_host(conninfo: &Conninfo, connection: Option<&str>) -> Result<S
     Ok(known + &words.written())
 }
 
+/// A connection string that another host has made by [`for_other_host`], on the way of one of `ways`, which are connection strings that
+/// name hosts: of what was made, only port, user, database, password and sslmode stay. `None` where it names the host of none of them.
+pub fn on_a_way_of(text: &str, ways: &[String]) -> Option<String> {
+    const KEPT: [&str; 5] = ["port", "user", "dbname", "password", "sslmode"];
+    let made = keywords::split(text)?;
+    let way = ways.iter().filter_map(|way| keywords::split(way)).find(|way| {
+        let mut hosts = ["host", "hostaddr"]
+            .iter()
+            .filter_map(|word| Some((*word, way.value(word)?)))
+            .peekable();
+        hosts.peek().is_some() && hosts.all(|(word, value)| made.value(word) == Some(value))
+    })?;
+    let kept = KEPT.iter().filter_map(|word| Some((word, made.value(word)?)));
+    let kept: String = kept
+        .map(|(word, value)| format!("{word}={} ", quoted(value)))
+        .collect();
+    // Of a word that is there twice the last one counts.
+    Some(kept + &way.written())
+}
+
+/// Whether a connection string names a host, and one by whose address others reach it too: no socket, and not this host to itself.
+pub fn names_other_host(text: &str) -> bool {
+    let words = keywords::split(text);
+    let host = words
+        .as_ref()
+        .and_then(|words| words.value("hostaddr").or_else(|| words.value("host")));
+    host.is_some_and(|host| {
+        let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        !host.is_empty() && !host.starts_with(['/', '@']) && host != "localhost" && !is_loopback
+    })
+}
+
 /// Whether a text begins as key=value pairs of libpq's do, with a word that libpq knows: what is no such text is the name of
 /// something else. Whoever takes it for a name may show it, and a password with it.
 pub fn begins_with_word(text: &str) -> bool {
@@ -72,6 +105,41 @@ pub fn begins_with_word(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_host_has_made_leads_nowhere_else() {
+        let ways = ["host=10.0.0.5 sslmode=require", "postgres://ann@db.example/lab"].map(str::to_owned);
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(on_a_way_of(text, &ways).as_deref(), expected, "{text}");
+        };
+        check(
+            "port=6432 user=bob password='a b' host=10.0.0.5 sslmode=disable service=x passfile=/etc/shadow options=-cx=y",
+            Some("port='6432' user='bob' password='a b' sslmode='disable' sslmode='require' host='10.0.0.5'"),
+        );
+        check(
+            "host=db.example hostaddr=10.0.0.9 user=bob",
+            Some("user='bob' host='db.example' dbname='lab' user='ann'"),
+        );
+        for other in [
+            "host=10.0.0.6",
+            "host=/run/postgresql",
+            "user=bob",
+            "service=x",
+            "host=10.0.0.5,10.0.0.6",
+            "no words",
+        ] {
+            check(other, None);
+        }
+        for (text, expected) in [
+            ("host=10.0.0.5", true),
+            ("host=/run/postgresql", false),
+            ("host=localhost", false),
+            ("host=db hostaddr=127.0.0.1", false),
+            ("user=ann", false),
+        ] {
+            assert_eq!(names_other_host(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn other_host_gets_what_it_needs() {

@@ -34,7 +34,10 @@ pub use counters::{
     COMMITS_PER_WORKER, Counters, OF_OTHERS, SessionLimits, Starts, Workers, counters, pause, session_limits,
     sessions_named, wait_for_leaving, wait_until_gone,
 };
-pub use driver::{Session, SessionError, begins_with_word, for_other_host, shown, without_word};
+pub use driver::{
+    Session, SessionError, begins_with_word, for_other_host, names_other_host, on_a_way_of, shown,
+    without_word,
+};
 pub use error::ServerError;
 pub use facts::{ServerFacts, Tallied, Tally, server_facts, shown_statement, tally};
 pub use find::{Found, keeps_sessions};

@@ -25,6 +25,19 @@ pub(crate) fn code_of(failure: &Failure) -> u8 {
     }
 }
 
+/// The failure of a command that has ended with this code on another host, where it was shown.
+pub(crate) fn ended_there(code: u8) -> Failure {
+    let class = match code {
+        USAGE => ErrorClass::Usage,
+        REFUSED => ErrorClass::Refused,
+        _ => ErrorClass::Failed,
+    };
+    Failure::new(format_args!(
+        "it ended there with exit code {code}; why is said above"
+    ))
+    .of_class(class)
+}
+
 /// The failure on one line, and what mends it.
 pub(crate) fn print(failure: &Failure) {
     let text = Styled::beginning(Style::Error, "error:", format_args!("{failure}"));

@@ -50,6 +50,10 @@ impl Failure {
         }
     }
 
+    pub(crate) fn of_class(self, class: ErrorClass) -> Failure {
+        Failure { class, ..self }
+    }
+
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Failure {
         Failure {
             hint: Some(hint.into()),

@@ -11,6 +11,7 @@ pub(crate) use reach::{SERVERS, connect};
 
 use crate::cli::Command;
 use crate::context::Context;
+use crate::failure::Usage;
 use crate::ssh_way::{hand_on_stop, hosts_of, ssh_to_several, way_of_several};
 use afar::LoadHostsAfar;
 use meeting::Meeting;
@@ -27,7 +28,7 @@ use std::thread;
 use std::time::Duration;
 
 /// The host that this process runs on.
-const LOCAL: &str = "local";
+pub(crate) const LOCAL: &str = "local";
 /// What the names of others begin with.
 const OVER_SSH: &str = "ssh:";
 /// How long something is waited for before who asks for it is answered that it is not there yet.
@@ -78,6 +79,13 @@ pub(crate) fn take_group(context: &mut Context, command: &mut Command) -> crate:
         return Ok(());
     };
     context.load_group = hosts_of(file, group)?.into();
+    // Of a run elsewhere, local is the host of the run.
+    if command.host().is_some_and(|on| on.host.is_some())
+        && let Some(host) = context.load_group.iter().find(|host| host.ssh.is_none())
+    {
+        let why = "ansible_connection is local, and a run on another host has no way to this one";
+        return Err(Usage(format!("{}: {why}", host.name)).into());
+    }
     command.set_load_hosts(&names_of_group(context));
     Ok(())
 }
@@ -192,7 +200,8 @@ impl LoadHosts<'_> {
             };
             jobs.push((name, place, job));
         }
-        let meeting = Meeting::new(jobs.len());
+        let names = jobs.iter().map(|(name, ..)| (*name).clone()).collect();
+        let meeting = Meeting::new(names, part::length(&shared.plan.drive));
         let stops: Vec<Arc<AtomicBool>> = jobs.iter().map(|_| Arc::default()).collect();
         let (sender, receiver) = channel();
         let is_over = AtomicBool::new(false);
@@ -218,6 +227,7 @@ impl LoadHosts<'_> {
                     if let Err(why) = &ended {
                         part.meeting.fail(why.clone());
                     }
+                    part.meeting.end(part.name);
                     let _ = part.seconds.send((part.number, None));
                     ended
                 }));

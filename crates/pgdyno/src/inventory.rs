@@ -14,9 +14,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Hosts that are asked at the same time.
 const AT_ONCE: usize = 16;
+/// The longest that a host's command may take: one that hangs holds up nobody.
+const LIMIT: Duration = Duration::from_secs(600);
 /// What is kept of what a command prints.
 const PRINTED_MAX: usize = 64 << 20;
 /// Characters of a value in the table.
@@ -89,11 +92,13 @@ fn ask(context: &Context, host: &InventoryHost, request: &Request, stop: &Atomic
         Err(error) => return failed(error.to_string()),
     };
     let mut said = Said::default();
+    let begun = Instant::now();
+    let is_late = || begun.elapsed() > LIMIT;
     let is_over = AtomicBool::new(false);
     let own_stop = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
         scope.spawn(|| {
-            let is_asked = || stop.load(Ordering::Relaxed);
+            let is_asked = || stop.load(Ordering::Relaxed) || is_late();
             hand_on_stop(&is_asked, std::iter::once(&own_stop), &is_over);
         });
         let way = way_of_several(&program, ssh, host.sudo);
@@ -102,6 +107,7 @@ fn ask(context: &Context, host: &InventoryHost, request: &Request, stop: &Atomic
         ended
     });
     match ended {
+        Err(_) if is_late() => failed(format!("it has not ended within {} s", LIMIT.as_secs())),
         Err(error) => failed(with_hint(error)),
         Ok(code) => {
             let remarks = String::from_utf8_lossy(&said.remarks).trim().to_owned();

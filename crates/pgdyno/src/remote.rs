@@ -1,16 +1,18 @@
 //! Commands on other hosts: the way there, and what is handed over.
 
 use crate::cli::{Command, HostArgs, set_of_load_hosts};
-use crate::commands::experiment::{Book, Sent, takeover};
+use crate::commands::experiment::{Book, Helpers, Sent, takeover};
 use crate::commands::{profile, watch};
 use crate::context::{Context, stop_flag, variable};
-use crate::failure::{Failure, Result, Usage};
+use crate::failure::{Failure, InContext as _, Result, Usage};
 use crate::generators::names_of_group;
 use crate::output;
 use crate::ssh_way::{CARRIED, run_on, ssh_program, way};
+use pgdyno_host::given_text;
 use pgdyno_record::ProgressRecord;
 use pgdyno_remote::{Answer, CarriedFile, Listener, Output, PROTOCOL, Question, Request, SshHost};
 use std::io::Write;
+use std::path::Path;
 
 /// Runs the command of this process's command line on the host that it names.
 pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &SshHost) -> Result<u8> {
@@ -24,53 +26,86 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
         }
         arguments
     };
-    let (request, book) = match command {
+    let (request, kept) = match command {
         Command::Run(args) => {
             let sent = Sent::of(context, args)?;
-            let book = (!args.dry_run)
-                .then(|| Book::of_run(context, args, &sent))
-                .transpose()?;
-            let takeover = book.as_ref().map(|_| takeover(&args.at)).transpose()?;
+            let (kept, takeover) = match args.dry_run {
+                true => (Kept::Nothing(Box::new(sent.helpers(context, on))), None),
+                false => (
+                    Kept::of(Book::of_run(context, args, &sent)?),
+                    Some(takeover(&args.at)?),
+                ),
+            };
             let request = request(of_run(), sent.files);
-            (Request { takeover, ..request }, book)
+            (Request { takeover, ..request }, Some(kept))
         }
         Command::Resume(args) => {
             let mut arguments = of_run();
             let book = Book::of_resume(context, args, &mut arguments)?;
             let takeover = Some(takeover(&args.at)?);
             let request = request(arguments, Vec::new());
-            (Request { takeover, ..request }, Some(book))
+            (Request { takeover, ..request }, Some(Kept::of(book)))
         }
-        _ => (request(all, carried(command)?), None),
+        Command::Tune(args) => {
+            let script = args.of_load.script.as_deref();
+            (request(all, carried(&command.profiles(), script)?), None)
+        }
+        _ => (request(all, carried(&command.profiles(), None)?), None),
     };
-    let program = ssh_program()?;
     if let Command::Watch(args) = command
         && !args.once
     {
-        return watch::elsewhere(context, args, way(&program, host, on.sudo), &request);
+        return watch::elsewhere(context, args, way(&ssh_program()?, host, on.sudo), &request);
     }
-    let stop = stop_flag()?;
-    let mut shown = Shown {
-        data: output::json_data(),
-        remarks: Vec::new(),
-        book,
-    };
-    let way = way(&program, host, on.sudo);
-    let ended = run_on(context, way, &request, &mut shown, &stop).map_err(Failure::from);
-    let _ = shown.data.flush();
-    show_lines(&mut shown.remarks, true);
-    match shown.book {
-        Some(book) => book.finish(context, ended),
-        None => ended,
+    let (ended, shown) = run_shown(context, (on, host), &request, output::json_data(), kept)?;
+    match shown.kept {
+        Some(Kept::Results(book)) => book.finish(context, ended),
+        _ => ended,
     }
 }
 
-/// Shows what the command prints there as if it ran here, and keeps the results of a run.
-struct Shown<W> {
+/// Runs a command there; its exit code. What it says is shown, and what it prints goes to `data`.
+pub(crate) fn run_shown<W: Write>(
+    context: &Context,
+    (on, host): (&HostArgs, &SshHost),
+    request: &Request,
     data: W,
+    kept: Option<Kept>,
+) -> Result<(Result<u8>, Shown<W>)> {
+    let (program, stop) = (ssh_program()?, stop_flag()?);
+    let mut shown = Shown {
+        data,
+        remarks: Vec::new(),
+        kept,
+    };
+    let way = way(&program, host, on.sudo);
+    let ended = run_on(context, way, request, &mut shown, &stop).map_err(Failure::from);
+    let _ = shown.data.flush();
+    show_lines(&mut shown.remarks, true);
+    Ok((ended, shown))
+}
+
+/// What is kept of a command there.
+pub(crate) enum Kept {
+    /// The results of a run.
+    Results(Box<Book>),
+    /// Nothing, as of a dry run, for which load hosts are asked.
+    Nothing(Box<Helpers>),
+}
+
+impl Kept {
+    pub(crate) fn of(book: Book) -> Kept {
+        Kept::Results(Box::new(book))
+    }
+}
+
+/// Shows what a command says there as if it ran here, and keeps the results of a run.
+pub(crate) struct Shown<W> {
+    /// Where what it prints goes.
+    pub(crate) data: W,
     /// The beginning of a line that has not come as a whole.
     remarks: Vec<u8>,
-    book: Option<Book>,
+    pub(crate) kept: Option<Kept>,
 }
 
 impl<W: Write> Listener for Shown<W> {
@@ -90,14 +125,16 @@ impl<W: Write> Listener for Shown<W> {
     }
 
     fn answer(&mut self, question: Question) -> Answer {
-        match &mut self.book {
-            Some(book) => book.answer(question),
-            None => Answer::Failed("this command keeps no results".to_owned()),
+        let nothing = || Answer::Failed("this command keeps no results".to_owned());
+        match &mut self.kept {
+            Some(Kept::Results(book)) => book.answer(question),
+            Some(Kept::Nothing(helpers)) => helpers.answer(question).unwrap_or_else(|_| nothing()),
+            None => nothing(),
         }
     }
 
     fn progress(&mut self, id: i64, progress: &ProgressRecord) {
-        if let Some(book) = &self.book {
+        if let Some(Kept::Results(book)) = &self.kept {
             book.note(id, progress);
         }
     }
@@ -144,11 +181,20 @@ pub(crate) fn without_options(all: Vec<String>, names: &[&str]) -> Vec<String> {
     left
 }
 
-/// Files of this host that the command names.
-fn carried(command: &Command) -> Result<Vec<CarriedFile>> {
+/// Files of this host that a command names: profiles, where they are files, and a script.
+pub(crate) fn carried(profiles: &[String], script: Option<&Path>) -> Result<Vec<CarriedFile>> {
     let mut files = Vec::new();
-    for name in command.profiles() {
-        files.extend(profile::files_of(&name)?);
+    for name in profiles {
+        files.extend(profile::files_of(name)?);
+    }
+    if let Some(path) = script {
+        let content = given_text(path).with_context(|| format!("{} could not be read", path.display()))?;
+        let name = path.to_string_lossy().into_owned();
+        files.push(CarriedFile {
+            path: name.clone(),
+            full_name: name,
+            content: Some(content),
+        });
     }
     Ok(files)
 }

@@ -179,6 +179,12 @@ impl ExperimentFile {
         let parts = self.parts().into_iter().filter_map(|part| part.load.hosts);
         self.load.hosts.iter().cloned().chain(parts).flatten().collect()
     }
+
+    /// Connection strings by which those reach its servers.
+    pub fn load_connections(&self) -> BTreeSet<String> {
+        let parts = self.parts().into_iter().filter_map(|part| part.load.connection);
+        self.load.connection.iter().cloned().chain(parts).collect()
+    }
 }
 
 /// Why a factor has no levels.

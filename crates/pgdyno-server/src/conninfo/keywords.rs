@@ -2,6 +2,7 @@
 //!
 //! Source: PostgreSQL documentation, "Connection Strings" and "The Connection Service File".
 
+use super::quoted;
 use crate::given::may_hold_password;
 use crate::libpq::{ASKS_FOR_MORE, NOT_DONE, OWN, WITHOUT_EFFECT};
 use std::collections::BTreeMap;
@@ -78,6 +79,11 @@ impl Words {
         }
     }
 
+    /// The value of a word of either part.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.own.get(name).map(String::as_str).or_else(|| self.get(name))
+    }
+
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let pair = self.pairs.iter().find(|(other, _)| other == name);
         pair.map(|(_, value)| value.as_str())
@@ -102,11 +108,10 @@ impl Words {
     /// All of them as a connection string.
     pub(crate) fn written(&self) -> String {
         let pairs = self.pairs.iter().map(|(name, value)| (name, value));
-        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
         self.own
             .iter()
             .chain(pairs)
-            .map(|(name, value)| format!("{name}='{}'", quoted(value)))
+            .map(|(name, value)| format!("{name}={}", quoted(value)))
             .collect::<Vec<_>>()
             .join(" ")
     }
@@ -114,11 +119,10 @@ impl Words {
     /// What the driver is given; an empty value is none, as with libpq. It begins with a space, so that no name, of a
     /// service file perhaps, can make a URI of it.
     pub(super) fn for_driver(&self) -> String {
-        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
         self.pairs
             .iter()
             .filter(|(_, value)| !value.is_empty())
-            .map(|(name, value)| format!(" {name}='{}'", quoted(value)))
+            .map(|(name, value)| format!(" {name}={}", quoted(value)))
             .collect()
     }
 }

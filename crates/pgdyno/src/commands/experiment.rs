@@ -25,13 +25,16 @@ use std::sync::Arc;
 mod afar;
 mod dry;
 mod given;
+mod helpers;
 mod keeper;
 
-pub(crate) use afar::{Book, Sent, takeover};
+pub(crate) use afar::{Book, Sent, WRITTEN, takeover};
 pub(crate) use dry::check;
 use dry::dry_run;
 use given::with_target;
-use keeper::{Keeper, Kept, options_of};
+pub(crate) use helpers::Helpers;
+pub(crate) use keeper::options_of;
+use keeper::{Keeper, Kept};
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = text_of(context, &args.file)?;
@@ -64,7 +67,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
 }
 
 /// A target's name, with its host where that is another one than the coordinator's: a server of the same name may be on either.
-fn named_at(target: String, on: &HostArgs) -> String {
+pub(crate) fn named_at(target: String, on: &HostArgs) -> String {
     match &on.host {
         Some(host) => format!("{target}{ON}{host}"),
         None => target,
@@ -82,18 +85,13 @@ fn host_in(target: &str) -> Option<&str> {
 
 /// The text of a file, or of a shipped experiment where there is no such file.
 fn text_of(context: &Context, path: &Path) -> Result<String> {
-    let carried = context.carried().unwrap_or_default();
-    if let Some(file) = carried.iter().find(|file| Path::new(&file.path) == path) {
-        return Ok(file.content.clone().unwrap_or_default());
-    }
-    if !path.exists()
-        && let Some(text) = path.to_str().and_then(shipped::experiment)
-    {
-        return Ok(text.to_owned());
-    }
-    pgdyno_host::given_text(path).map_err(|error| {
+    context.given_text(path).or_else(|error| {
+        let shipped = path.to_str().and_then(shipped::experiment);
+        if let Some(text) = shipped.filter(|_| !path.exists()) {
+            return Ok(text.to_owned());
+        }
         let near = near(&path.to_string_lossy());
-        Usage(format!("{} could not be read: {error}{near}", path.display())).into()
+        Err(Usage(format!("{} could not be read: {error}{near}", path.display())).into())
     })
 }
 
@@ -382,15 +380,19 @@ fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
     for key in &args.set {
         command += &format!(" --set '{key}'");
     }
-    for knob in &consent.durability {
-        command += &format!(" --accept-durability-risk {knob}");
+    for option in consent_options(consent) {
+        command += &format!(" {option}");
     }
-    command += &options_of(&args.at.on);
-    if consent.restart {
-        command += " --allow-restart";
-    }
-    if consent.data {
-        command += " --allow-data";
-    }
-    command
+    command + &options_of(&args.at.on)
+}
+
+/// The options that give this consent.
+pub(crate) fn consent_options(consent: &Consent) -> Vec<String> {
+    let durability = consent.durability.iter();
+    let mut options: Vec<String> = durability
+        .map(|knob| format!("--accept-durability-risk={knob}"))
+        .collect();
+    options.extend(consent.restart.then(|| "--allow-restart".to_owned()));
+    options.extend(consent.data.then(|| "--allow-data".to_owned()));
+    options
 }

@@ -108,7 +108,7 @@ impl AskedOfHosts {
     }
 
     /// Has them drive a load; `target` is the host of the run, with whether it has root's rights there.
-    pub(crate) fn to_drive(
+    pub(crate) fn driving(
         context: &Context,
         mut load: SharedLoad,
         target: (&SshHost, bool),

@@ -5,8 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// The longest that hosts may take to connect all clients.
+const READY_WITHIN: Duration = Duration::from_secs(600);
+/// How much longer than its load a host may take to end.
+const ENDED_WITHIN: Duration = Duration::from_secs(120);
 /// Time between the answer to the last host that is ready and the beginning: on its way the answer may be late.
 const LEAD: Duration = Duration::from_millis(200);
+
+impl State {
+    /// Awaits a host no longer; one may have several parts of a load.
+    fn no_longer(&mut self, name: &str) {
+        if let Some(place) = self.awaited.iter().position(|awaited| awaited == name) {
+            self.awaited.swap_remove(place);
+        }
+    }
+}
 
 /// The hosts of one load: all begin, or none does.
 pub(super) struct Meeting {
@@ -14,12 +27,14 @@ pub(super) struct Meeting {
     changed: Condvar,
     /// The origin of the common clock.
     pub(super) clock: Instant,
-    hosts: usize,
+    hosts: Vec<String>,
+    /// Length of the load with its warm-up.
+    load: Duration,
 }
 
-#[derive(Default)]
 struct State {
-    ready: usize,
+    /// Hosts that are not ready yet; once all are, those that have not ended.
+    awaited: Vec<String>,
     /// When all begin, once that is known.
     begins_ns: Option<u64>,
     /// The first host that cannot, or has been lost, and why.
@@ -27,12 +42,18 @@ struct State {
 }
 
 impl Meeting {
-    pub(super) fn new(hosts: usize) -> Meeting {
+    /// Of hosts by their names, for a load that takes so long.
+    pub(super) fn new(hosts: Vec<String>, load: Duration) -> Meeting {
         Meeting {
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                awaited: hosts.clone(),
+                begins_ns: None,
+                failed: None,
+            }),
             changed: Condvar::new(),
             clock: Instant::now(),
             hosts,
+            load,
         }
     }
 
@@ -54,20 +75,47 @@ impl Meeting {
         self.changed.notify_all();
     }
 
+    /// Whether it has failed: also where a host takes too long.
     pub(super) fn has_failed(&self) -> bool {
-        self.state().failed.is_some()
+        self.has_failed_at(self.clock.elapsed())
     }
 
-    /// One more is ready.
-    pub(super) fn arrive(&self) {
+    fn has_failed_at(&self, elapsed: Duration) -> bool {
         let mut state = self.state();
-        state.ready += 1;
-        if state.ready == self.hosts {
+        let (limit, what) = match state.begins_ns {
+            None => (READY_WITHIN, "its clients are not connected"),
+            Some(begins_ns) => (
+                Duration::from_nanos(begins_ns) + self.load + ENDED_WITHIN,
+                "its load has not ended",
+            ),
+        };
+        if elapsed > limit && state.failed.is_none() && !state.awaited.is_empty() {
+            let names = state.awaited.join(", ");
+            state.failed = Some(format!(
+                "{names}: {what} {} s after it was asked",
+                limit.as_secs()
+            ));
+            self.changed.notify_all();
+        }
+        state.failed.is_some()
+    }
+
+    /// This one is ready.
+    pub(super) fn arrive(&self, name: &str) {
+        let mut state = self.state();
+        state.no_longer(name);
+        if state.awaited.is_empty() && state.begins_ns.is_none() {
             let lead = u64::try_from(LEAD.as_nanos()).unwrap_or_default();
             state.begins_ns = Some(self.now_ns() + lead);
+            state.awaited.clone_from(&self.hosts);
         }
         drop(state);
         self.changed.notify_all();
+    }
+
+    /// This one has ended its load.
+    pub(super) fn end(&self, name: &str) {
+        self.state().no_longer(name);
     }
 
     /// Waits until all are ready, not for long: when they begin, which they do not if one of them fails or somebody asks to stop; the outer
@@ -93,13 +141,19 @@ impl Meeting {
 mod tests {
     use super::*;
 
+    const LOAD: Duration = Duration::from_secs(10);
+
+    fn meeting() -> Meeting {
+        Meeting::new(vec!["gen1".to_owned(), "gen2".to_owned()], LOAD)
+    }
+
     #[test]
     fn all_begin_at_one_instant_or_none_does() {
         let (goes_on, stopped) = (AtomicBool::new(false), AtomicBool::new(true));
-        let meeting = Meeting::new(2);
-        meeting.arrive();
+        let meeting = meeting();
+        meeting.arrive("gen1");
         assert_eq!(meeting.begin(&stopped), Some(None));
-        meeting.arrive();
+        meeting.arrive("gen2");
         let begins = meeting.begin(&goes_on).expect("it is known").expect("it begins");
         assert!(begins > meeting.now_ns());
         assert_eq!(meeting.begin(&goes_on), Some(Some(begins)));
@@ -111,8 +165,26 @@ mod tests {
 
     #[test]
     fn who_waits_for_others_is_answered_soon_that_it_is_not_known_yet() {
-        let meeting = Meeting::new(2);
-        meeting.arrive();
+        let meeting = meeting();
+        meeting.arrive("gen1");
         assert_eq!(meeting.begin(&AtomicBool::new(false)), None);
+    }
+
+    #[test]
+    fn host_that_takes_too_long_is_named() {
+        let late = meeting();
+        late.arrive("gen1");
+        assert!(!late.has_failed_at(READY_WITHIN));
+        assert!(late.has_failed_at(READY_WITHIN + LEAD));
+        let why = late.failure().expect("it has failed");
+        assert!(why.starts_with("gen2: its clients are not connected"), "{why}");
+        let stuck = meeting();
+        stuck.arrive("gen1");
+        stuck.arrive("gen2");
+        stuck.end("gen2");
+        assert!(!stuck.has_failed_at(LOAD));
+        assert!(stuck.has_failed_at(LOAD + ENDED_WITHIN + READY_WITHIN));
+        let why = stuck.failure().expect("it has failed");
+        assert!(why.starts_with("gen1: its load has not ended"), "{why}");
     }
 }

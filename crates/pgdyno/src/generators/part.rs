@@ -77,7 +77,7 @@ impl Part<'_> {
     /// Drives it here; an error names the host.
     pub(super) fn here(&self) -> Result<Done, String> {
         let mut begin = || {
-            self.meeting.arrive();
+            self.meeting.arrive(self.name);
             loop {
                 if let Some(begins) = self.meeting.begin(self.stop) {
                     return begins.map(|begins_ns| self.meeting.clock + Duration::from_nanos(begins_ns));
@@ -147,7 +147,7 @@ impl<'p> Heard<'p> {
             FromGenerator::Ready { clock_error_ns } => {
                 if self.clock_error_ns.is_none() {
                     self.clock_error_ns = Some(clock_error_ns);
-                    meeting.arrive();
+                    meeting.arrive(self.part.name);
                 }
                 meeting.begin(self.part.stop).map_or(Answer::Done, Answer::Begin)
             }
@@ -231,8 +231,13 @@ const SECONDS_BESIDE: u64 = 10;
 
 /// Seconds that a load reports at most.
 fn longest_s(drive: &Plan) -> u64 {
+    length(drive).as_secs() + SECONDS_BESIDE
+}
+
+/// Length of a load with its warm-up.
+pub(super) fn length(drive: &Plan) -> Duration {
     let (Warmup::For(warmup) | Warmup::Settled(warmup)) = drive.warmup;
-    warmup.as_secs() + drive.measure.as_secs() + SECONDS_BESIDE
+    warmup + drive.measure
 }
 
 /// What of a host's CPUs was left while it drove the measured time.

@@ -1,7 +1,7 @@
 //! Load hosts before any load: whether ssh leads to them, and they to the servers.
 
-use super::{LoadHosts, Place};
 use super::part::{Remarks, request};
+use super::{LoadHosts, Place};
 use crate::context::variable;
 use crate::failure::with_hint;
 use crate::ssh_way::{hand_on_stop, run_on, way_of_several};
@@ -9,9 +9,13 @@ use pgdyno_remote::{LoadHostWays, SshHost};
 use pgdyno_server::{Found, Server};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Name of the file with the servers' connection strings, which is carried to a host and is on no disk.
 pub(crate) const SERVERS: &str = "servers.json";
+
+/// The longest that a host may take to be reached, and to reach the servers.
+const WITHIN: Duration = Duration::from_secs(120);
 
 /// Connects to each server from this host.
 pub(crate) fn connect(servers: &[String]) -> Result<(), String> {
@@ -24,6 +28,8 @@ pub(crate) fn connect(servers: &[String]) -> Result<(), String> {
 impl LoadHosts<'_> {
     /// What keeps hosts from driving a load, each with its host.
     pub(super) fn objections(&self, hosts: &LoadHostWays, stop: &AtomicBool) -> Vec<String> {
+        let begun = Instant::now();
+        let is_late = || begun.elapsed() > WITHIN;
         let is_over = AtomicBool::new(false);
         let stops: Vec<AtomicBool> = hosts.0.iter().map(|_| AtomicBool::new(false)).collect();
         thread::scope(|scope| {
@@ -32,13 +38,13 @@ impl LoadHosts<'_> {
                 .map(|((name, servers), stop)| {
                     let ask = move || match Place::of(self.context, name)? {
                         Place::Here => connect(servers),
-                        Place::Ssh(host, program) => self.from_there(&host, &program, servers, stop),
+                        Place::Ssh(host, program) => self.connected_there(&host, &program, servers, stop),
                     };
                     (name, scope.spawn(ask))
                 })
                 .collect();
             scope.spawn(|| {
-                let is_asked = || stop.load(Ordering::Relaxed);
+                let is_asked = || stop.load(Ordering::Relaxed) || is_late();
                 hand_on_stop(&is_asked, stops.iter(), &is_over);
             });
             let ended: Vec<_> = asked
@@ -50,13 +56,16 @@ impl LoadHosts<'_> {
                 let why = ended
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                     .err()?;
-                Some(format!("load host {name}: {why}"))
+                Some(match is_late() && !stop.load(Ordering::Relaxed) {
+                    true => format!("load host {name}: no answer within {} s", WITHIN.as_secs()),
+                    false => format!("load host {name}: {why}"),
+                })
             });
             wrong.collect()
         })
     }
 
-    fn from_there(
+    fn connected_there(
         &self,
         host: &SshHost,
         program: &[String],

@@ -1,21 +1,19 @@
 //! The coordinator's end of a run on another host: its files go there, and its results are kept and shown here.
 
+use super::helpers::{Allowed, Helpers};
 use super::keeper::{last_unfinished, options_of, store_of};
-use super::{end_of, show_report, text_of};
-use crate::cli::{OnDisconnect, ResumeArgs, RunArgs, RunHostArgs, StoreArgs};
+use super::{consent_of, end_of, named_at, repeat_command, show_report, text_of};
+use crate::cli::{HostArgs, OnDisconnect, ResumeArgs, RunArgs, RunHostArgs, StoreArgs};
 use crate::commands::profile;
 use crate::context::Context;
 use crate::exit;
-use crate::failure::{InContext as _, Result};
-use crate::generators::AskedOfHosts;
+use crate::failure::{Failure, InContext as _, Result};
 use crate::shipped;
+use pgdyno_knobs::Catalogue;
 use pgdyno_lab::{ExperimentFile, asks_for_target, given, sized};
-use pgdyno_record::ProgressRecord;
-use pgdyno_remote::{Answer, CarriedFile, LoadHostWays, Question, RunEnd, SshHost, Takeover, Then};
+use pgdyno_record::{ExperimentRecord, ProgressRecord};
+use pgdyno_remote::{Answer, CarriedFile, Question, RunEnd, Takeover, Then};
 use pgdyno_store::{Store, StoreError};
-use pgdyno_workload::Work;
-use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -27,11 +25,31 @@ const ANY_CPUS: f64 = 4.0;
 pub(crate) struct Sent {
     /// The experiment's file, and those of its profiles.
     pub(crate) files: Vec<CarriedFile>,
-    /// Hosts that the file names for loads.
-    load_hosts: BTreeSet<String>,
+    /// What it names for loads.
+    allowed: Allowed,
 }
 
+/// What a file is sent as that is written here.
+pub(crate) const WRITTEN: &str = "experiment.toml";
+
 impl Sent {
+    /// A file that is written here, as [`WRITTEN`].
+    pub(crate) fn written(text: &str) -> Sent {
+        Sent {
+            files: vec![CarriedFile {
+                full_name: WRITTEN.to_owned(),
+                path: WRITTEN.to_owned(),
+                content: Some(text.to_owned()),
+            }],
+            allowed: Allowed::default(),
+        }
+    }
+
+    /// The load hosts of a dry run.
+    pub(crate) fn helpers(&self, context: &Context, on: &HostArgs) -> Helpers {
+        Helpers::new(context, on, self.allowed.clone())
+    }
+
     /// What is wrong with the files is found before anything is done there.
     pub(crate) fn of(context: &Context, args: &RunArgs) -> Result<Sent> {
         let text = text_of(context, &args.file)?;
@@ -50,7 +68,7 @@ impl Sent {
         }
         Ok(Sent {
             files,
-            load_hosts: file.load_hosts(),
+            allowed: Allowed::of(&file, args.target.as_deref()),
         })
     }
 }
@@ -75,22 +93,25 @@ pub(crate) struct Book {
     as_json: bool,
     options: String,
     context: Context,
-    /// The host of the run.
-    target: Option<SshHost>,
-    /// Whether it has root's rights there.
-    sudo: bool,
-    /// Hosts that its file names for loads: a host that is not to be trusted has nothing done by others.
-    load_hosts: BTreeSet<String>,
-    /// What load hosts do for it.
-    asked: Option<AskedOfHosts>,
+    /// The end of the names of its targets, with the host of the run.
+    named: String,
+    helpers: Helpers,
+    /// The commands that repeat it.
+    repeat: Vec<String>,
 }
 
 impl Book {
     /// Of a run, with what it has sent.
     pub(crate) fn of_run(context: &Context, args: &RunArgs, sent: &Sent) -> Result<Book> {
-        let mut book = Book::open(context, &args.store, args.report.as_deref(), &args.at)?;
-        book.load_hosts.clone_from(&sent.load_hosts);
-        Ok(book)
+        let repeat = vec![repeat_command(args, &consent_of(&args.consent))];
+        let allowed = sent.allowed.clone();
+        Book::open(
+            context,
+            &args.store,
+            args.report.as_deref(),
+            (&args.at.on, allowed),
+            repeat,
+        )
     }
 
     /// Of a run that is resumed; adds to the arguments which one, where they do not say it.
@@ -99,7 +120,14 @@ impl Book {
         args: &ResumeArgs,
         arguments: &mut Vec<String>,
     ) -> Result<Book> {
-        let mut book = Book::open(context, &args.store, args.report.as_deref(), &args.at)?;
+        let none = Allowed::default();
+        let mut book = Book::open(
+            context,
+            &args.store,
+            args.report.as_deref(),
+            (&args.at.on, none),
+            Vec::new(),
+        )?;
         let id = match args.id {
             Some(id) => id,
             None => {
@@ -112,24 +140,39 @@ impl Book {
         let stored = book.store.experiment_alone(id)?;
         let path = Path::new("the stored experiment");
         let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
-        book.load_hosts = file.load_hosts();
+        book.helpers.allowed = Allowed::of(&file, args.target.as_deref());
         Ok(book)
     }
 
-    fn open(context: &Context, store: &StoreArgs, report: Option<&Path>, at: &RunHostArgs) -> Result<Book> {
+    fn open(
+        context: &Context,
+        store: &StoreArgs,
+        report: Option<&Path>,
+        (on, allowed): (&HostArgs, Allowed),
+        repeat: Vec<String>,
+    ) -> Result<Book> {
         Ok(Book {
             store: store_of(context, store, report)?,
             id: None,
             ended: None,
             report: report.map(Path::to_owned),
             as_json: store.json,
-            options: options_of(&at.on),
+            options: options_of(on),
             context: context.clone(),
-            target: at.on.host.clone(),
-            sudo: at.on.sudo,
-            load_hosts: BTreeSet::new(),
-            asked: None,
+            named: named_at(String::new(), on),
+            helpers: Helpers::new(context, on, allowed),
+            repeat,
         })
+    }
+
+    /// Of an experiment that another command runs, with the commands that repeat it.
+    pub(crate) fn of_command(
+        context: &Context,
+        store: &StoreArgs,
+        at: &RunHostArgs,
+        repeat: Vec<String>,
+    ) -> Result<Book> {
+        Book::open(context, store, None, (&at.on, Allowed::default()), repeat)
     }
 
     /// Does what the run there asks for.
@@ -141,6 +184,10 @@ impl Book {
     }
 
     fn answered(&mut self, question: Question) -> Result<Answer, StoreError> {
+        let question = match self.helpers.answer(question) {
+            Ok(answer) => return Ok(answer),
+            Err(other) => other,
+        };
         let of = match &question {
             Question::TimeOfDay
             | Question::Begin(_)
@@ -170,7 +217,11 @@ impl Book {
             Question::Begin(_) if self.id.is_some() => {
                 Err(StoreError::Elsewhere("the run has begun already".to_owned()))
             }
-            Question::Begin(record) => {
+            Question::Begin(mut record) => {
+                let catalogue = &self.context.catalogue;
+                check_begun(&record, &self.named, &self.helpers.allowed, catalogue)
+                    .map_err(StoreError::Elsewhere)?;
+                record.repeat.clone_from(&self.repeat);
                 let id = self.store.begin(&record)?;
                 self.id = Some(id);
                 Ok(Answer::Numbered(id))
@@ -189,54 +240,16 @@ impl Book {
             }
             Question::SetStatus { id, status } => self.store.set_status(id, status).map(|()| Answer::Done),
             Question::SetRestored { id, lines } => self.store.set_restored(id, &lines).map(|()| Answer::Done),
-            Question::Generator(_) => Err(StoreError::Elsewhere("a run drives no part of a load".to_owned())),
-            Question::Seen(_) => Err(StoreError::Elsewhere("a run shows no target".to_owned())),
-            Question::Drive(load) => {
-                // No experiment has one.
-                if matches!(&load.plan.work, Work::Scripts(scripts) if scripts.allow_shell) {
-                    let why = "it asks for commands of the shell";
-                    return Err(StoreError::Elsewhere(why.to_owned()));
-                }
-                let target = self.target_of_hosts(&load.hosts)?;
-                self.keep_asked(AskedOfHosts::to_drive(&self.context, *load, target))
-            }
-            Question::AskLoadHosts(hosts) => {
-                let target = self.target_of_hosts(&hosts)?;
-                self.keep_asked(AskedOfHosts::whether_they_reach(&self.context, hosts, target))
-            }
-            Question::NextOfHosts { stop } => {
-                let Some(asked) = &mut self.asked else {
-                    return Err(StoreError::Elsewhere("no load host does anything".to_owned()));
-                };
-                let answer = asked.next(stop);
-                if !matches!(answer, Answer::Second(_) | Answer::Done) {
-                    self.asked = None;
-                }
-                Ok(answer)
-            }
+            Question::Generator(_)
+            | Question::Seen(_)
+            | Question::AskLoadHosts(_)
+            | Question::Drive(_)
+            | Question::NextOfHosts { .. } => Err(StoreError::Elsewhere("no run asks for that".to_owned())),
             Question::Ended(end) => {
                 self.ended = Some(end);
                 Ok(Answer::Done)
             }
         }
-    }
-
-    /// The host of the run, and whether it has root's rights there, where these load hosts may be asked for something.
-    fn target_of_hosts(&self, hosts: &LoadHostWays) -> Result<(&SshHost, bool), StoreError> {
-        let is_of_file = |(name, _): &(String, Vec<String>)| self.load_hosts.contains(name);
-        match &self.target {
-            Some(target) if !hosts.0.is_empty() && hosts.0.iter().all(is_of_file) && self.asked.is_none() => {
-                Ok((target, self.sudo))
-            }
-            _ => Err(StoreError::Elsewhere(
-                "it asks for load hosts that the experiment's file does not have".to_owned(),
-            )),
-        }
-    }
-
-    fn keep_asked(&mut self, asked: io::Result<AskedOfHosts>) -> Result<Answer, StoreError> {
-        self.asked = Some(asked.map_err(|error| StoreError::Elsewhere(error.to_string()))?);
-        Ok(Answer::Done)
     }
 
     /// Shows others how far the run is; it is not kept.
@@ -249,16 +262,7 @@ impl Book {
     /// Shows the result of a run that has come to its end, and returns the exit code: of the other host, where that is none of success.
     pub(crate) fn finish(self, context: &Context, code: Result<u8>) -> Result<u8> {
         let Some(RunEnd { id, status }) = self.ended else {
-            let run = |id| {
-                format!(
-                    "experiment {id} (`pgdyno resume {id}{}` goes on with it)",
-                    self.options
-                )
-            };
-            return match (code, self.id) {
-                (Err(error), Some(id)) => Err(error.context(run(id))),
-                (code, _) => code,
-            };
+            return code.map_err(|error| self.unfinished(error));
         };
         let report = show_report(context, &self.store, id, self.report.as_deref(), self.as_json)?;
         let ended = end_of(context, &self.store, &report, status, &self.options)?;
@@ -272,6 +276,33 @@ impl Book {
             }
         }
     }
+
+    /// How the run has ended, for the command that runs it; not where it failed, which is said already.
+    pub(crate) fn into_end(self, code: Result<u8>) -> Result<RunEnd> {
+        match (&self.ended, code) {
+            (_, Ok(code)) if code != exit::FINE => Err(exit::ended_there(code)),
+            (Some(ended), code) => {
+                // All is done and restored; only the last word was lost.
+                if let Err(error) = code {
+                    err!("{error}");
+                }
+                Ok(ended.clone())
+            }
+            (None, Ok(_)) => fail!("the run there has ended without a word"),
+            (None, Err(error)) => Err(self.unfinished(error)),
+        }
+    }
+
+    /// An error that ended the run, with how it is gone on with.
+    fn unfinished(&self, error: Failure) -> Failure {
+        match self.id {
+            Some(id) => error.context(format!(
+                "experiment {id} (`pgdyno resume {id}{}` goes on with it)",
+                self.options
+            )),
+            None => error,
+        }
+    }
 }
 
 /// How long a run outlives its connection, and what then.
@@ -281,4 +312,74 @@ pub(crate) fn takeover(at: &RunHostArgs) -> Result<Takeover> {
         OnDisconnect::Keep => Then::Keep,
     };
     Takeover::draw(at.grace, then).context("drawing a name for the connection")
+}
+
+/// Refuses an experiment that would be resumed on this host, or with other load hosts than were named for it: its record is made by a host that is
+/// not to be trusted.
+fn check_begun(
+    record: &ExperimentRecord,
+    named: &str,
+    allowed: &Allowed,
+    catalogue: &Catalogue,
+) -> Result<(), String> {
+    if named.is_empty() || !record.target.ends_with(named) {
+        return Err("it names a target that is not its own".to_owned());
+    }
+    let file = ExperimentFile::parse(&record.file, Path::new("the experiment there"), catalogue);
+    match allowed.covers(&Allowed::of(&file.map_err(|error| error.to_string())?, None)) {
+        true => Ok(()),
+        false => Err("it names load hosts that the experiment's file does not have".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_record::WorkloadRecord;
+
+    #[test]
+    fn experiment_that_another_host_begins_is_its_own_and_has_no_other_load_hosts() {
+        let catalogue = Catalogue::shipped().unwrap();
+        let text = |load: &str| {
+            format!(
+                "name = 'x'\nquestion = '?'\ndesign = 'a-a'\nblocks = 2\n[target]\nsandbox = 'main'\n[data]\nscale = 1\n\
+                 [load]\nworkload = 'tpcb'\nclients = 2\nwarmup_s = 0\nmeasure_s = 1\n{load}"
+            )
+        };
+        let with_hosts = text("hosts = ['ssh:gen1']\nconnection = 'host=10.0.0.5'\n");
+        let sent = ExperimentFile::parse(&with_hosts, Path::new("sent"), &catalogue).unwrap();
+        let allowed = Allowed::of(&sent, None);
+        let check = |target: &str, file: &str| {
+            let workload = WorkloadRecord {
+                name: "tpcb".into(),
+                scale: 1,
+                clients: 2,
+                threads: 1,
+                warmup_s: 0.0,
+                measure_s: 1.0,
+            };
+            let record = ExperimentRecord {
+                target: target.to_owned(),
+                file: file.to_owned(),
+                ..ExperimentRecord::new("x", workload)
+            };
+            check_begun(&record, " on ssh:db1", &allowed, &catalogue)
+        };
+        assert_eq!(check("sandbox main on ssh:db1", &with_hosts), Ok(()));
+        assert_eq!(check("sandbox main on ssh:db1", &text("")), Ok(()));
+        for target in ["sandbox main", "sandbox main on ssh:db2", ""] {
+            assert!(
+                check(target, &with_hosts).unwrap_err().contains("not its own"),
+                "{target}"
+            );
+        }
+        for load in [
+            "hosts = ['ssh:other']\nconnection = 'host=10.0.0.5'\n",
+            "hosts = ['ssh:gen1']\nconnection = 'host=10.0.0.6'\n",
+        ] {
+            let why = check("sandbox main on ssh:db1", &text(load)).unwrap_err();
+            assert!(why.contains("load hosts"), "{why}");
+        }
+        assert!(check("sandbox main on ssh:db1", "no file").is_err());
+    }
 }

@@ -99,7 +99,7 @@ impl Kept {
 }
 
 /// The options of a run on another host, from a space on.
-pub(super) fn options_of(on: &HostArgs) -> String {
+pub(crate) fn options_of(on: &HostArgs) -> String {
     let host = on.host.as_ref().map(|host| format!(" --host {host}"));
     let sudo = if on.sudo { " --sudo" } else { "" };
     host.unwrap_or_default() + sudo
