@@ -21,4 +21,5 @@ pub use profile::{
     ProfileSetting, ProfileValue, Profiles, Resolved, ResolvedSetting, Scale, SearchSpace, SkippedSetting,
     SpaceFor, SpaceKnob, Unit, Why, export, is_profile_path, knob_text,
 };
+pub use sizing::session_sorts;
 pub use sizing::{Line as SizingLine, Term as SizingTerm};

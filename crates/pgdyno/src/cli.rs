@@ -107,7 +107,7 @@ fn long_version() -> &'static str {
             "glibc"
         };
         format!(
-            "{}\n\nBuilt for {} Linux with {libc}. Servers and archives of PostgreSQL {oldest} to {newest}.\n\
+            "{}\n\nBuilt for {} Linux with {libc}. Servers of PostgreSQL {oldest} to {newest}.\n\
              Report {}, schema {} of the store.",
             env!("CARGO_PKG_VERSION"),
             std::env::consts::ARCH,
@@ -305,6 +305,8 @@ impl Command {
             Command::Sandbox(args) => &args.on,
             Command::Run(args) => &args.at.on,
             Command::Resume(args) => &args.at.on,
+            // Its experiments run there, and are judged here.
+            Command::Tune(args) if args.dry_run => &args.at.on,
             _ => return None,
         })
     }
@@ -347,6 +349,7 @@ impl Command {
             Command::Apply(args) => args.words(),
             Command::Verify(args) => args.words(),
             Command::Profile(ProfileCommand::Diff(args)) => vec![args.of.profile.clone()],
+            Command::Tune(args) => args.start.clone(),
             _ => Vec::new(),
         };
         words.retain(|word| !word.contains('='));

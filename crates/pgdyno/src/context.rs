@@ -2,7 +2,7 @@
 
 use crate::failure::Exposed;
 use crate::failure::{Failure, InContext as _, Result};
-use pgdyno_host::{Directory, LocalHost};
+use pgdyno_host::{Directory, LocalHost, given_text};
 use pgdyno_knobs::{Catalogue, Journals, OtherUser};
 use pgdyno_remote::{CarriedFile, Coordinator, InventoryHost, Request};
 use pgdyno_sandbox::BinarySources;
@@ -88,6 +88,15 @@ impl Context {
     /// Files of another host that the command is run with.
     pub(crate) fn carried(&self) -> Option<&[CarriedFile]> {
         self.served.as_ref().map(|served| served.request.files.as_slice())
+    }
+
+    /// The text of a file that the command names; of one that has come with it, what came.
+    pub(crate) fn given_text(&self, path: &Path) -> io::Result<String> {
+        let mut carried = self.carried().unwrap_or_default().iter();
+        match carried.find(|file| Path::new(&file.path) == path) {
+            Some(file) => Ok(file.content.clone().unwrap_or_default()),
+            None => given_text(path),
+        }
     }
 
     /// Who keeps the results of an experiment that is run for another host.

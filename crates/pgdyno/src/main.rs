@@ -45,6 +45,7 @@ mod placement;
 mod progress;
 mod provider;
 mod remote;
+mod repeated;
 mod sandboxes;
 mod shipped;
 mod show;

@@ -120,7 +120,7 @@ struct Prior {
 pub struct Priors(Vec<Prior>);
 
 /// A knob that a search varies.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpaceKnob {
     /// Id of the knob, with its instance.
     pub knob: String,
@@ -137,7 +137,7 @@ pub struct SpaceKnob {
 }
 
 /// What a search may set on a target.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchSpace {
     /// Knobs that it varies.
     pub knobs: Vec<SpaceKnob>,

@@ -4,7 +4,7 @@
 
 use super::model::{Belief, Scaled, Surrogate};
 use super::space::{SearchTrial, Space};
-use crate::matrix::{Lower, cholesky};
+use crate::matrix::{Lower, cholesky, count};
 
 /// Variances, in units of the spread of the values.
 #[derive(Debug, Clone)]
@@ -146,26 +146,55 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// The part of the knobs' own effects that is each one's, as the variance that the trials ask for.
-    pub(super) fn importance(&self) -> Vec<f64> {
-        let all: f64 = self.variances.knobs.iter().sum();
-        self.variances.knobs.iter().map(|own| own / all).collect()
+    /// Each knob's part of what the knobs change: the variance of the mean over its levels, with the others as a trial had them, of all
+    /// trials together. `None` where nothing changes anything.
+    pub(super) fn importance(&self) -> Option<Vec<f64>> {
+        let mut parts = vec![0.0; self.space.dimensions().len()];
+        for trial in &self.trials {
+            for (k, dimension) in self.space.dimensions().iter().enumerate() {
+                let mut point = trial.point.clone();
+                let means = (0..dimension.levels.len()).map(|level| {
+                    point[k] = level;
+                    self.mean(&self.likeness_to_trials(&point))
+                });
+                parts[k] += variance(&means.collect::<Vec<_>>());
+            }
+        }
+        let all: f64 = parts.iter().sum();
+        (all > 0.0).then(|| parts.iter().map(|own| own / all).collect())
     }
+
+    fn likeness(&self, a: &[usize], b: &[usize]) -> f64 {
+        let each = self.space.dimensions().iter().zip(a.iter().zip(b));
+        let each = each.map(|(knob, (&a, &b))| knob.likeness(a, b));
+        self.variances.covariance(each)
+    }
+
+    fn likeness_to_trials(&self, point: &[usize]) -> Vec<f64> {
+        let trials = self.trials.iter();
+        trials.map(|trial| self.likeness(point, &trial.point)).collect()
+    }
+
+    /// The mean at a point that is so alike to the trials.
+    fn mean(&self, with: &[f64]) -> f64 {
+        with.iter().zip(&self.weights).map(|(a, b)| a * b).sum()
+    }
+}
+
+/// The mean square of the distances from the mean.
+fn variance(values: &[f64]) -> f64 {
+    let n = count(values.len());
+    let mean = values.iter().sum::<f64>() / n;
+    values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n
 }
 
 impl Surrogate for Process<'_> {
     fn believe(&self, point: &[usize]) -> Belief {
-        let likeness = |to: &[usize]| {
-            let each = self.space.dimensions().iter().zip(point.iter().zip(to));
-            let each = each.map(|(knob, (&a, &b))| knob.likeness(a, b));
-            self.variances.covariance(each)
-        };
-        let with: Vec<f64> = self.trials.iter().map(|trial| likeness(&trial.point)).collect();
-        let mean = with.iter().zip(&self.weights).map(|(a, b)| a * b).sum();
+        let with = self.likeness_to_trials(point);
         let half = self.factor.solve(&with);
-        let left = likeness(point) - half.iter().map(|v| v * v).sum::<f64>();
+        let left = self.likeness(point, point) - half.iter().map(|v| v * v).sum::<f64>();
         Belief {
-            mean,
+            mean: self.mean(&with),
             sd: left.max(0.0).sqrt(),
         }
     }

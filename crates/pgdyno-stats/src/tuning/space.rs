@@ -25,7 +25,7 @@ pub struct Dimension {
 impl Dimension {
     /// How alike two levels are: 1 for the same, 0 where nothing follows from one for the other.
     pub(super) fn likeness(&self, a: usize, b: usize) -> f64 {
-        /// Half of the scale, over which the correlation falls to a third: responses to settings are smooth, with knees.
+        /// Half of the scale, over which the correlation falls to a half: responses to settings are smooth, with knees.
         const REACH: f64 = 0.5;
         if a == b {
             return 1.0;

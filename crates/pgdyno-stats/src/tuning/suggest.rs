@@ -205,7 +205,7 @@ impl Search<'_> {
     /// How much of what the settings changed is each knob's doing, in parts of 1; `None` before there is anything to go by.
     pub fn importance(&self, trials: &[SearchTrial]) -> Option<Vec<f64>> {
         let trials = &held(trials);
-        Some(Process::fit(self.space, trials, &Scaled::of(trials))?.importance())
+        Process::fit(self.space, trials, &Scaled::of(trials))?.importance()
     }
 
     fn by_model(

@@ -116,6 +116,9 @@ pub(crate) struct RestoreArgs {
     /// Only what a command that was interrupted or killed has changed: what `apply` keeps stays.
     #[arg(long, conflicts_with = "numbers")]
     pub(crate) interrupted: bool,
+    /// Only what was changed for this sandbox; may be repeated.
+    #[arg(long, value_name = "NAME", conflicts_with = "numbers")]
+    pub(crate) sandbox: Vec<String>,
     /// Restore what --interrupted does, and start, stop or restart no server: for use while the host boots.
     #[arg(long, conflicts_with_all = ["numbers", "host"])]
     pub(crate) at_boot: bool,

@@ -1,7 +1,7 @@
 //! Arguments of `pgdyno tune`.
 
 use super::bench::OfLoadArgs;
-use super::{ConsentArgs, StoreArgs};
+use super::{ConsentArgs, RunHostArgs, StoreArgs};
 use clap::{Args, ValueEnum};
 use pgdyno_engine::{CLIENTS_MAX, duration};
 use pgdyno_lab::{Reset, WindowPart};
@@ -39,6 +39,9 @@ pub(crate) struct TuneArgs {
     /// Run all trials with this setting, e.g. shared_buffers=2GB; may be repeated.
     #[arg(long, value_name = "KNOB=VALUE", value_parser = super::assignment)]
     pub(crate) fix: Vec<(String, String)>,
+    /// Profile to begin the search with, beside the present state, the one for the load's kind and pgtune's; may be repeated.
+    #[arg(long, value_name = "PROFILE")]
+    pub(crate) start: Vec<String>,
     /// Fact to go by in place of the one that was found, e.g. storage.data_medium=ssd; may be repeated.
     #[arg(long, value_name = "FACT=VALUE", value_parser = super::assignment)]
     pub(crate) given: Vec<(String, String)>,
@@ -62,6 +65,10 @@ pub(crate) struct TuneArgs {
     /// Number of clients, each with its own connection.
     #[arg(long, short, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
     pub(crate) clients: u32,
+    /// Transactions per second at which clients begin them, whatever the server makes of it, as of `pgdyno bench --rate` [default: as many
+    /// as can be].
+    #[arg(long, value_name = "TPS", conflicts_with = "program")]
+    pub(crate) rate: Option<String>,
     /// Measured time of each trial, e.g. 10s.
     #[arg(long, short, default_value = "10s", value_parser = duration)]
     pub(crate) duration: Duration,
@@ -99,10 +106,15 @@ pub(crate) struct TuneArgs {
     /// Print the search's experiment file and what it varies, and run nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Draft the search for the coordinator that has started this.
+    #[arg(long, hide = true)]
+    pub(crate) draft: bool,
     #[command(flatten)]
     pub(crate) consent: ConsentArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+    #[command(flatten)]
+    pub(crate) at: RunHostArgs,
 }
 
 /// Kinds of load, by what matters for them.

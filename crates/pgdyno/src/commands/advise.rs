@@ -15,6 +15,7 @@ use crate::exit;
 use crate::failure::{InContext as _, Result, Usage};
 use crate::output::{self, Style};
 use crate::own_load;
+use crate::repeated::shell_word;
 use pgdyno_advice::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
 use pgdyno_host::{Fact, replace_given};
 use pgdyno_record::FactRecord;
@@ -227,7 +228,7 @@ impl Page<'_> {
             (true, None) => "pgdyno advise --root DIR".to_owned(),
             (true, Some(_)) => "pgdyno advise --host-only".to_owned(),
             (false, Some("") | None) => "pgdyno advise ...".to_owned(),
-            (false, Some(target)) => format!("pgdyno advise {}", quoted(target)),
+            (false, Some(target)) => format!("pgdyno advise {}", shell_word(target)),
         }
     }
 
@@ -241,9 +242,9 @@ impl Page<'_> {
         }
         let target = match self.is_host_alone {
             true => "--host-only".to_owned(),
-            false => quoted(target),
+            false => shell_word(target),
         };
-        let assignment = quoted(&format!("{}={}", setting.knob, setting.value));
+        let assignment = shell_word(&format!("{}={}", setting.knob, setting.value));
         let consent = match advice.wants_consent {
             true => format!(" --accept-durability-risk {}", setting.knob),
             false => String::new(),
@@ -328,15 +329,6 @@ fn amount(value: f64, is_bytes: bool) -> String {
     } else {
         whole.to_string()
     }
-}
-
-/// As a shell takes it for one word.
-pub(crate) fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@,+%".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 fn as_json(page: &Page<'_>, target: Option<&str>, begun: Instant) -> Result<Value> {

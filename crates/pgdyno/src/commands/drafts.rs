@@ -3,9 +3,10 @@
 use crate::cli::OfLoadArgs;
 use crate::failure::{InContext as _, Result};
 use pgdyno_advice::Advice;
-use pgdyno_host::given_text;
 use pgdyno_record::FactRecord;
 use serde_json::Value;
+use std::io;
+use std::path::Path;
 
 /// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely wait.
 const CLIENTS_PER_CPU: u64 = 8;
@@ -78,7 +79,8 @@ pub(super) struct NamedLoad {
 }
 
 impl NamedLoad {
-    pub(super) fn of(args: &OfLoadArgs) -> Result<NamedLoad> {
+    /// `read` reads the script.
+    pub(super) fn of(args: &OfLoadArgs, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<NamedLoad> {
         Ok(match &args.script {
             None => NamedLoad {
                 key: "workload",
@@ -86,7 +88,7 @@ impl NamedLoad {
             },
             Some(path) => NamedLoad {
                 key: "script",
-                value: given_text(path).with_context(|| format!("{} could not be read", path.display()))?,
+                value: read(path).with_context(|| format!("{} could not be read", path.display()))?,
             },
         })
     }

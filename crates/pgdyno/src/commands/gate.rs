@@ -13,6 +13,7 @@ use crate::context::{Context, stop_flag};
 use crate::failure::{Failure, Result, Usage};
 use crate::{exit, sandboxes, show, target};
 use outcome::{Found, Outcome};
+use pgdyno_host::given_text;
 use pgdyno_lab::{Design, ExperimentFile};
 use pgdyno_record::ExperimentStatus;
 use pgdyno_report::{effect, markdown_text as cell, verdict_word};
@@ -35,7 +36,7 @@ pub(crate) fn run(context: &Context, args: &GateArgs) -> Result<u8> {
         let message = "builds bring their own programs: neither --pg-bin nor --version goes with them";
         return Err(Usage(message.to_owned()).into());
     }
-    let load = NamedLoad::of(&args.of_load)?;
+    let load = NamedLoad::of(&args.of_load, &given_text)?;
     experiment::check_report(context, args.report.as_deref())?;
     let mut store = context.store(args.store.store.place())?;
     // What is wrong in the text shows before a server is made.

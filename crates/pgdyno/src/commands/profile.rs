@@ -8,7 +8,8 @@ use crate::exit;
 use crate::failure::{InContext as _, Refused, Result, Usage};
 use crate::target;
 use pgdyno_advice::{
-    Exported, Files, Known, Now, Profile, ProfileSetting, Profiles, Resolved, export, is_profile_path,
+    Exported, Files, Known, Lacking, Now, Profile, ProfileSetting, Profiles, Resolved, export,
+    is_profile_path,
 };
 use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_bytes, given_text, make_directory, replace_given};
 use pgdyno_knobs::{ApplyError, Kind, Knob, Place, Reader, Setting, Target};
@@ -158,6 +159,17 @@ pub(crate) struct Looked {
 }
 
 impl Looked {
+    /// Goes by facts that the user gives, in place of those that were found.
+    pub(crate) fn take_given(&mut self, given: &[(String, String)]) -> Result<()> {
+        for (name, value) in given {
+            if let Err(why @ (Lacking::Unknown { .. } | Lacking::Room { .. })) = self.known.get(name) {
+                return Err(Usage(format!("--given {name}={value}: {why}")).into());
+            }
+            self.known = self.known.given_text(name, value);
+        }
+        Ok(())
+    }
+
     fn reader<'a>(&'a self, context: &'a Context) -> Reader<'a> {
         Reader {
             host: &context.host,
@@ -351,15 +363,7 @@ fn resolved(context: &Context, args: &ForArgs) -> Result<(Resolved, Looked)> {
     Profiles::shipped()?.open(&args.profile, &GivenFiles(context.carried()))?;
     let target = args.target.as_deref().filter(|_| !args.host_only);
     let mut looked = look(context, target)?;
-    for (name, value) in &args.given {
-        if !name.contains('.') {
-            return Err(Usage(format!(
-                "--given {name}={value}: expected a fact's name, as available.memory_bytes"
-            ))
-            .into());
-        }
-        looked.known = looked.known.given_text(name, value);
-    }
+    looked.take_given(&args.given)?;
     let resolved = resolve(context, &looked, &args.profile)?;
     Ok((resolved, looked))
 }

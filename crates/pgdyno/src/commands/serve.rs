@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::exit;
 use crate::failure::{Refused, Result, Usage};
 use crate::paths::absolute;
+use crate::repeated::shell_word;
 use crate::store_place::StorePlace;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::{FactRecord, StoredExperiment};
@@ -78,7 +79,7 @@ impl Source for Given {
             (Some(token), _) => put!("http://{listening}/?token={token}"),
             (None, Some(path)) => {
                 let path = absolute(path);
-                let path = advise::quoted(&path.to_string_lossy());
+                let path = shell_word(&path.to_string_lossy());
                 put!("http://{listening}/?token=$(cat {path})");
             }
             (None, None) => {}

@@ -1,6 +1,7 @@
 //! `pgdyno tune`: the best settings of a target for a load. A search finds what may be the best, new experiments confirm it, and drop what
 //! does not pay.
 
+mod afar;
 mod file;
 mod outcome;
 mod removal;
@@ -9,80 +10,74 @@ mod space;
 use crate::cli::TuneArgs;
 use crate::commands::experiment::{self, Begin};
 use crate::commands::{profile, report, restore};
-use crate::context::{Context, stop_in_force};
+use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
+use crate::remote::{arguments, without_options};
+use crate::repeated::repeated;
 use crate::{show, target};
-use file::{BEST, Caches, Common, MemoryUse, Start};
+use file::{BEST, Caches, Common, Draft, Memory};
 use outcome::{Compared, Dropped, Kept};
-use pgdyno_advice::{Now, Priors, SearchSpace};
+use pgdyno_advice::{Now, Priors, session_sorts};
 use pgdyno_host::{given_text, replace_given};
 use pgdyno_knobs::Setting;
 use pgdyno_lab::{Bound, ExperimentFile, searched};
 use pgdyno_record::{
     Better, BrokenBound, ExperimentStatus, Metric, Searched, SettingRecord, StoredExperiment,
 };
+use pgdyno_remote::{RunEnd, SshHost};
 use pgdyno_report::Report;
 use pgdyno_stats::{Verdict, three_digits};
 use pgdyno_store::Store;
 use serde_json::{Value as Json, json};
 use space::another_value;
+use std::ffi::OsString;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const FORMAT: &str = "pgdyno-tune/1";
 /// What all experiments of tunes are tagged with.
 const TAG: &str = "tune";
+/// Starting points that are compared with the best in the end: name and title.
+const OTHERS: [(&str, &str); 2] = [("advice", "Advice"), ("pgtune", "pgtune's settings")];
 /// Name of the profile that it writes.
 const PROFILE: &str = "tuned";
+
 pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     let metric = metric(args)?;
-    let common = Common::new(args, metric)?;
-    if !args.dry_run {
-        check_output(&args.output)?;
-        // What a killed command has left is no present state.
+    let common = Common::new(args, metric, &|path| context.given_text(path))?;
+    // Each experiment has a flag of its own, which it may take down.
+    let stop = stop_flag()?;
+    if args.draft {
         restore::before(context, None)?;
+        put_page!("{}", serde_json::to_string(&draft(context, &common)?)?);
+        return Ok(exit::FINE);
     }
-    let mut looked = profile::look(context, Some(&args.target))?;
-    for (name, value) in &args.given {
-        looked.known = looked.known.given_text(name, value);
-    }
-    let kind = args.kind.unwrap_or_else(|| space::kind_of(args));
-    let profiles = space::profiles_of(context, &looked, kind)?;
-    let priors = Priors::shipped(&context.catalogue)?;
-    let space = space::space(context, args, (&priors, &looked), kind, &profiles)?;
-    let starts = space::starts(&space, &profiles);
-    let available = looked.known.get("available.memory_bytes").ok();
-    let memory = MemoryUse {
-        knobs: &priors.memory(),
-        available_bytes: available.and_then(Json::as_f64),
-        present: &|knob: &str| match looked.current(context, knob) {
-            Now::Is(now) => Some(now),
-            Now::Unknown | Now::Nowhere(_) => None,
-        },
-    };
-    let text = common.search(&space, &starts, &memory)?;
-    let file = parsed(context, &text)?;
     if args.dry_run {
-        return dry(args, &space, &starts, &text);
+        return dry(&common, &draft(context, &common)?);
     }
-    if args.cold {
-        // Hours before it is run.
-        let settings: Vec<Setting> = space.knobs.iter().filter_map(another_value).take(1).collect();
-        let cold = parsed(context, &common.cold(&settings)?)?;
-        experiment::check(
-            context,
-            cold,
-            &experiment::consent_of(&args.consent),
-            Some(&args.target),
-        )?;
-    }
+    check_output(&args.output)?;
+    let elsewhere = afar::host_of(context, args);
+    // What a killed command has left is no present state.
+    let draft = match elsewhere {
+        Some(host) => afar::draft(context, args, host)?,
+        None => {
+            restore::before(context, None)?;
+            draft(context, &common)?
+        }
+    };
+    let text = common.search(&draft)?;
+    let file = parsed(context, &text)?;
+    common.fits_in_time(&draft.space)?;
+    err!("{}", common.planned());
     let mut store = context.store(args.store.store.place())?;
     let mut tune = Tune {
         context,
         args,
         common: &common,
-        target: &looked.name,
+        target: &draft.target,
+        elsewhere,
+        stop: &stop,
         search: args.after,
     };
     let id = match args.after {
@@ -96,6 +91,50 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     };
     tune.search = Some(id);
     tune.after(&mut store, id)
+}
+
+/// Looks at the target.
+fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
+    let args = common.args;
+    let mut looked = profile::look(context, Some(&args.target))?;
+    looked.take_given(&args.given)?;
+    let kind = args.kind.unwrap_or_else(|| space::kind_of(args));
+    let profiles = space::profiles_of(context, &looked, kind, &args.start)?;
+    let priors = Priors::shipped(&context.catalogue)?;
+    let space = space::space(context, args, (&priors, &looked), kind, &profiles)?;
+    let starts = space::starts(&space, &profiles);
+    let present = priors
+        .memory()
+        .into_iter()
+        .filter_map(|(knob, _)| match looked.current(context, knob) {
+            Now::Is(now) => Some((knob.to_owned(), now)),
+            Now::Unknown | Now::Nowhere(_) => None,
+        });
+    let available = looked.known.get("available.memory_bytes").ok();
+    let draft = Draft {
+        target: experiment::named_at(looked.name.clone(), &args.at.on),
+        memory: Memory {
+            available_bytes: available.and_then(Json::as_f64),
+            of_session: session_sorts(&looked.known),
+            present: present.collect(),
+        },
+        space,
+        starts,
+    };
+    parsed(context, &common.search(&draft)?)?;
+    if args.cold {
+        // Hours before it is run.
+        let knobs = draft.space.knobs.iter();
+        let settings: Vec<Setting> = knobs.filter_map(another_value).take(1).collect();
+        let cold = parsed(context, &common.cold(&settings)?)?;
+        experiment::check(
+            context,
+            cold,
+            &experiment::consent_of(&args.consent),
+            Some(&args.target),
+        )?;
+    }
+    Ok(draft)
 }
 
 /// Whether the profile can be written, before hours of trials: not over what is none of a tune's.
@@ -140,7 +179,14 @@ fn metric(args: &TuneArgs) -> Result<&str> {
     }
 }
 
-fn dry(args: &TuneArgs, space: &SearchSpace, starts: &[Start], text: &str) -> Result<u8> {
+fn dry(common: &Common<'_>, draft: &Draft) -> Result<u8> {
+    let (args, text) = (common.args, common.search(draft)?);
+    let Draft {
+        target,
+        space,
+        starts,
+        ..
+    } = draft;
     if args.store.json {
         let starts: Vec<_> = starts
             .iter()
@@ -148,11 +194,12 @@ fn dry(args: &TuneArgs, space: &SearchSpace, starts: &[Start], text: &str) -> Re
             .collect();
         put_page!(
             "{:#}",
-            json!({ "format": FORMAT, "space": space, "starts": starts, "file": text })
+            json!({ "format": FORMAT, "target": target, "space": space, "starts": starts, "file": text })
         );
         return Ok(exit::FINE);
     }
     put_page!("{text}");
+    err!("{}", common.planned());
     err!("{} knobs are varied:", space.knobs.len());
     for knob in &space.knobs {
         let values: Vec<&str> = knob.values.iter().map(|(value, _)| value.as_str()).collect();
@@ -177,6 +224,10 @@ struct Tune<'a> {
     common: &'a Common<'a>,
     /// Name of the target.
     target: &'a str,
+    /// The target's host, where it is not this one.
+    elsewhere: Option<&'a SshHost>,
+    /// Whether it was asked to end.
+    stop: &'a AtomicBool,
     /// Number of the search, once it has ended.
     search: Option<i64>,
 }
@@ -185,6 +236,8 @@ struct Tune<'a> {
 struct Proof {
     /// All of it.
     found: Compared,
+    /// Advice and pgtune's settings in the same experiment, each with its name and title.
+    others: Vec<(&'static str, &'static str, Compared)>,
     /// The same with cold caches, where that was asked for.
     cold: Option<Compared>,
     /// Without what does not pay, where something does not.
@@ -197,38 +250,69 @@ type Step = (String, String, Vec<Setting>);
 impl Tune<'_> {
     /// Runs an experiment of the tune to its end; its number.
     fn measured(&self, store: &mut Store, text: &str) -> Result<i64> {
+        let (context, args) = (self.context, self.args);
         let stopped = |running: Option<i64>| {
             let goes_on = match (self.search, running) {
                 (Some(search), _) => format!("pgdyno tune ... --after {search}"),
-                (None, Some(id)) => format!("pgdyno resume {id}, then pgdyno tune ... --after {id}"),
+                (None, Some(id)) => format!("{}, then pgdyno tune ... --after {id}", self.resume(id)),
                 (None, None) => "the same command".to_owned(),
             };
             format!("stopped; {goes_on} goes on, with the options and the store that it was begun with")
         };
-        // A request that came between two experiments.
-        if stop_in_force().load(Ordering::Relaxed) {
+        if self.stop.load(Ordering::Relaxed) {
             fail!("{}", stopped(None));
         }
-        let (context, args) = (self.context, self.args);
-        let file = parsed(context, text)?;
         let consent = experiment::consent_of(&args.consent);
-        let held = target::of_experiment(context, &file, Some(&args.target), consent.restart, "tune")?;
-        let shown = target::sandbox_named(&args.target).map_or("\"...\"", |_| args.target.as_str());
-        let begin = Begin {
-            file,
-            text,
-            held,
-            repeat: vec![format!("pgdyno tune {shown} ...")],
-            command: "tune",
+        let own = without_options(arguments()?, &["--after"]).into_iter();
+        let repeat = vec![repeated(own.map(OsString::from), &args.target)];
+        let RunEnd { id, status } = match self.elsewhere {
+            Some(host) => {
+                let ended =
+                    afar::run(context, args, host, (text, repeat)).map_err(|error| self.lost(error))?;
+                store.tag(ended.id, TAG)?;
+                ended
+            }
+            None => {
+                let file = parsed(context, text)?;
+                let held =
+                    target::of_experiment(context, &file, Some(&args.target), consent.restart, "tune")?;
+                let begin = Begin {
+                    file,
+                    text,
+                    held,
+                    repeat,
+                    command: "tune",
+                };
+                let started = experiment::start(context, store, &consent, begin);
+                let summary = started.map_err(|error| self.lost(error))?;
+                store.tag(summary.id, TAG)?;
+                restore::check(&summary.restored)?;
+                restore::check_objects(&summary.restored)?;
+                RunEnd {
+                    id: summary.id,
+                    status: summary.status,
+                }
+            }
         };
-        let summary = experiment::start(context, store, &consent, begin)?;
-        store.tag(summary.id, TAG)?;
-        restore::check(&summary.restored)?;
-        restore::check_objects(&summary.restored)?;
-        if summary.status != ExperimentStatus::Finished {
-            fail!("{}", stopped(Some(summary.id)));
+        match status {
+            ExperimentStatus::Finished => Ok(id),
+            _ => fail!("{}", stopped(Some(id))),
         }
-        Ok(summary.id)
+    }
+
+    /// An error of a later experiment, with how the tune is gone on with.
+    fn lost(&self, error: Failure) -> Failure {
+        match self.search {
+            Some(search) => error.with_hint(format!(
+                "pgdyno tune ... --after {search} begins that experiment again"
+            )),
+            None => error,
+        }
+    }
+
+    /// The command that goes on with an experiment.
+    fn resume(&self, id: i64) -> String {
+        format!("pgdyno resume {id}{}", experiment::options_of(&self.args.at.on))
     }
 
     /// Refuses a search that was begun on another target, or for something else than is asked for now.
@@ -261,7 +345,7 @@ impl Tune<'_> {
         };
         if stored.status != ExperimentStatus::Finished {
             let error = Failure::from(Usage(format!("the search of experiment {id} is not finished")));
-            let hint = format!("pgdyno resume {id}, then pgdyno tune ... --after {id}");
+            let hint = format!("{}, then pgdyno tune ... --after {id}", self.resume(id));
             return Err(error.with_hint(hint));
         }
         let Some(best) = &searched.best else {
@@ -310,20 +394,37 @@ impl Tune<'_> {
         if let Some(cold) = cold.as_ref().filter(is_worse) {
             return self.worse_when_cold(store, &found, cold);
         }
-        let (kept, dropped) = self.ablated(store, (&searched, &stored), &winner)?;
+        let (kept, dropped) = match &*winner {
+            [only] => (vec![Kept::alone(only, &found)], Vec::new()),
+            _ => self.ablated(store, (&searched, &stored), &winner)?,
+        };
         let (kept, dropped, last) = self.proven(store, &winner, kept, dropped)?;
-        let proof = Proof { found, cold, last };
+        let others = OTHERS
+            .iter()
+            .filter_map(|(name, title)| Some((*name, *title, Compared::of(&confirmed, name)?)));
+        let others = others.collect();
+        let proof = Proof {
+            found,
+            others,
+            cold,
+            last,
+        };
         self.note(store, &self.outcome(&searched, &proof, &dropped))?;
         self.finish(id, &searched, &proof, &kept, &dropped)
     }
 
-    /// The winner against the present state, and against advice, in new trials.
+    /// The winner, advice and pgtune's settings against the present state, in new trials.
     fn confirm(&self, store: &mut Store, stored: &StoredExperiment, winner: &[Setting]) -> Result<Report> {
         err!("confirming it against the present state, in new trials");
         let mut steps: Vec<Step> = Vec::new();
-        let advice = changed(stored, "advice");
-        if !advice.is_empty() && advice != winner {
-            steps.push(("advice".to_owned(), "Advice".to_owned(), advice));
+        for (name, title) in OTHERS {
+            let settings = changed(stored, name);
+            if !settings.is_empty()
+                && settings != winner
+                && steps.iter().all(|(_, _, known)| *known != settings)
+            {
+                steps.push((name.to_owned(), title.to_owned(), settings));
+            }
         }
         steps.push((
             BEST.to_owned(),
@@ -463,8 +564,15 @@ impl Tune<'_> {
             let setting = |setting: &Setting| json!({ "knob": setting.knob, "value": setting.value });
             let kept: Vec<_> = kept
                 .iter()
-                .map(|kept| json!({ "setting": setting(&kept.setting), "without": kept.without, "trials": kept.trials }))
+                .map(|kept| {
+                    json!({ "setting": setting(&kept.setting), "with": kept.with, "without": kept.without, "trials": kept.trials })
+                })
                 .collect();
+            let others = proof
+                .others
+                .iter()
+                .map(|(name, _, found)| ((*name).to_owned(), found.document()));
+            let others: serde_json::Map<String, Json> = others.collect();
             let dropped: Vec<_> = dropped
                 .iter()
                 .map(|dropped| json!({ "setting": setting(&dropped.setting), "without": dropped.without }))
@@ -473,7 +581,8 @@ impl Tune<'_> {
                 "{:#}",
                 json!({
                     "format": FORMAT, "outcome": "tuned", "search": id, "trials": searched.path.len(),
-                    "failed": searched.failed(), "best": proof.found.document(), "kept": kept, "dropped": dropped,
+                    "failed": searched.failed(), "expected": searched.expected_ratio(), "best": proof.found.document(),
+                    "others": others, "kept": kept, "dropped": dropped,
                     "cold": proof.cold.as_ref().map(Compared::document), "proven": proven.document(), "profile": path,
                 })
             );
@@ -484,6 +593,12 @@ impl Tune<'_> {
             self.common.metric,
             proven.shown(smallest)
         );
+        if let Some(ratio) = searched.expected_ratio() {
+            put!("the search expected {:+.1} % of its best", 100.0 * (ratio - 1.0));
+        }
+        for (_, title, found) in &proof.others {
+            put!("{title} against the state before: {}", found.shown(smallest));
+        }
         if let Some(cold) = &proof.cold {
             put!(
                 "with cold caches, the best of the search: {}",
@@ -491,11 +606,12 @@ impl Tune<'_> {
             );
         }
         for own in kept {
-            let without = own.without.as_ref().map_or_else(
-                || "not measured alone".to_owned(),
-                |without| format!("without it {}", pgdyno_report::effect(without)),
+            put!(
+                "  {} = {}  ({})",
+                own.setting.knob,
+                own.setting.value,
+                own.shown()
             );
-            put!("  {} = {}  ({without})", own.setting.knob, own.setting.value);
         }
         for own in dropped {
             put!(
@@ -511,7 +627,8 @@ impl Tune<'_> {
             true => path.display().to_string(),
             false => format!("./{}", path.display()),
         };
-        let applied = format!("the settings as a profile: pgdyno apply TARGET {path}");
+        let options = experiment::options_of(&self.args.at.on);
+        let applied = format!("the settings as a profile: pgdyno apply TARGET {path}{options}");
         err!("{}", show::wrapped("", &applied, 110).trim_end());
         Ok(exit::FINE)
     }

@@ -110,3 +110,30 @@ fn a_link_that_leads_nowhere_is_found() {
     let all = BTreeMap::from([(page.to_owned(), text.to_owned())]);
     assert_eq!(broken(page, text, &all), ["b.md", "#three"]);
 }
+
+#[test]
+fn each_format_of_json_has_a_row_in_the_page_of_them() {
+    let page = fs::read_to_string(root().join("docs/reference/json.md")).expect("a page");
+    let mut missing = BTreeSet::new();
+    let mut files = vec![root().join("crates")];
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a directory").flatten();
+            files.extend(
+                entries
+                    .map(|entry| entry.path())
+                    .filter(|path| !path.ends_with("tests") && !path.ends_with("target")),
+            );
+        } else if path.extension().is_some_and(|kind| kind == "rs") {
+            let text = fs::read_to_string(&path).expect("a file");
+            let quoted = text.split("\"pgdyno-").skip(1);
+            let names = quoted
+                .filter_map(|rest| rest.split_once('"'))
+                .map(|(name, _)| name);
+            let formats =
+                names.filter_map(|name| name.strip_suffix("/1").map(|_| format!("`pgdyno-{name}`")));
+            missing.extend(formats.filter(|format| !page.contains(format)));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}

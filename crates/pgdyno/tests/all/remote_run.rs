@@ -1,6 +1,7 @@
 //! Experiments on a host over ssh: they run there, and their results are kept here.
 
 use crate::remote::Pair;
+use crate::tune::{COSTS, FIND};
 use pgdyno_testing::ssh::FAR;
 use pgdyno_testing::{Said, Started, signal, until};
 use std::fs;
@@ -118,6 +119,55 @@ fn search_runs_there_and_what_it_chooses_is_here() {
     let names: Vec<&str> = names.filter_map(|treatment| treatment["name"].as_str()).collect();
     assert_eq!(names[..2], ["reference", "candidate 1"]);
     pair.all_is_restored();
+}
+
+#[test]
+fn tune_measures_there_and_judges_here() {
+    let pair = Pair::new();
+    pair.run(&["sandbox", "create", "main", "--set", "fsync=off"])
+        .fine();
+    let (script, profile) = (pair.home.write("find.sql", FIND), pair.home.file("found.toml"));
+    let (script, output) = (script.to_string_lossy(), profile.to_string_lossy());
+    let words = "tune sandbox:main --scale 1 --clients 2 --duration 1s --warmup 200ms --trials 6 --seed 1 --blocks 5 \
+                 --only random_page_cost";
+    let mut all: Vec<&str> = words.split_whitespace().collect();
+    all.extend(["--script", &*script, "--output", &*output]);
+    all.extend(COSTS);
+    let dry = pair.run(&[&all[..], &["--dry-run"]].concat()).fine();
+    assert!(dry.out.contains("random_page_cost"), "{}", dry.out);
+    assert!(!pair.home.file("data").exists(), "a rehearsal has made a store");
+    let mut stopped = pair.start(&all);
+    stopped.until_it_prints("trial 2/6");
+    stopped.interrupt();
+    let goes_on = format!("pgdyno resume 1 --host {FAR}, then pgdyno tune ... --after 1");
+    stopped.end().fails(1, &[&goes_on]);
+    pair.all_is_restored();
+    pair.run(&["resume", "1"]).fine();
+    let found = pair
+        .run(&[&all[..], &["--after", "1", "--json"]].concat())
+        .fine()
+        .json();
+    assert_eq!(found["outcome"], "tuned", "{found:#}");
+    assert_eq!(found["kept"][0]["setting"]["knob"], "random_page_cost");
+    let text = fs::read_to_string(&profile).expect("a profile");
+    assert!(text.contains("name = \"tuned\""), "{text}");
+    let tagged = pair.here(&["list", "--tag", "tune", "--json"]).fine().out;
+    let name = format!("sandbox main on {FAR}");
+    assert!(tagged.matches(&name).count() >= 2, "{tagged}");
+    let report = pair.here(&["report", "2", "--format", "json"]).fine().json();
+    let repeat = report["experiment"]["repeat"][0].as_str().expect("a command");
+    assert!(
+        repeat.starts_with("pgdyno tune sandbox:main --scale 1 "),
+        "{repeat}"
+    );
+    assert!(
+        repeat.contains(&format!("--host {FAR}")) && !repeat.contains("--after"),
+        "{repeat}"
+    );
+    pair.all_is_restored();
+    assert!(!pair.far.file("home/data").exists(), "results there");
+    // What is wrong is said there, and ends it here.
+    pair.run(&["tune", "sandbox:none"]).fails(1, &["sandbox", "none"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use common::{Home, signal};
 use std::fs;
 
 /// Costs at which the planner reads the whole table unless a random page costs less than it does usually.
-const COSTS: [&str; 8] = [
+pub(crate) const COSTS: [&str; 8] = [
     "--fix",
     "seq_page_cost=0.003",
     "--fix",
@@ -15,6 +15,9 @@ const COSTS: [&str; 8] = [
     "cpu_index_tuple_cost=0",
 ];
 
+pub(crate) const FIND: &str =
+    "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n";
+
 fn home() -> Home {
     let home = Home::new();
     home.sandbox("t", &["--set", "fsync=off"]);
@@ -24,10 +27,7 @@ fn home() -> Home {
 #[test]
 fn setting_that_pays_is_found_confirmed_and_written_as_a_profile() {
     let home = home();
-    let script = home.write(
-        "find.sql",
-        "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
-    );
+    let script = home.write("find.sql", FIND);
     let profile = home.file("found.toml");
     let (script, output) = (script.to_string_lossy(), profile.to_string_lossy());
     let mut arguments = vec![

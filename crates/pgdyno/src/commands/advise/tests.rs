@@ -1,14 +1,6 @@
 use super::*;
 
 #[test]
-fn commands_can_be_pasted_into_a_shell() {
-    assert_eq!(quoted("sandbox:main"), "sandbox:main");
-    assert_eq!(quoted("host=db user=postgres"), "'host=db user=postgres'");
-    assert_eq!(quoted("it's"), "'it'\\''s'");
-    assert_eq!(quoted(""), "''");
-}
-
-#[test]
 fn a_password_is_seen_in_a_connection_string() {
     for text in [
         "host=db password=x",

@@ -3,6 +3,7 @@
 use super::cells::{now_cell, what};
 use super::{Page, amount, colour, detail};
 use crate::output::Styled;
+use crate::repeated::shell_word;
 use crate::show::wrapped_at;
 use pgdyno_advice::{Advice, Shown, SizingLine};
 use std::fmt::Write;
@@ -55,7 +56,7 @@ fn summary(out: &mut Styled, page: &Page<'_>, width: usize) {
         Some(first) => {
             table(out, &shown, width);
             out.push_str("\n");
-            let first = super::quoted(&what(first));
+            let first = shell_word(&what(first));
             let _ = writeln!(out, "Why and how: {} --detail {first} (or all)", page.command());
         }
     }

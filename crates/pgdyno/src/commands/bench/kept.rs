@@ -5,15 +5,15 @@ use crate::cli::BenchArgs;
 use crate::context::{Context, now_unix_ms};
 use crate::failure::Result;
 use crate::failure::Usage;
+use crate::repeated::repeated;
 use crate::target;
 use pgdyno_host::HostAccess;
 use pgdyno_lab::{LoadPart, Loads, collect_facts};
 use pgdyno_record::ExperimentStatus;
 use pgdyno_sandbox::Sandbox;
-use pgdyno_server::{Conninfo, Server, may_hold_password};
+use pgdyno_server::{Conninfo, Server};
 use pgdyno_store::Store;
 use pgdyno_workload::{Work, shape_of};
-use std::ffi::OsString;
 
 /// Loads in a store, the first ones of which have been driven.
 pub(super) struct Kept {
@@ -57,7 +57,7 @@ impl Kept {
                 .map_or_else(|| conninfo.to_string(), |name| target::shown_sandbox(name)),
             sandbox: name,
             facts,
-            repeat: repeat(std::env::args_os().skip(1), &args.target),
+            repeat: repeated(std::env::args_os().skip(1), &args.target),
         };
         let id = store.begin(&loads.record())?;
         Ok(Some(Kept {
@@ -105,66 +105,4 @@ fn scale(work: &Work, conninfo: &Conninfo) -> u32 {
     };
     let shape = dataset.and_then(|dataset| shape_of(&pgdyno_lab::endpoint(conninfo), dataset).ok());
     shape.map_or(0, |shape| shape.scale)
-}
-
-/// The command as it was given. A connection string may hold a password, and so may a store's: of targets only a sandbox is named, and
-/// what looks like a password is not.
-fn repeat(arguments: impl Iterator<Item = OsString>, target: &str) -> String {
-    const NOT_SHOWN: &str = "\"...\"";
-    let arguments = arguments.map(|argument| {
-        let argument = argument.to_string_lossy().into_owned();
-        let option = argument
-            .split_once('=')
-            .filter(|(name, _)| name.starts_with("--"));
-        match option {
-            Some((name, value)) if may_hold_password(value) => format!("{name}={NOT_SHOWN}"),
-            Some(_) => quoted(&argument),
-            None if argument == target && target::sandbox_named(target).is_none() => NOT_SHOWN.to_owned(),
-            None if may_hold_password(&argument) => NOT_SHOWN.to_owned(),
-            None => quoted(&argument),
-        }
-    });
-    let words: Vec<String> = std::iter::once("pgdyno".to_owned()).chain(arguments).collect();
-    words.join(" ")
-}
-
-/// For a shell, where that is necessary.
-fn quoted(argument: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=:./,@%+".contains(c);
-    match !argument.is_empty() && argument.chars().all(is_plain) {
-        true => argument.to_owned(),
-        false => format!("'{}'", argument.replace('\'', "'\\''")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn command_is_repeated_without_what_may_be_a_password() {
-        let check = |arguments: &[&str], target: &str, expected: &str| {
-            let given = arguments.iter().map(OsString::from);
-            assert_eq!(repeat(given, target), expected);
-        };
-        let load = ["bench", "sandbox:x", "-w", "tpcb", "-D", "a b=it's", "--store"];
-        check(
-            &load,
-            "sandbox:x",
-            "pgdyno bench sandbox:x -w tpcb -D 'a b=it'\\''s' --store",
-        );
-        let url = "postgres://joe:hunter2@host/db";
-        check(&["bench", url, "--store"], url, "pgdyno bench \"...\" --store");
-        check(
-            &["bench", "host=h user=joe"],
-            "host=h user=joe",
-            "pgdyno bench \"...\"",
-        );
-        let store = format!("--store={url}");
-        check(
-            &["bench", "sandbox:x", &store],
-            "sandbox:x",
-            "pgdyno bench sandbox:x --store=\"...\"",
-        );
-    }
 }

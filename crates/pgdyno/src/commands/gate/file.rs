@@ -130,6 +130,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser as _;
+    use pgdyno_host::given_text;
     use pgdyno_lab::{Design, ExperimentFile};
     use std::path::Path;
 
@@ -151,7 +152,7 @@ mod tests {
             base: side("base"),
             head: side("head"),
         };
-        let load = NamedLoad::of(&args.of_load).expect("a load");
+        let load = NamedLoad::of(&args.of_load, &given_text).expect("a load");
         let catalogue = Catalogue::shipped().expect("the catalogue");
         let text = text(&args, &sides, &load, (target, &catalogue), has_again).expect("a file");
         ExperimentFile::parse(&text, Path::new("gate"), &catalogue)

@@ -2,12 +2,16 @@
 
 use crate::cli::TuneArgs;
 use crate::commands::drafts::{NamedLoad, table};
-use crate::failure::{Failure, Result};
-use pgdyno_advice::{MemoryOf, Scale, SearchSpace};
-use pgdyno_knobs::Setting;
+use crate::failure::{Failure, Result, Usage};
+use crate::show;
+use pgdyno_advice::{MemoryOf, Priors, Scale, SearchSpace};
 use pgdyno_knobs::gucvalue::quantity;
+use pgdyno_knobs::{Catalogue, Setting};
 use pgdyno_lab::{Reset, WindowPart};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 use toml::Value;
 
@@ -37,27 +41,43 @@ pub(super) struct Common<'a> {
     load: NamedLoad,
 }
 
+/// What a search begins with.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Draft {
+    /// Name of the target.
+    pub(super) target: String,
+    pub(super) space: SearchSpace,
+    pub(super) starts: Vec<Start>,
+    pub(super) memory: Memory,
+}
+
 /// What a search goes by to stay within the memory.
-pub(super) struct MemoryUse<'a> {
-    /// Knobs whose values are memory.
-    pub(super) knobs: &'a [(&'a str, MemoryOf)],
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Memory {
     /// What the server may use; `None` where that is unknown.
     pub(super) available_bytes: Option<f64>,
-    /// The present value of a knob.
-    pub(super) present: &'a dyn Fn(&str) -> Option<String>,
+    /// How many times a session may take what a knob gives to each.
+    pub(super) of_session: f64,
+    /// Present values of the knobs that are memory.
+    pub(super) present: BTreeMap<String, String>,
 }
 
 /// A starting point of a search: its name, and level by knob.
 pub(super) type Start = (String, BTreeMap<String, String>);
 
 impl<'a> Common<'a> {
-    pub(super) fn new(args: &'a TuneArgs, metric: &'a str) -> Result<Common<'a>> {
+    /// `read` reads the script.
+    pub(super) fn new(
+        args: &'a TuneArgs,
+        metric: &'a str,
+        read: &dyn Fn(&Path) -> io::Result<String>,
+    ) -> Result<Common<'a>> {
         let load = match &args.program {
             Some(program) => NamedLoad {
                 key: "program",
                 value: program.clone(),
             },
-            None => NamedLoad::of(&args.of_load)?,
+            None => NamedLoad::of(&args.of_load, read)?,
         };
         Ok(Common { args, metric, load })
     }
@@ -89,6 +109,9 @@ impl<'a> Common<'a> {
             ("warmup_s", warmup.as_secs_f64().into()),
             ("measure_s", args.duration.as_secs_f64().into()),
         ];
+        if let Some(rate) = &args.rate {
+            load.push(("rate", rate.as_str().into()));
+        }
         if let Some(command) = &args.command {
             load.push(("command", command.as_str().into()));
         }
@@ -123,12 +146,13 @@ impl<'a> Common<'a> {
     }
 
     /// The search itself.
-    pub(super) fn search(
-        &self,
-        space: &SearchSpace,
-        starts: &[Start],
-        memory: &MemoryUse<'_>,
-    ) -> Result<String> {
+    pub(super) fn search(&self, draft: &Draft) -> Result<String> {
+        let Draft {
+            space,
+            starts,
+            memory,
+            ..
+        } = draft;
         let args = self.args;
         let mut search = vec![("trials", i64::from(args.trials).into())];
         if !args.subject_to.is_empty() {
@@ -147,7 +171,7 @@ impl<'a> Common<'a> {
             ])
         });
         search.push(("start", starts.collect::<Vec<_>>().into()));
-        if let Some(limit) = self.limit(space, memory) {
+        if let Some(limit) = self.limit(space, memory)? {
             search.push(("limit", vec![limit].into()));
         }
         let factors = space.knobs.iter().map(|knob| {
@@ -166,13 +190,7 @@ impl<'a> Common<'a> {
             table(factor)
         });
         let factors: Vec<Value> = factors.collect();
-        // A block has each combination once.
-        let combinations = space
-            .knobs
-            .iter()
-            .fold(1_usize, |all, knob| all.saturating_mul(knob.values.len()));
-        let of_block =
-            u32::try_from(combinations).map_or(TRIALS_OF_BLOCK, |all| all.clamp(1, TRIALS_OF_BLOCK));
+        let of_block = trials_of_block(space);
         let words = ("tune", "Which settings are the best here?");
         let mut file = self.entries(words, "search", Caches::Warm);
         file.extend([
@@ -193,20 +211,21 @@ impl<'a> Common<'a> {
     }
 
     /// What the server and all of its clients may take together: a part of the memory, and where that is unknown no more than now.
-    fn limit(&self, space: &SearchSpace, memory: &MemoryUse<'_>) -> Option<Value> {
+    fn limit(&self, space: &SearchSpace, memory: &Memory) -> Result<Option<Value>> {
+        let priors = Priors::shipped(&Catalogue::shipped()?)?;
         let fixed = |knob: &str| {
             let mut fixed = self.args.fix.iter();
             fixed.find(|(own, _)| own == knob).map(|(_, value)| value.clone())
         };
         let bytes = |knob: &str| {
-            let text = fixed(knob).or_else(|| (memory.present)(knob))?;
+            let text = fixed(knob).or_else(|| memory.present.get(knob).cloned())?;
             quantity(&text).map(|(_, number)| number)
         };
         let (mut sum, mut now_bytes, mut others_bytes) = (Vec::new(), 0.0, 0.0);
-        for &(knob, of) in memory.knobs {
+        for (knob, of) in priors.memory() {
             let times = match of {
                 MemoryOf::Server => 1.0,
-                MemoryOf::Client => f64::from(self.args.clients),
+                MemoryOf::Client => f64::from(self.args.clients) * memory.of_session,
             };
             let own_bytes = bytes(knob).unwrap_or(0.0) * times;
             match space.knobs.iter().any(|varied| varied.knob == knob) {
@@ -218,14 +237,46 @@ impl<'a> Common<'a> {
             }
         }
         if sum.is_empty() {
-            return None;
+            return Ok(None);
         }
         // The present state is tried in any case.
         let most_bytes = memory.available_bytes.map_or(now_bytes, |available| {
             (available * MEMORY_PART - others_bytes).max(now_bytes)
         });
         let at_most = format!("{:.0}MB", (most_bytes / f64::from(1 << 20)).ceil());
-        Some(table(vec![("sum", table(sum)), ("at_most", at_most.into())]))
+        Ok(Some(table(vec![
+            ("sum", table(sum)),
+            ("at_most", at_most.into()),
+        ])))
+    }
+
+    /// Refuses a time that is over before the first block of the search.
+    pub(super) fn fits_in_time(&self, space: &SearchSpace) -> Result<()> {
+        let (trials, of_trial) = (trials_of_block(space), self.args.warmup + self.args.duration);
+        match self.args.time.filter(|time| *time < of_trial * trials) {
+            Some(time) => Err(Usage(format!(
+                "--time {}: a block of the search alone is {trials} trials of {} of load",
+                shown(time),
+                shown(of_trial)
+            ))
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// How much it may take, for people.
+    pub(super) fn planned(&self) -> String {
+        let args = self.args;
+        let cold = if args.cold { ", with cold caches too" } else { "" };
+        format!(
+            "at most {} trials of {} of load to search{}; then {} blocks at most of each experiment to confirm the best{cold}, to remove \
+             what does not pay, and to confirm what is left",
+            args.trials,
+            shown(args.warmup + args.duration),
+            args.time
+                .map_or_else(String::new, |time| format!(", within {}", shown(time))),
+            args.blocks
+        )
     }
 
     /// The best of a search compared with the present state, when loads begin with cold caches.
@@ -274,14 +325,23 @@ impl<'a> Common<'a> {
     }
 }
 
+/// Trials of a block of the search, which has each combination once.
+fn trials_of_block(space: &SearchSpace) -> u32 {
+    let counts = space.knobs.iter().map(|knob| knob.values.len());
+    let combinations = counts.fold(1_usize, usize::saturating_mul);
+    u32::try_from(combinations).map_or(TRIALS_OF_BLOCK, |all| all.clamp(1, TRIALS_OF_BLOCK))
+}
+
+fn shown(time: Duration) -> String {
+    show::time(time.as_secs_f64())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
-    use pgdyno_knobs::Catalogue;
     use pgdyno_lab::{ExperimentFile, Prewarm};
-    use std::path::Path;
 
     #[test]
     fn best_is_compared_with_cold_caches_and_the_same_load() {
@@ -295,7 +355,8 @@ mod tests {
             knob: "work_mem".into(),
             value: "8MB".into(),
         };
-        let text = Common::new(&args, "tps").unwrap().cold(&[setting]).unwrap();
+        let common = Common::new(&args, "tps", &|_| unreachable!("there is no script")).unwrap();
+        let text = common.cold(&[setting]).unwrap();
         let catalogue = Catalogue::shipped().unwrap();
         let file = ExperimentFile::parse(&text, Path::new("a file"), &catalogue).unwrap();
         assert_eq!(file.data.prewarm, Some(Prewarm::Cold));

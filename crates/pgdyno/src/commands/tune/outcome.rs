@@ -11,11 +11,35 @@ use toml::{Table, Value};
 #[derive(Debug, Clone)]
 pub(super) struct Kept {
     pub(super) setting: Setting,
+    /// Against the state before, of a setting that is the only one.
+    pub(super) with: Option<Effect>,
     /// Against the best without it; `None` where it was not measured alone.
     pub(super) without: Option<Effect>,
     /// Experiment that measured it.
     pub(super) experiment: Option<i64>,
     pub(super) trials: usize,
+}
+
+impl Kept {
+    /// The only setting of a winner, whose effect is the winner's.
+    pub(super) fn alone(setting: &Setting, found: &Compared) -> Kept {
+        Kept {
+            setting: setting.clone(),
+            with: found.effect,
+            without: None,
+            experiment: Some(found.experiment),
+            trials: found.trials,
+        }
+    }
+
+    /// Its effect in a few words.
+    pub(super) fn shown(&self) -> String {
+        match (&self.with, &self.without) {
+            (Some(with), _) => format!("with it {}", effect(with)),
+            (None, Some(without)) => format!("without it {}", effect(without)),
+            (None, None) => "not measured alone".to_owned(),
+        }
+    }
 }
 
 /// A setting that is dropped.
@@ -94,9 +118,10 @@ pub(super) fn profile(
         ])
     });
     let settings = kept.iter().map(|kept| {
-        let reason = match &kept.without {
-            Some(without) => format!("Without it: {} ({} trials).", effect(without), kept.trials),
-            None => "Its own effect was not measured; the profile's as a whole was.".to_owned(),
+        let reason = match (&kept.with, &kept.without) {
+            (Some(with), _) => format!("With it: {} ({} trials).", effect(with), kept.trials),
+            (None, Some(without)) => format!("Without it: {} ({} trials).", effect(without), kept.trials),
+            (None, None) => "Its own effect was not measured; the profile's as a whole was.".to_owned(),
         };
         let source = kept.experiment.map_or_else(
             || "measured by pgdyno".to_owned(),

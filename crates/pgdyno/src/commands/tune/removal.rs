@@ -24,9 +24,6 @@ impl Tune<'_> {
         (searched, stored): (&Searched, &StoredExperiment),
         winner: &[Setting],
     ) -> Result<(Vec<Kept>, Vec<Dropped>)> {
-        if winner.len() == 1 {
-            return Ok((vec![unmeasured(&winner[0])], Vec::new()));
-        }
         err!("removing settings, to see which of them pay");
         let (alone, rest) = by_importance(searched, winner);
         // The reference sets each knob that was varied to its present value.
@@ -63,6 +60,7 @@ impl Tune<'_> {
                 match pays {
                     true => kept.push(Kept {
                         setting: setting.clone(),
+                        with: None,
                         without,
                         experiment: found.as_ref().map(|found| found.experiment),
                         trials: found.as_ref().map_or(0, |found| found.trials),
@@ -166,6 +164,7 @@ fn without(knob: &str) -> String {
 fn unmeasured(setting: &Setting) -> Kept {
     Kept {
         setting: setting.clone(),
+        with: None,
         without: None,
         experiment: None,
         trials: 0,

@@ -10,6 +10,7 @@ use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_workload::Workload;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The kind of a workload; a script and another program may be anything.
 pub(super) fn kind_of(args: &TuneArgs) -> LoadKind {
@@ -42,18 +43,27 @@ fn shares(kind: LoadKind) -> Matters {
     }
 }
 
-/// What advice and pgtune set here for such a load: names of starting points, with their settings.
+/// A profile's name among starting points, with what it sets here.
+type ProfileStart = (String, Vec<Setting>);
+
+/// What the profile for such a load, pgtune and the user's own profiles set here.
 pub(super) fn profiles_of(
     context: &Context,
     looked: &profile::Looked,
     kind: LoadKind,
-) -> Result<Vec<(&'static str, Vec<Setting>)>> {
+    own: &[String],
+) -> Result<Vec<ProfileStart>> {
     let names = match kind {
         LoadKind::Reads | LoadKind::Writes => [("advice", "oltp"), ("pgtune", "pgtune-oltp")],
         LoadKind::Analytics => [("advice", "analytics"), ("pgtune", "pgtune-dw")],
         LoadKind::Mixed => [("advice", "mixed"), ("pgtune", "pgtune-mixed")],
     };
-    let resolved = names.into_iter().map(|(name, of)| {
+    let own = own.iter().map(|of| {
+        let stem = Path::new(of).file_stem().unwrap_or_default().to_string_lossy();
+        (format!("start {stem}"), of.as_str())
+    });
+    let names = names.into_iter().map(|(name, of)| (name.to_owned(), of));
+    let resolved = names.chain(own).map(|(name, of)| {
         let resolved = profile::resolve(context, looked, of)?;
         Ok((name, resolved.to_apply()))
     });
@@ -66,7 +76,7 @@ pub(super) fn space(
     args: &TuneArgs,
     (priors, looked): (&Priors, &profile::Looked),
     kind: LoadKind,
-    profiles: &[(&'static str, Vec<Setting>)],
+    profiles: &[ProfileStart],
 ) -> Result<SearchSpace> {
     let known = priors.knobs();
     for knob in args.only.iter().chain(&args.without) {
@@ -129,7 +139,7 @@ pub(super) fn another_value(own: &SpaceKnob) -> Option<Setting> {
 }
 
 /// The starting points as levels of the space, without those that are the present state or one another.
-pub(super) fn starts(space: &SearchSpace, profiles: &[(&'static str, Vec<Setting>)]) -> Vec<Start> {
+pub(super) fn starts(space: &SearchSpace, profiles: &[ProfileStart]) -> Vec<Start> {
     let mut starts: Vec<Start> = Vec::new();
     for (name, settings) in profiles {
         let levels = space.knobs.iter().filter_map(|own| {
@@ -140,7 +150,7 @@ pub(super) fn starts(space: &SearchSpace, profiles: &[(&'static str, Vec<Setting
         });
         let levels: BTreeMap<String, String> = levels.collect();
         if !levels.is_empty() && starts.iter().all(|(_, other)| *other != levels) {
-            starts.push(((*name).to_owned(), levels));
+            starts.push((name.clone(), levels));
         }
     }
     starts

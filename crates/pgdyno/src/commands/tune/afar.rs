@@ -1,0 +1,62 @@
+//! The experiments of a tune of a target on another host: they are run there, and what is found is judged here.
+
+use super::file::Draft;
+use crate::cli::TuneArgs;
+use crate::commands::experiment::{self, Book, Sent, WRITTEN, takeover};
+use crate::context::Context;
+use crate::exit;
+use crate::failure::{Failure, InContext as _, Result};
+use crate::remote::{self, Kept};
+use pgdyno_remote::{Request, RunEnd, SshHost};
+use std::io;
+
+/// The target's host, where that is not the one that this process runs on.
+pub(super) fn host_of<'a>(context: &Context, args: &'a TuneArgs) -> Option<&'a SshHost> {
+    let host = args.at.on.host.as_ref();
+    host.filter(|_| context.coordinator().is_none())
+}
+
+/// What the target's host drafts.
+pub(super) fn draft(context: &Context, args: &TuneArgs, host: &SshHost) -> Result<Draft> {
+    // What is kept is kept here.
+    let mut arguments = remote::without_options(remote::arguments()?, &["--store", "--output"]);
+    arguments.retain(|argument| argument != "--json");
+    arguments.push("--draft".to_owned());
+    let request = remote::request(
+        arguments,
+        remote::carried(&args.start, args.of_load.script.as_deref())?,
+    );
+    let (code, shown) = remote::run_shown(context, (&args.at.on, host), &request, Vec::new(), None)?;
+    match code? {
+        exit::FINE => {}
+        code => return Err(exit::ended_there(code)),
+    }
+    serde_json::from_slice(&shown.data)
+        .with_context(|| format!("{host}: what it prints is no draft of a tune"))
+}
+
+/// Runs an experiment there, whose results are kept here with the commands that repeat it.
+pub(super) fn run(
+    context: &Context,
+    args: &TuneArgs,
+    host: &SshHost,
+    (text, repeat): (&str, Vec<String>),
+) -> Result<RunEnd> {
+    let mut arguments: Vec<String> = ["run", WRITTEN].map(str::to_owned).to_vec();
+    arguments.push(format!("--target={}", args.target));
+    arguments.extend(experiment::consent_options(&experiment::consent_of(
+        &args.consent,
+    )));
+    let options = experiment::options_of(&args.at.on);
+    arguments.extend(options.split_whitespace().map(str::to_owned));
+    let kept = Kept::of(Book::of_command(context, &args.store, &args.at, repeat)?);
+    let request = Request {
+        takeover: Some(takeover(&args.at)?),
+        ..remote::request(arguments, Sent::written(text).files)
+    };
+    let (code, shown) = remote::run_shown(context, (&args.at.on, host), &request, io::sink(), Some(kept))?;
+    match shown.kept {
+        Some(Kept::Results(book)) => book.into_end(code),
+        _ => Err(Failure::new("the results were not kept")),
+    }
+}
