@@ -7,13 +7,14 @@ PGDYNO := target/release/pgdyno
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build dist test soak lint docs types bench screenshots images fuzz clean need-build need-lint need-test need-soak need-docs need-bench need-dist
+.PHONY: help demo build dist test soak lint advisories docs types bench screenshots images fuzz clean need-build need-lint need-test need-soak need-docs need-bench need-dist
 
 help: ## this list
 	@echo "make demo         build, fetch a private PostgreSQL, run the demonstration, leave pgdyno-demo.html"
 	@echo "make test         all tests, with everything they need"
 	@echo "make soak         the long forms of the tests: a thousand kills, all profiles and versions, all guests, an hour of fuzzing"
 	@echo "make lint         formats, lints, types: warnings are errors"
+	@echo "make advisories   dependencies against the list of known faults, which is fetched"
 	@echo "make docs         the book, into target/book, with what is made from the program"
 	@echo "make types        what the page has of the code's tables and types, generated"
 	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
@@ -44,6 +45,9 @@ lint: need-build need-lint ui/dist/app.js ## warnings are errors
 	$(LINTED) $(CARGO) build --workspace --all-targets --locked
 	PATH="$$PWD/target/tools/deny/bin:$$PATH" $(CARGO) deny --locked --log-level error check bans licenses sources
 	cd ui && $(NPM) run lint
+
+advisories: need-lint ## dependencies against the list of known faults, which is fetched
+	PATH="$$PWD/target/tools/deny/bin:$$PATH" $(CARGO) deny --locked check advisories
 
 docs: build need-docs ## the book, into target/book
 	scripts/book $(PGDYNO)

@@ -32,8 +32,8 @@ pub use choices::{choices, chosen};
 pub use cpu_use::{CpuUse, OthersCpu};
 pub use fact::Fact;
 pub use facts::{
-    boot_id, group_directory, host_facts, parent, process_facts, same_device_fact, started_unix_s,
-    storage_facts,
+    boot_id, group_directory, host_facts, memory_available_bytes, parent, process_facts, same_device_fact,
+    started_unix_s, storage_facts,
 };
 pub use given_file::{given_bytes, given_output, given_text, replace_given};
 pub use list::numbers_of_list;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 type Rule = fn(&Index) -> Outcome;
 
 /// All of them, by name. docs/reference/expressions.md describes each.
-pub(super) const ALL: [(&str, Rule); 12] = [
+pub(super) const ALL: [(&str, Rule); 14] = [
     ("available.memory_bytes", memory),
     ("available.cpus", cpus),
     ("storage.data_medium", |index| medium(index, "data")),
@@ -18,6 +18,8 @@ pub(super) const ALL: [(&str, Rule); 12] = [
     ("storage.wal_bytes", wal_bytes),
     ("server.major", major),
     ("server.release", releases::of),
+    ("server.release.newest", releases::newest),
+    ("server.release.behind", releases::behind),
     ("statistics.age_s", statistics_age),
     ("transactions.committed_per_s", committed_per_s),
     ("xid.holder", holder),

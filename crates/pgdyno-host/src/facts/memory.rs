@@ -1,15 +1,17 @@
 //! Memory, swap and what the kernel has promised of both.
 
 use super::sheet::{Sheet, bytes_of_line, expected, object, or_null, scalar};
+use crate::access::HostAccess;
 use serde_json::Value;
 
 const MEMINFO: &str = "/proc/meminfo";
+const AVAILABLE: &str = "MemAvailable";
 const SWAPS: &str = "/proc/swaps";
 
 /// (fact, line of /proc/meminfo)
 const LINES: [(&str, &str); 8] = [
     ("memory.total_bytes", "MemTotal"),
-    ("memory.available_bytes", "MemAvailable"),
+    ("memory.available_bytes", AVAILABLE),
     ("memory.page_tables_bytes", "PageTables"),
     ("memory.shared_bytes", "Shmem"),
     ("memory.commit_limit_bytes", "CommitLimit"),
@@ -17,6 +19,11 @@ const LINES: [(&str, &str); 8] = [
     ("swap.total_bytes", "SwapTotal"),
     ("swap.free_bytes", "SwapFree"),
 ];
+
+/// Memory that programs can have without swapping; `None` where the kernel does not report it (before 3.14).
+pub fn memory_available_bytes(host: &dyn HostAccess) -> Option<u64> {
+    bytes_of_line(&host.read(MEMINFO).ok()?, AVAILABLE)
+}
 
 pub(super) fn note(sheet: &mut Sheet<'_>) {
     let meminfo = sheet.text_of_long(MEMINFO);

@@ -18,6 +18,7 @@ mod topology;
 mod virtualization;
 
 pub use group::group_directory;
+pub use memory::memory_available_bytes;
 pub use process::{parent, process_facts, started_unix_s};
 pub use storage::{same_device_fact, storage_facts};
 

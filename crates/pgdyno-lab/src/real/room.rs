@@ -1,7 +1,7 @@
 //! What is left of the host while a load runs: a load without seconds, a job, is ended too where room is short.
 
 use crate::file::GuardPart;
-use pgdyno_host::{HostAccess, size_bytes};
+use pgdyno_host::{HostAccess, memory_available_bytes, size_bytes};
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,9 +28,7 @@ impl Room<'_> {
 
     fn memory(&self) -> Option<String> {
         let least = size_bytes(self.part.memory_available_min.as_deref()?).ok()?;
-        let text = self.host.read("/proc/meminfo").ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        let available = line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? << 10;
+        let available = memory_available_bytes(self.host)?;
         (available < least).then(|| {
             format!(
                 "{} MB of memory are available, the bound is {} MB",

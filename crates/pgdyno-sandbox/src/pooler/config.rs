@@ -1,13 +1,10 @@
 //! What a pooler is given: its files and arguments. Touches nothing.
 
 use super::{CLIENTS_MAX, PoolMode, PoolerError, PoolerKind, PoolerPlan};
-use crate::sandbox::process;
+use crate::sandbox::process::{self, socket_path_objection};
 use pgdyno_server::Conninfo;
 use postgres::config::Host;
 use std::path::Path;
-
-/// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
-const SOCKET_PATH_MAX: usize = 107;
 
 /// Ports of a pooler on 127.0.0.1.
 pub(super) struct Ports {
@@ -194,11 +191,8 @@ fn pgpool(
     password: &str,
 ) -> Result<Vec<(&'static str, String)>, PoolerError> {
     let socket = directory.join(format!(".s.PGSQL.{}", ports.clients));
-    if socket.as_os_str().len() > SOCKET_PATH_MAX {
-        return Err(PoolerError::Plan(format!(
-            "{}: a socket's path must be at most {SOCKET_PATH_MAX} bytes; use a shorter directory",
-            socket.display()
-        )));
+    if let Some(why) = socket_path_objection(&socket) {
+        return Err(PoolerError::Plan(format!("{}: {why}", socket.display())));
     }
     let here = directory.display().to_string();
     let quoted = |value: &str| format!("'{}'", value.replace('\\', "\\\\").replace('\'', "''"));

@@ -4,6 +4,7 @@ use super::binaries::Binaries;
 use super::file_system::{self, FileSystem, FileSystemPlan, Holds};
 use super::listen::Listen;
 use super::network::{self, Network, NetworkPlan};
+use super::process::socket_path_objection;
 use super::record::{self, Record, check_private};
 use super::standbys::Standbys;
 use super::temp::TEMP_TABLESPACE;
@@ -75,9 +76,6 @@ impl Plan {
         }
     }
 }
-
-/// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
-const SOCKET_PATH_MAX: usize = 107;
 
 /// The file beside a data or WAL directory that marks it as a sandbox's. Beside, because initdb needs it empty.
 pub(super) fn mark_of(place: &Path) -> PathBuf {
@@ -359,12 +357,10 @@ fn check_before(plan: &Plan, directory: &Path) -> Result<(), SandboxError> {
     file_system::check(&plans, plan.image_directory.as_deref().unwrap_or(directory))?;
     network::check(plan.network)?;
     let socket = directory.join("socket/.s.PGSQL.65535");
-    if socket.as_os_str().len() > SOCKET_PATH_MAX {
-        let reason =
-            format!("a socket's path must be at most {SOCKET_PATH_MAX} bytes; use a shorter directory");
-        return Err(SandboxError::Place { path: socket, reason });
+    match socket_path_objection(&socket) {
+        Some(reason) => Err(SandboxError::Place { path: socket, reason }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl Record {

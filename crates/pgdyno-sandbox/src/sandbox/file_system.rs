@@ -7,7 +7,9 @@
 mod tools;
 
 use super::SandboxError;
-use pgdyno_host::{Directory, HostAccess, LocalHost, Space, USUAL_MODE, make_directory};
+use pgdyno_host::{
+    Directory, HostAccess, LocalHost, Space, USUAL_MODE, make_directory, memory_available_bytes,
+};
 use rustix::fs::FallocateFlags;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -384,14 +386,6 @@ fn check_space(bytes: u64, place: &Path) -> Result<(), SandboxError> {
         }),
         _ => Ok(()),
     }
-}
-
-/// MemAvailable of /proc/meminfo, where it is reported.
-fn memory_available_bytes(host: &dyn HostAccess) -> Option<u64> {
-    let text = host.read("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib.saturating_mul(1024))
 }
 
 /// What makes a name one that nobody else has given: 24 hexadecimal digits.

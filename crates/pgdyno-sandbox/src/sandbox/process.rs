@@ -22,11 +22,20 @@ use std::time::{Duration, Instant};
 /// Recovery after a crash and the checkpoint of a stop can take minutes on a limited disk.
 pub(crate) const WAIT_S: u32 = 600;
 
+/// A socket's path must fit sockaddr_un: 108 bytes with the terminating zero.
+const SOCKET_PATH_MAX: usize = 107;
+
 /// How long a socket that is closed here may be open in a forked process.
 const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Where programs find others, the shell above all.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Why there can be no socket of this path; `None` where there can.
+pub(crate) fn socket_path_objection(path: &Path) -> Option<String> {
+    (path.as_os_str().len() > SOCKET_PATH_MAX)
+        .then(|| format!("a socket's path must be at most {SOCKET_PATH_MAX} bytes; use a shorter directory"))
+}
 
 /// What a program enters before it starts.
 #[derive(Debug)]

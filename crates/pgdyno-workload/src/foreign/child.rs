@@ -83,22 +83,22 @@ pub enum ForeignError {
         last_lines: Vec<String>,
     },
     /// It went on after its time, and was ended.
-    #[error("{program} did not end within {limit_s} s, and was ended{}", said(last_lines))]
+    #[error("{program} did not end within {} s, and was ended{}", limit.as_secs_f64(), said(last_lines))]
     TooLong {
         /// First word of the command.
         program: String,
-        /// Seconds that it may take.
-        limit_s: u64,
+        /// Time that it may take.
+        limit: Duration,
         /// Last lines of its output, without the password.
         last_lines: Vec<String>,
     },
     /// It did not answer.
-    #[error("{program} did not answer within {limit_s} s{}", said(last_lines))]
+    #[error("{program} did not answer within {} s{}", limit.as_secs_f64(), said(last_lines))]
     Silent {
         /// First word of the command.
         program: String,
-        /// Seconds that an answer may take.
-        limit_s: u64,
+        /// Time that an answer may take.
+        limit: Duration,
         /// Last lines of its standard error.
         last_lines: Vec<String>,
     },

@@ -162,7 +162,7 @@ impl Dialogue {
             true => Ok(()),
             false => Err(ForeignError::Silent {
                 program: self.program.clone(),
-                limit_s: self.limit.as_secs(),
+                limit: self.limit,
                 last_lines: std::mem::take(&mut self.last_lines).into_vec(),
             }),
         }

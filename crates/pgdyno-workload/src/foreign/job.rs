@@ -203,7 +203,7 @@ pub fn run_job(endpoint: &Endpoint, plan: &JobPlan, stop: &AtomicBool) -> Result
     if ended.too_long {
         return Err(ForeignError::TooLong {
             program,
-            limit_s: errand.limit.as_secs(),
+            limit: errand.limit,
             last_lines,
         });
     }

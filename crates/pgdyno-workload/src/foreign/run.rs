@@ -242,7 +242,7 @@ fn judged(
     if ended.too_long {
         return Err(ForeignError::TooLong {
             program,
-            limit_s: errand.limit.as_secs(),
+            limit: errand.limit,
             last_lines: figures.last_lines,
         });
     }

@@ -443,11 +443,19 @@ impl Tools {
     }
 
     #[tool(
-        description = "Restore what killed experiments have changed, those of people too. What `pgdyno apply` has set stays."
+        description = "Restore what killed experiments on the named sandboxes have changed, those of people too. What `pgdyno apply` has set stays."
     )]
     async fn restore(&self) -> Answer {
-        self.command(&["restore", "--interrupted"], RESTORING, |out| out)
-            .await
+        let sandboxes = self
+            .targets
+            .iter()
+            .filter_map(|target| target.strip_prefix(SANDBOX));
+        let named: Vec<&str> = sandboxes.flat_map(|name| ["--sandbox", name]).collect();
+        if named.is_empty() {
+            return refused("none of the targets is a sandbox");
+        }
+        let arguments = [&["restore", "--interrupted"], &named[..]].concat();
+        self.command(&arguments, RESTORING, |out| out).await
     }
 }
 

@@ -43,7 +43,8 @@ pub(crate) fn end_waiting_agents() -> Result<()> {
 }
 
 pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
-    if args.numbers.is_empty() {
+    let is_for_all = args.numbers.is_empty() && args.sandbox.is_empty();
+    if is_for_all {
         end_waiting_agents()?;
     }
     let listed = context.journals().listed()?;
@@ -70,7 +71,16 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
         .collect();
     let now = now_unix_ms();
     let stays = args.interrupted || args.at_boot;
-    let is_meant = |content: &Content| !(stays && content.stays_at(now));
+    let is_of_sandbox = |content: &Content| match &content.purpose.server {
+        Some(ServerRef::Sandbox { root, name }) => {
+            *root == context.sandboxes() && args.sandbox.iter().any(|sandbox| sandbox == name)
+        }
+        _ => false,
+    };
+    let is_meant = |content: &Content| {
+        let is_named = args.sandbox.is_empty() || is_of_sandbox(content);
+        is_named && !(stays && content.stays_at(now))
+    };
     let options = RestoreOptions {
         overwrites: args.force,
         at_boot: args.at_boot,
@@ -86,7 +96,7 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
     } else if left.held.is_empty() && left.covered.is_empty() && left.unreadable.is_empty() {
         err!("nothing to restore");
     }
-    if chosen.is_empty() {
+    if is_for_all {
         show_others(&listed);
     }
     check_all(&mut left)?;

@@ -3,10 +3,11 @@
 use super::super::lines::LINE_BYTES_MAX;
 use super::*;
 use pgdyno_engine::Endpoint;
+use pgdyno_testing::until_is;
 use postgres::Config;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn endpoint() -> Endpoint {
     let mut config = Config::new();
@@ -194,11 +195,7 @@ fn is_over(pid: &str) -> bool {
 fn what_a_program_leaves_behind_is_ended() {
     let figures = run(&shell("echo 1 5; sleep 1000 & echo $!")).unwrap().figures;
     let pid = figures.last_lines.last().unwrap();
-    let begun = Instant::now();
-    while !is_over(pid) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "{pid} lives on");
-        std::thread::yield_now();
-    }
+    until_is("whether what it left is over", true, || is_over(pid));
 }
 
 fn job(script: &str) -> JobPlan {
