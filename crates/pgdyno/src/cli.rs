@@ -20,7 +20,9 @@ pub(crate) use gate::GateArgs;
 pub(crate) use look::{AdviseArgs, AdviseFormat, CheckArgs, FactsArgs, KnobsArgs, KnobsFormat, WatchArgs};
 pub(crate) use mcp::McpArgs;
 pub(crate) use profile::{DiffArgs, ExportArgs, ForArgs, ProfileCommand};
-pub(crate) use remote::{AgentArgs, HostArgs, HostsArgs, LoadGroupArgs, OnDisconnect, RunHostArgs};
+pub(crate) use remote::{
+    AgentArgs, HostArgs, HostsArgs, LoadFromArgs, LoadGroupArgs, OnDisconnect, RunHostArgs,
+};
 pub(crate) use sandbox::{CreateArgs, SandboxArgs, SandboxCommand};
 pub(crate) use serve::ServeArgs;
 pub(crate) use store::{
@@ -311,12 +313,22 @@ impl Command {
         })
     }
 
+    /// Whether what it does, or has done, is on another host.
+    pub(crate) fn runs_elsewhere(&self) -> bool {
+        let on = match self {
+            Command::Tune(args) => Some(&args.at.on),
+            other => other.host(),
+        };
+        on.is_some_and(|on| on.host.is_some())
+    }
+
     /// The group of an inventory that drives its load, if one does.
     pub(crate) fn load_group(&self) -> Option<(&Path, &str)> {
         let args = match self {
-            Command::Run(args) => &args.load,
+            Command::Run(args) => &args.load_from.group,
+            Command::Tune(args) => &args.load_from.group,
             Command::Resume(args) => &args.load,
-            Command::Bench(args) => &args.load_group,
+            Command::Bench(args) => &args.load_from.group,
             _ => return None,
         };
         args.inventory.as_deref().zip(args.load_group.as_deref())
@@ -325,8 +337,9 @@ impl Command {
     /// Takes hosts for those that drive its load.
     pub(crate) fn set_load_hosts(&mut self, names: &[String]) {
         match self {
-            Command::Run(args) => args.set.push(set_of_load_hosts(names)),
-            Command::Bench(args) => args.load_hosts = names.to_vec(),
+            Command::Run(args) => args.load_from.hosts = names.to_vec(),
+            Command::Tune(args) => args.load_from.hosts = names.to_vec(),
+            Command::Bench(args) => args.load_from.hosts = names.to_vec(),
             _ => {}
         }
     }
@@ -427,12 +440,6 @@ pub(crate) struct ConsentArgs {
     pub(crate) allow_data: bool,
 }
 
-/// `--set` with the hosts of a load.
-pub(crate) fn set_of_load_hosts(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-    format!("load.hosts=[{}]", names.join(", "))
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The experiment file, or the name of a shipped one (`pgdyno experiments` lists them).
@@ -460,7 +467,25 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) at: RunHostArgs,
     #[command(flatten)]
-    pub(crate) load: LoadGroupArgs,
+    pub(crate) load_from: LoadFromArgs,
+}
+
+impl RunArgs {
+    /// All keys of the file whose values are replaced.
+    pub(crate) fn sets(&self) -> Vec<String> {
+        let LoadFromArgs {
+            hosts, connection, ..
+        } = &self.load_from;
+        let quoted = |text: &String| toml::Value::from(text.as_str()).to_string();
+        let hosts = (!hosts.is_empty()).then(|| {
+            let hosts: Vec<String> = hosts.iter().map(quoted).collect();
+            format!("load.hosts=[{}]", hosts.join(", "))
+        });
+        let connection = connection
+            .as_ref()
+            .map(|text| format!("load.connection={}", quoted(text)));
+        self.set.iter().cloned().chain(hosts).chain(connection).collect()
+    }
 }
 
 #[derive(Debug, Args)]

@@ -80,7 +80,7 @@ pub(crate) fn take_group(context: &mut Context, command: &mut Command) -> crate:
     };
     context.load_group = hosts_of(file, group)?.into();
     // Of a run elsewhere, local is the host of the run.
-    if command.host().is_some_and(|on| on.host.is_some())
+    if command.runs_elsewhere()
         && let Some(host) = context.load_group.iter().find(|host| host.ssh.is_none())
     {
         let why = "ansible_connection is local, and a run on another host has no way to this one";

@@ -1,6 +1,6 @@
 //! Commands on other hosts: the way there, and what is handed over.
 
-use crate::cli::{Command, HostArgs, set_of_load_hosts};
+use crate::cli::{Command, HostArgs};
 use crate::commands::experiment::{Book, Helpers, Sent, takeover};
 use crate::commands::{profile, watch};
 use crate::context::{Context, stop_flag, variable};
@@ -21,8 +21,9 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
     let kept = ["--store", "--report", "--inventory", "--load-group"];
     let of_run = || {
         let mut arguments = without_options(all.clone(), &kept);
-        if let (Command::Run(_), [_, ..]) = (command, &*context.load_group) {
-            arguments.extend(["--set".to_owned(), set_of_load_hosts(&names_of_group(context))]);
+        if matches!(command, Command::Run(_)) {
+            let names = names_of_group(context).into_iter();
+            arguments.extend(names.map(|name| format!("--load-host={name}")));
         }
         arguments
     };

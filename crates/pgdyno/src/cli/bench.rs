@@ -1,8 +1,8 @@
 //! `pgdyno bench` and `pgdyno data` on the command line.
 
-use super::LoadGroupArgs;
+use super::LoadFromArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use pgdyno_engine::{CLIENTS_MAX, Engine, Protocol, Rate, Spacing, Warmup, duration};
 use pgdyno_workload::{Control, Dataset, Partitions, Workload};
 use std::path::PathBuf;
@@ -48,7 +48,6 @@ impl PlacementName {
 }
 
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("load_from").args(["load_hosts", "load_group"]))]
 pub(crate) struct BenchArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
     pub(crate) target: String,
@@ -94,14 +93,8 @@ pub(crate) struct BenchArgs {
     /// I/O method of the clients: auto, io-uring, epoll or blocking (one client per thread).
     #[arg(long, default_value = "auto")]
     pub(crate) engine: Engine,
-    /// Drive the load from HOST, ssh:NAME or local, with its part of the clients. Repeatable.
-    #[arg(long = "load-host", value_name = "HOST")]
-    pub(crate) load_hosts: Vec<String>,
     #[command(flatten)]
-    pub(crate) load_group: LoadGroupArgs,
-    /// How the load hosts reach the server, e.g. host=10.0.0.5 [default: as this host does].
-    #[arg(long, value_name = "STRING", requires = "load_from")]
-    pub(crate) load_connection: Option<String>,
+    pub(crate) load_from: LoadFromArgs,
     /// Number of clients, each with its own connection. A list, e.g. 1,2,5,10, runs one load for each.
     #[arg(long, short, default_value = "8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
     pub(crate) clients: Vec<u32>,

@@ -1,6 +1,6 @@
 //! Other hosts on the command line.
 
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use pgdyno_engine::duration;
 use pgdyno_remote::SshHost;
 use std::path::PathBuf;
@@ -41,6 +41,26 @@ pub(crate) struct LoadGroupArgs {
     /// Drive the load from all hosts of this group of the inventory, over ssh.
     #[arg(long, value_name = "GROUP", requires = "inventory")]
     pub(crate) load_group: Option<String>,
+}
+
+/// The hosts that drive a load.
+#[derive(Debug, Clone, Default, Args)]
+#[command(group = ArgGroup::new("load_from").args(["load_hosts", "load_group"]))]
+#[command(next_help_heading = "Other hosts")]
+pub(crate) struct LoadFromArgs {
+    /// Drive the load from HOST, ssh:NAME or local, with its part of the clients. Repeatable.
+    #[arg(id = "load_hosts", long = "load-host", value_name = "HOST")]
+    pub(crate) hosts: Vec<String>,
+    #[command(flatten)]
+    pub(crate) group: LoadGroupArgs,
+    /// How the load hosts reach the server, e.g. host=10.0.0.5 [default: as this host does].
+    #[arg(
+        id = "load_connection",
+        long = "load-connection",
+        value_name = "STRING",
+        requires = "load_from"
+    )]
+    pub(crate) connection: Option<String>,
 }
 
 /// What an agent does that has waited in vain for another connection.

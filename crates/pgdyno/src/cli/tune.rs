@@ -1,7 +1,7 @@
 //! Arguments of `pgdyno tune`.
 
 use super::bench::OfLoadArgs;
-use super::{ConsentArgs, RunHostArgs, StoreArgs};
+use super::{ConsentArgs, LoadFromArgs, RunHostArgs, StoreArgs};
 use clap::{Args, ValueEnum};
 use pgdyno_engine::{CLIENTS_MAX, duration};
 use pgdyno_lab::{Reset, WindowPart};
@@ -115,6 +115,8 @@ pub(crate) struct TuneArgs {
     pub(crate) store: StoreArgs,
     #[command(flatten)]
     pub(crate) at: RunHostArgs,
+    #[command(flatten)]
+    pub(crate) load_from: LoadFromArgs,
 }
 
 /// Kinds of load, by what matters for them.

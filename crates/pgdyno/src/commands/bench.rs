@@ -76,10 +76,10 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
     };
     let mut kept = Kept::begin(context, args, (&work, load), &conninfo, sandbox.as_ref())?;
     let generators = LoadHosts::new(context);
-    let from = (!args.load_hosts.is_empty()).then(|| LoadFrom {
+    let from = (!args.load_from.hosts.is_empty()).then(|| LoadFrom {
         generators: &generators,
-        hosts: &args.load_hosts,
-        connection: args.load_connection.as_deref(),
+        hosts: &args.load_from.hosts,
+        connection: args.load_from.connection.as_deref(),
     });
     let mut done: Vec<Driven> = Vec::new();
     for mut plan in plans {
@@ -132,7 +132,7 @@ pub(crate) fn run(context: &Context, args: &BenchArgs) -> Result<u8> {
 
 /// Refuses hosts that cannot drive the load together.
 fn check_hosts(args: &BenchArgs) -> Result<()> {
-    let hosts = &args.load_hosts;
+    let hosts = &args.load_from.hosts;
     for name in hosts.iter().filter(|name| *name != "local") {
         name.parse::<SshHost>()
             .map_err(|why| Usage(format!("--load-host {name}: {why}, or local")))?;
@@ -318,7 +318,7 @@ fn load_of(args: &BenchArgs) -> LoadPart {
         protocol: Some(args.protocol),
         transaction: args.transaction,
         threads: args.threads,
-        hosts: (!args.load_hosts.is_empty()).then(|| args.load_hosts.clone()),
+        hosts: (!args.load_from.hosts.is_empty()).then(|| args.load_from.hosts.clone()),
         rate: args.rate.as_ref().map(Rate::to_string),
         spacing: args.rate.is_some().then(|| args.spacing.spacing()),
         batch_ms: milliseconds(args.batch),
@@ -347,7 +347,7 @@ fn plan_of(args: &BenchArgs, load: &LoadPart, work: &Work, clients: u32) -> Resu
     }
     if let Some(threads) = args.threads.filter(|_| args.clients.len() == 1 && !args.connect) {
         // Of a single load it is an error to have more threads than clients; a ladder's lower rungs may have fewer.
-        plan.drive.threads = threads * u32::try_from(args.load_hosts.len().max(1)).unwrap_or(1);
+        plan.drive.threads = threads * u32::try_from(args.load_from.hosts.len().max(1)).unwrap_or(1);
     }
     Ok(plan)
 }

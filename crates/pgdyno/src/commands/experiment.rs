@@ -38,7 +38,7 @@ use keeper::{Keeper, Kept};
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = text_of(context, &args.file)?;
-    let text = sized(&text, &args.file, args.size.as_deref(), &args.set)?;
+    let text = sized(&text, &args.file, args.size.as_deref(), &args.sets())?;
     let text = with_target(context, &text, args.target.as_deref())?;
     let file = ExperimentFile::parse(&text, &args.file, &context.catalogue)?;
     let consent = consent_of(&args.consent);
@@ -377,7 +377,7 @@ fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
     if let Some(size) = &args.size {
         command += &format!(" --size {size}");
     }
-    for key in &args.set {
+    for key in &args.sets() {
         command += &format!(" --set '{key}'");
     }
     for option in consent_options(consent) {

@@ -263,6 +263,14 @@ fn experiment_takes_its_load_from_other_hosts() {
     let driven_by = |hosts: &str, connection: &str| file(main, hosts, connection);
     dry(&driven_by("\"local\", \"ssh:far\"", &driven.connection())).fine();
     dry(&driven_by("\"ssh:nowhere\"", &driven.connection())).fails(1, &["load host", "ssh:nowhere"]);
+    // Those of the command line are in place of the file's.
+    let named = driven_by("\"local\"", "host=x");
+    let connection = driven.connection();
+    let more = ["--load-host", "ssh:nowhere", "--load-connection", &*connection];
+    let mut command = pair
+        .far
+        .command(&pair.home, &[&["run", &named, "--dry-run"][..], &more].concat());
+    said(command.output().expect("pgdyno runs")).fails(1, &["load host", "ssh:nowhere"]);
     let deaf = driven_by("\"ssh:far\"", "host=127.0.0.1 port=1");
     let why = ["load host ssh:far: ", "no server answers", "127.0.0.1:1"];
     dry(&deaf).fails(1, &why);

@@ -33,15 +33,15 @@ pub(crate) struct Sent {
 pub(crate) const WRITTEN: &str = "experiment.toml";
 
 impl Sent {
-    /// A file that is written here, as [`WRITTEN`].
-    pub(crate) fn written(text: &str) -> Sent {
+    /// A file that is written here, as [`WRITTEN`], with its text.
+    pub(crate) fn written(file: &ExperimentFile, text: &str) -> Sent {
         Sent {
             files: vec![CarriedFile {
                 full_name: WRITTEN.to_owned(),
                 path: WRITTEN.to_owned(),
                 content: Some(text.to_owned()),
             }],
-            allowed: Allowed::default(),
+            allowed: Allowed::of(file, None),
         }
     }
 
@@ -75,7 +75,7 @@ impl Sent {
 
 /// The experiment of a text; what follows from the target is as of any.
 fn parsed(context: &Context, text: &str, args: &RunArgs) -> Result<ExperimentFile> {
-    let whole = sized(text, &args.file, args.size.as_deref(), &args.set)?;
+    let whole = sized(text, &args.file, args.size.as_deref(), &args.sets())?;
     let whole = match asks_for_target(&whole) {
         Some(_) => given(&whole, Some(ANY_MEMORY), Some(ANY_CPUS)),
         None => whole,
@@ -170,9 +170,10 @@ impl Book {
         context: &Context,
         store: &StoreArgs,
         at: &RunHostArgs,
-        repeat: Vec<String>,
+        (sent, repeat): (&Sent, Vec<String>),
     ) -> Result<Book> {
-        Book::open(context, store, None, (&at.on, Allowed::default()), repeat)
+        let allowed = sent.allowed.clone();
+        Book::open(context, store, None, (&at.on, allowed), repeat)
     }
 
     /// Does what the run there asks for.

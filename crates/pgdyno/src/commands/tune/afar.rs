@@ -1,6 +1,7 @@
 //! The experiments of a tune of a target on another host: they are run there, and what is found is judged here.
 
 use super::file::Draft;
+use super::parsed;
 use crate::cli::TuneArgs;
 use crate::commands::experiment::{self, Book, Sent, WRITTEN, takeover};
 use crate::context::Context;
@@ -19,7 +20,8 @@ pub(super) fn host_of<'a>(context: &Context, args: &'a TuneArgs) -> Option<&'a S
 /// What the target's host drafts.
 pub(super) fn draft(context: &Context, args: &TuneArgs, host: &SshHost) -> Result<Draft> {
     // What is kept is kept here.
-    let mut arguments = remote::without_options(remote::arguments()?, &["--store", "--output"]);
+    let kept = ["--store", "--output", "--inventory", "--load-group"];
+    let mut arguments = remote::without_options(remote::arguments()?, &kept);
     arguments.retain(|argument| argument != "--json");
     arguments.push("--draft".to_owned());
     let request = remote::request(
@@ -49,10 +51,11 @@ pub(super) fn run(
     )));
     let options = experiment::options_of(&args.at.on);
     arguments.extend(options.split_whitespace().map(str::to_owned));
-    let kept = Kept::of(Book::of_command(context, &args.store, &args.at, repeat)?);
+    let sent = Sent::written(&parsed(context, text)?, text);
+    let kept = Kept::of(Book::of_command(context, &args.store, &args.at, (&sent, repeat))?);
     let request = Request {
         takeover: Some(takeover(&args.at)?),
-        ..remote::request(arguments, Sent::written(text).files)
+        ..remote::request(arguments, sent.files)
     };
     let (code, shown) = remote::run_shown(context, (&args.at.on, host), &request, io::sink(), Some(kept))?;
     match shown.kept {

@@ -1,6 +1,6 @@
 //! The experiments of a tune, as files.
 
-use crate::cli::TuneArgs;
+use crate::cli::{LoadFromArgs, TuneArgs};
 use crate::commands::drafts::{NamedLoad, table};
 use crate::failure::{Failure, Result, Usage};
 use crate::show;
@@ -111,6 +111,15 @@ impl<'a> Common<'a> {
         ];
         if let Some(rate) = &args.rate {
             load.push(("rate", rate.as_str().into()));
+        }
+        let LoadFromArgs {
+            hosts, connection, ..
+        } = &args.load_from;
+        if !hosts.is_empty() {
+            load.push(("hosts", hosts.clone().into()));
+        }
+        if let Some(connection) = connection {
+            load.push(("connection", connection.as_str().into()));
         }
         if let Some(command) = &args.command {
             load.push(("command", command.as_str().into()));
@@ -341,7 +350,55 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use clap::Parser;
+    use pgdyno_advice::SpaceKnob;
     use pgdyno_lab::{ExperimentFile, Prewarm};
+
+    #[test]
+    fn load_is_at_a_rate_and_from_the_hosts_that_are_named() {
+        let line = "pgdyno tune sandbox:t --rate 500 --load-host ssh:gen1 --load-host local --load-connection host=10.0.0.5";
+        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+        let Command::Tune(args) = cli.command else {
+            panic!("{line}");
+        };
+        let common = Common::new(&args, "tps", &|_| unreachable!("there is no script")).unwrap();
+        let text = common.cold(&[]).unwrap();
+        assert!(
+            text.contains("rate = \"500\"") && text.contains("connection = \"host=10.0.0.5\""),
+            "{text}"
+        );
+        assert!(text.contains("hosts = [\"ssh:gen1\", \"local\"]"), "{text}");
+    }
+
+    #[test]
+    fn time_that_is_over_before_a_block_is_refused() {
+        let knob = SpaceKnob {
+            knob: "work_mem".into(),
+            values: ["4MB", "8MB"].map(|value| (value.to_owned(), 1.0)).to_vec(),
+            scale: Scale::Log,
+            relevance: 1.0,
+            reason: String::new(),
+            source: String::new(),
+        };
+        let space = |knobs| SearchSpace {
+            knobs: vec![knob.clone(); knobs],
+            skipped: Vec::new(),
+        };
+        let check = |time: &str, knobs| {
+            let line = format!("pgdyno tune sandbox:t --warmup 5s --duration 10s --time {time}");
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            let Command::Tune(args) = cli.command else {
+                panic!("{line}");
+            };
+            let common = Common::new(&args, "tps", &|_| unreachable!("there is no script")).unwrap();
+            common
+                .fits_in_time(&space(knobs))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(check("90s", 3), Ok(()));
+        assert_eq!(check("30s", 1), Ok(()));
+        let why = check("89s", 3).unwrap_err();
+        assert!(why.contains("6 trials of 15"), "{why}");
+    }
 
     #[test]
     fn best_is_compared_with_cold_caches_and_the_same_load() {
