@@ -26,7 +26,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 use work::{Planned, Running, Work, end, keep_watch};
 
@@ -213,17 +213,15 @@ impl Tools {
                 ));
             }
         }
-        let begun = Instant::now();
-        let measured = self
-            .of_target(
-                &args.target,
-                Limit::Ends(MEASURING),
-                |target| vec!["check", target, "--json"],
-                |out| out,
-            )
-            .await;
-        self.work.lock().await.used_s += begun.elapsed().as_secs_f64();
-        measured
+        match self.target(&args.target) {
+            Ok(target) => {
+                let found = self
+                    .charged(&["check", target, "--json"], Limit::Ends(MEASURING))
+                    .await;
+                shown_as(found, |out| out)
+            }
+            Err(why) => refused(why),
+        }
     }
 
     #[tool(
@@ -299,7 +297,7 @@ impl Tools {
     }
 
     #[tool(
-        description = "Plan an experiment on a sandbox: checks all of it, and says how long it takes. Nothing is changed. `run` runs it."
+        description = "Plan an experiment on a sandbox: checks all of it, and says how long it takes. Nothing is changed. `run` runs it. The time of the checks counts as the budget's."
     )]
     async fn plan(&self, Parameters(args): Parameters<PlanArgs>) -> Answer {
         let target = match self.target(&args.target) {
@@ -323,6 +321,10 @@ impl Tools {
                     "{PLANS_MAX} plans were made, which is the most; one of them can be run"
                 ));
             }
+            work.look();
+            if work.left_s() <= 0.0 {
+                return refused("nothing of the budget is left");
+            }
             work.plans_made += 1;
             work.plans_made
         };
@@ -333,7 +335,7 @@ impl Tools {
         }
         let path = self.directory.path().join(name);
         let arguments = ["run", &path.to_string_lossy(), "--dry-run", "--json"];
-        let found = match self.ask(&arguments, READING).await {
+        let found = match self.charged(&arguments, READING).await {
             Ok(found) if found.code == Some(0) => found,
             Ok(found) => return refused(format!("{}{}", found.out, found.err)),
             Err(why) => return refused(why),
@@ -482,11 +484,24 @@ impl Tools {
             .ok_or_else(|| format!("there is no target {name:?}; there are {}", known()))
     }
 
+    async fn turn(&self) -> std::result::Result<OwnedSemaphorePermit, String> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        turn.map_err(|error| error.to_string())
+    }
+
     /// Runs a command, when it is its turn.
     async fn ask(&self, arguments: &[&str], limit: Limit) -> std::result::Result<Output, String> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let turn = turn.map_err(|error| error.to_string())?;
+        let turn = self.turn().await?;
         ask(command(arguments)?, limit, turn, self.gone.clone()).await
+    }
+
+    /// The same, whose time counts as the budget's.
+    async fn charged(&self, arguments: &[&str], limit: Limit) -> std::result::Result<Output, String> {
+        let turn = self.turn().await?;
+        let begun = Instant::now();
+        let found = ask(command(arguments)?, limit, turn, self.gone.clone()).await;
+        self.work.lock().await.used_s += begun.elapsed().as_secs_f64();
+        found
     }
 
     fn with_store(&self, arguments: &[&str]) -> Vec<String> {
@@ -518,18 +533,23 @@ impl Tools {
         }
     }
 
-    /// Runs a command; what it prints is the answer also where it has found something (exit codes 3 and 5).
+    /// Runs a command, and shows what it prints.
     async fn command(
         &self,
         arguments: &[&str],
         limit: Limit,
         shown: impl FnOnce(String) -> String,
     ) -> Answer {
-        match self.ask(arguments, limit).await {
-            Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => answer(shown(found.out)),
-            Ok(found) => refused(format!("{}{}", found.out, found.err)),
-            Err(why) => refused(why),
-        }
+        shown_as(self.ask(arguments, limit).await, shown)
+    }
+}
+
+/// What a command prints is the answer also where it has found something (exit codes 3 and 5).
+fn shown_as(found: std::result::Result<Output, String>, shown: impl FnOnce(String) -> String) -> Answer {
+    match found {
+        Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => answer(shown(found.out)),
+        Ok(found) => refused(format!("{}{}", found.out, found.err)),
+        Err(why) => refused(why),
     }
 }
 

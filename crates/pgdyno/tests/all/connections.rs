@@ -497,7 +497,7 @@ const MISTYPED: [&str; 30] = [
 ];
 
 /// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
-const COMMANDS: [&str; 73] = [
+const COMMANDS: [&str; 79] = [
     "completions|{}",
     "facts|{}",
     "facts|--host|{}",
@@ -516,6 +516,8 @@ const COMMANDS: [&str; 73] = [
     "run|FILE|--set|target.connection={}",
     "run|FILE|--set|blocks={}",
     "run|FILE|--size|{}|--dry-run",
+    "run|FILE|--load-host|{}",
+    "run|FILE|--load-host|local|--load-connection|{}",
     "resume|1|--store|{}",
     "resume|{}",
     "list|--store|{}",
@@ -552,6 +554,10 @@ const COMMANDS: [&str; 73] = [
     "tune|sandbox:x|--script|{}",
     "tune|sandbox:x|--subject-to|{}",
     "tune|sandbox:x|--fix|work_mem={}",
+    "tune|sandbox:x|--start|{}",
+    "tune|sandbox:x|--rate|{}",
+    "tune|sandbox:x|--given|{}=1",
+    "tune|sandbox:x|--load-host|local|--load-connection|{}",
     "init|{}|-",
     "init|sandbox:x|{}",
     "agent|--remove|{}",
