@@ -2,7 +2,7 @@
 //! after each block whether to go on, the report at the end; both get the same answer from here.
 
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus,
+    ExperimentRecord, ExperimentStatus, METRICS, StoredExperiment, TrialRecord, TrialStatus,
 };
 use pgdyno_stats::{
     BlockFit, Comparison, Effect, Looked, Observation, Rules, Sequential, StoppingRule, Trials, decide,
@@ -137,6 +137,12 @@ pub struct Judged {
     pub degrees_of_freedom: usize,
 }
 
+/// Whether a treatment was tried in the last of the planned blocks: not where it was spared for what it had shown.
+pub fn is_in_last_block(stored: &StoredExperiment, treatment: &str) -> bool {
+    let mut trials = stored.trials.iter();
+    trials.any(|(_, trial)| trial.block == stored.record.blocks && trial.treatment == treatment)
+}
+
 /// How far a stored experiment is. A block has ended when every tested treatment has a trial in it, or needs none: because it is
 /// decided, or because a guard has ended it in an earlier one.
 pub fn progress(stored: &StoredExperiment) -> Progress {
@@ -145,9 +151,6 @@ pub fn progress(stored: &StoredExperiment) -> Progress {
     let mut seen = Observations::default();
     trials().for_each(|trial| judge.observe(&mut seen, trial));
     let place = |trial: &TrialRecord| judge.treatments.iter().position(|name| *name == trial.treatment);
-    let is_tested = |(_, treatment): &(usize, &TreatmentRecord)| treatment.why_not.is_none();
-    let treatments = stored.record.treatments.iter().enumerate();
-    let tested: Vec<usize> = treatments.filter(is_tested).map(|(i, _)| i).collect();
     let has_ended = |block: u32| {
         let guarded = trials().filter(|trial| trial.ended_by_guard && trial.block < block);
         let guarded: BTreeSet<usize> = guarded.filter_map(place).collect();
@@ -157,7 +160,7 @@ pub fn progress(stored: &StoredExperiment) -> Progress {
             return false;
         }
         let lacks = |i: &&usize| !tried.contains(i) && !guarded.contains(i);
-        let lacking: Vec<&usize> = tested.iter().filter(lacks).collect();
+        let lacking: Vec<&usize> = judge.tested.iter().filter(lacks).collect();
         lacking.is_empty() || {
             let before = Progress {
                 ended: block as usize - 1,
@@ -349,11 +352,14 @@ impl Judge {
         if let Some(place) = place(self, reference, treatment) {
             return self.effects(observed, progress).0[place].map(Effect::inverse);
         }
+        // Of two that are no pair of the experiment's there is one here.
         let all = self.with_all_pairs();
-        let effects = || all.effects(observed, progress).0;
-        let found = place(&all, treatment, reference).map(|place| effects()[place]);
-        let turned = || place(&all, reference, treatment).map(|place| effects()[place].map(Effect::inverse));
-        found.or_else(turned).flatten()
+        match place(&all, treatment, reference) {
+            Some(place) => all.effects(observed, progress).0[place],
+            None => {
+                all.effects(observed, progress).0[place(&all, reference, treatment)?].map(Effect::inverse)
+            }
+        }
     }
 
     /// Treatments, by number, that no open comparison needs any more: each of theirs was decided at a look, or is with one that has

@@ -12,7 +12,7 @@ pub use differs::Difference;
 pub use gate::{Gate, GateError, Judged, Outcome, Way, WrongGate};
 pub use reference::{Reference, Which, WrongReference};
 
-use pgdyno_judge::{Judge, Observations, progress, rules};
+use pgdyno_judge::{Judge, Observations, is_in_last_block, progress, rules};
 use pgdyno_record::{METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Effect, Rules, compare_samples, compare_within, mean_interval};
 use serde::Serialize;
@@ -82,7 +82,7 @@ pub struct Row {
     pub effect: Option<Effect>,
     /// Reason as text; `None` where there is an interval.
     pub why_no_interval: Option<&'static str>,
-    /// Trials of A and of B that failed or do not hold.
+    /// Trials of A and of B that failed, do not hold or lack the figure.
     pub failed: (usize, usize),
 }
 
@@ -221,13 +221,14 @@ impl<'a> Side<'a> {
         let record = &self.stored.record;
         let progress = progress(self.stored);
         let has_all = progress.ended >= record.blocks as usize;
-        let mut trials = self.stored.trials.iter();
-        let is_in_last =
-            trials.any(|(_, trial)| trial.block == record.blocks && trial.treatment == self.treatment.name);
-        match record.may_stop() {
-            true => has_all && is_in_last,
+        // A search repeats what it has seen to be good.
+        let is_search = record.design == "search";
+        let is_guarded = trials(self).any(|trial| trial.ended_by_guard);
+        let is_whole = match record.may_stop() {
+            true => has_all && is_in_last_block(self.stored, &self.treatment.name),
             false => has_all || progress.is_over,
-        }
+        };
+        is_whole && !is_search && !is_guarded
     }
 
     fn last_trial(&self) -> Option<&'a TrialRecord> {
@@ -356,11 +357,7 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
         ..rules(&a.stored.record, metric)
     };
     let (of_a, of_b) = (values(a, metric), values(b, metric));
-    let failed = |side: &Side<'_>| {
-        trials(side)
-            .filter(|trial| trial.status != TrialStatus::Finished)
-            .count()
-    };
+    let failed = |side: &Side<'_>| trials(side).filter(|trial| !trial.counts_for(metric)).count();
     let failed = (failed(a), failed(b));
     let figure = |values: &[f64]| {
         let interval = mean_interval(values, rules.confidence)?;
@@ -400,7 +397,7 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
 }
 
 const ONE_TRIAL: &str = "the interval is of these two trials alone, and trials of one treatment differ by more; compare treatments or experiments";
-const NOT_AS_PLANNED: &str = "an experiment that is not over, or that tried a treatment no more because of what it had seen, is compared with another without \
+const NOT_AS_PLANNED: &str = "an experiment that is not over, a search, and one that tried a treatment no more because of what it had seen are compared with another without \
      a verdict";
 const EARLY: &str =
     "the experiment has not run so many blocks that its intervals hold; `pgdyno resume` continues it";

@@ -13,6 +13,9 @@ use crate::pairs::{Difference, Spreads, mean_log};
 use crate::verdict::{Effect, Rules, effect};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// With fewer the corrected estimate of how alike the treatments' noise is takes it for alike too often.
+const BLOCKS_FOR_CORRECTION: usize = 4;
+
 /// A level of a factor, both by number; level 0 is what the others are compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level {
@@ -50,22 +53,15 @@ pub fn factorial_effects(
         .map(|&(first, second)| weights(levels, &sizes, first, second))
         .collect();
     let blocks = whole_blocks(levels.len(), observations);
-    let has_two_levels = sizes.iter().all(|size| *size == 2);
-    let shared = has_two_levels.then(|| shared_spread(&weights, &blocks)).flatten();
-    let own = shared.unwrap_or_else(|| own_spreads(&weights, &blocks));
-    let fit = BlockFit::new(observations);
-    let pooled = |weights: &[(usize, f64)]| {
-        let fit = fit.as_ref()?;
-        Some(Difference {
-            contrast: fit.combination(weights)?,
-            freedom: count(fit.degrees_of_freedom()),
-            level_share: 1.0,
-        })
+    let differences = match blocks.len() {
+        0 | 1 => pooled(&weights, observations),
+        _ if sizes.iter().all(|size| *size == 2) => shared_spread(&weights, &blocks),
+        _ => own_spreads(&weights, &blocks),
     };
-    let found = weights.iter().zip(own).map(|(weights, own)| {
-        let difference = own.or_else(|| pooled(weights))?;
-        effect(difference, (1.0 - rules.confidence) / count(names.len()), rules)
-    });
+    let level = (1.0 - rules.confidence) / count(names.len());
+    let found = differences
+        .into_iter()
+        .map(|difference| effect(difference?, level, rules));
     let effects = names.iter().zip(found);
     Some(
         effects
@@ -91,17 +87,36 @@ fn whole_blocks(treatments: usize, observations: &[Observation]) -> Vec<Vec<f64>
     blocks.values().filter_map(logs).collect()
 }
 
-/// The contrasts of these weights with their own spreads; `None` with fewer than two blocks.
-fn own_spreads(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Vec<Option<Difference>> {
-    let mut spreads = Spreads::new(weights.len());
-    for block in blocks {
-        for (place, weights) in weights.iter().enumerate() {
-            spreads.add(place, weighted(weights, block));
-        }
-    }
-    spreads.differences()
+/// The contrasts of these weights with one spread; `None` where a treatment is missing, or nothing is left to judge the error by.
+fn pooled(weights: &[Vec<(usize, f64)>], observations: &[Observation]) -> Vec<Option<Difference>> {
+    let fit = BlockFit::new(observations);
+    let of = |weights: &Vec<(usize, f64)>| {
+        let fit = fit.as_ref()?;
+        Some(Difference {
+            contrast: fit.combination(weights)?,
+            freedom: count(fit.degrees_of_freedom()),
+            level_share: 1.0,
+        })
+    };
+    weights.iter().map(of).collect()
 }
 
+/// The contrasts of these weights with their own spreads. They borrow from one another as if of one length.
+fn own_spreads(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Vec<Option<Difference>> {
+    let lengths: Vec<f64> = weights.iter().map(|weights| squares(weights).sqrt()).collect();
+    let mut spreads = Spreads::new(weights.len());
+    for block in blocks {
+        for (place, (weights, length)) in weights.iter().zip(&lengths).enumerate() {
+            spreads.add(place, weighted(weights, block) / length);
+        }
+    }
+    let found = spreads.differences().into_iter().zip(lengths);
+    found
+        .map(|(difference, length)| Some(difference?.times(length)))
+        .collect()
+}
+
+/// What a contrast is in a block.
 fn weighted(weights: &[(usize, f64)], values: &[f64]) -> f64 {
     weights
         .iter()
@@ -109,14 +124,17 @@ fn weighted(weights: &[(usize, f64)], values: &[f64]) -> f64 {
         .sum()
 }
 
+/// The sum of the squares of the weights.
+fn squares(weights: &[(usize, f64)]) -> f64 {
+    weights.iter().map(|(_, weight)| weight * weight).sum()
+}
+
 /// The same where every contrast is of all treatments with one weight, as with two levels of each factor: then their errors are alike however
-/// different the treatments' are, and only the degrees of freedom of the pooled spread are fewer (Box 1954; estimated as by Huynh & Feldt 1976).
-fn shared_spread(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Option<Vec<Option<Difference>>> {
-    let (n, treatments) = (blocks.len(), blocks.first()?.len());
-    if n < 2 {
-        return None;
-    }
-    let (blocks_count, dimensions) = (count(n), count(treatments - 1));
+/// different the treatments' are, and only the degrees of freedom of the pooled spread are fewer (Box 1954; estimated as by Huynh & Feldt 1976, and as by Greenhouse & Geisser 1959,
+/// who err to the safe side, with fewer than four blocks).
+fn shared_spread(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Vec<Option<Difference>> {
+    let (n, treatments) = (blocks.len(), blocks.first().map_or(0, Vec::len));
+    let (blocks_count, dimensions) = (count(n), count(treatments.saturating_sub(1)));
     // What is left of each log without its block and its treatment.
     let level = |values: &[f64]| values.iter().sum::<f64>() / count(values.len());
     let centred: Vec<Vec<f64>> = blocks
@@ -144,25 +162,26 @@ fn shared_spread(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Option<V
     };
     let corrected =
         (blocks_count * dimensions * alike - 2.0) / (dimensions * (blocks_count - 1.0 - dimensions * alike));
-    let alike = match corrected > 0.0 && corrected < 1.0 {
-        true => corrected.max(alike),
-        false => 1.0,
+    let alike = match n < BLOCKS_FOR_CORRECTION {
+        true => alike,
+        // As alike as so few blocks can show.
+        false if corrected <= 0.0 || corrected >= 1.0 => 1.0,
+        false => corrected.max(alike),
     };
     let freedom = (alike * dimensions * (blocks_count - 1.0)).max(blocks_count - 1.0);
     let differences = weights.iter().map(|weights| {
-        let squares: f64 = weights.iter().map(|(_, weight)| weight * weight).sum();
         let mean = blocks.iter().map(|block| weighted(weights, block)).sum::<f64>() / blocks_count;
         Some(Difference {
             contrast: Contrast {
                 log_ratio: mean,
-                standard_error: Some((trace / dimensions * squares / blocks_count).sqrt()),
+                standard_error: Some((trace / dimensions * squares(weights) / blocks_count).sqrt()),
                 blocks: n,
             },
             freedom,
             level_share: 1.0,
         })
     });
-    Some(differences.collect())
+    differences.collect()
 }
 
 /// Levels of each factor, if the treatments are all combinations of them.

@@ -24,6 +24,25 @@ pub(crate) struct Difference {
     pub(crate) level_share: f64,
 }
 
+impl Difference {
+    /// The same of a contrast that is so many times as long.
+    pub(crate) fn times(self, length: f64) -> Difference {
+        let Contrast {
+            log_ratio,
+            standard_error,
+            blocks,
+        } = self.contrast;
+        Difference {
+            contrast: Contrast {
+                log_ratio: log_ratio * length,
+                standard_error: standard_error.map(|error| error * length),
+                blocks,
+            },
+            ..self
+        }
+    }
+}
+
 /// Sums of differences of the logs, by comparison; grows by a block at a time.
 #[derive(Debug, Clone)]
 pub(crate) struct Pairs {

@@ -74,7 +74,13 @@ fn false_alarms_of_factors_stay_within_the_promise() {
     let mut scenes = vec![("the same for all", QUIET)];
     scenes.extend(unequal_scenes());
     for (name, scene) in scenes {
-        for (sizes, blocks) in [(&[2, 2][..], 4), (&[2, 3], 6), (&[2, 2, 2], 10)] {
+        for (sizes, blocks) in [
+            (&[2, 2][..], 2),
+            (&[2, 2, 2], 3),
+            (&[2, 2], 4),
+            (&[2, 3], 6),
+            (&[2, 2, 2], 10),
+        ] {
             let mut random = Random::new(3);
             let alarms = (0..EXPERIMENTS).filter(|_| {
                 let effects = effects_of_factors(&mut random, (scene, sizes, blocks), 0.0, RULES);

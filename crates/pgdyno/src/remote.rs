@@ -17,16 +17,6 @@ use std::path::Path;
 /// Runs the command of this process's command line on the host that it names.
 pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &SshHost) -> Result<u8> {
     let all = arguments()?;
-    // The results are kept here, and so are the words about them.
-    let kept = ["--store", "--report", "--inventory", "--load-group"];
-    let of_run = || {
-        let mut arguments = without_options(all.clone(), &kept);
-        if matches!(command, Command::Run(_)) {
-            let names = names_of_group(context).into_iter();
-            arguments.extend(names.map(|name| format!("--load-host={name}")));
-        }
-        arguments
-    };
     let (request, kept) = match command {
         Command::Run(args) => {
             let sent = Sent::of(context, args)?;
@@ -37,19 +27,21 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
                     Some(takeover(&args.at)?),
                 ),
             };
-            let request = request(of_run(), sent.files);
+            let request = request(sent_arguments(context, all, true), sent.files);
             (Request { takeover, ..request }, Some(kept))
         }
         Command::Resume(args) => {
-            let mut arguments = of_run();
+            let mut arguments = sent_arguments(context, all, false);
             let book = Book::of_resume(context, args, &mut arguments)?;
             let takeover = Some(takeover(&args.at)?);
             let request = request(arguments, Vec::new());
             (Request { takeover, ..request }, Some(Kept::of(book)))
         }
         Command::Tune(args) => {
-            let script = args.of_load.script.as_deref();
-            (request(all, carried(&command.profiles(), script)?), None)
+            let files = carried(&command.profiles(), args.of_load.script.as_deref())?;
+            let helpers = Helpers::of_command(context, on, &args.load_from, &args.target);
+            let request = request(sent_arguments(context, all, true), files);
+            (request, Some(Kept::Nothing(Box::new(helpers))))
         }
         _ => (request(all, carried(&command.profiles(), None)?), None),
     };
@@ -63,6 +55,18 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
         Some(Kept::Results(book)) => book.finish(context, ended),
         _ => ended,
     }
+}
+
+/// A command line without what is for this host: the results are kept here, and so are the words about them. Hosts of an inventory's group are
+/// named one by one in its place, where the command has them named.
+pub(crate) fn sent_arguments(context: &Context, all: Vec<String>, names_hosts: bool) -> Vec<String> {
+    let kept = ["--store", "--report", "--output", "--inventory", "--load-group"];
+    let mut arguments = without_options(all, &kept);
+    if names_hosts {
+        let names = names_of_group(context).into_iter();
+        arguments.extend(names.map(|name| format!("--load-host={name}")));
+    }
+    arguments
 }
 
 /// Runs a command there; its exit code. What it says is shown, and what it prints goes to `data`.

@@ -107,7 +107,7 @@ export type CompareRow = {
   effect: Effect | null,
   /** Reason as text; `null` where there is an interval. */
   why_no_interval: string | null,
-  /** Trials of A and of B that failed or do not hold. */
+  /** Trials of A and of B that failed, do not hold or lack the figure. */
   failed: [number, number],
 };
 

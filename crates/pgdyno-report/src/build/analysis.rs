@@ -3,7 +3,7 @@
 
 use crate::model::{Decision, Excluded, Interval, TrialLength};
 use crate::text::share;
-use pgdyno_judge::{Judge, Judged, Observations, Progress, progress};
+use pgdyno_judge::{Judge, Judged, Observations, Progress, is_in_last_block, progress};
 use pgdyno_record::MetricWords;
 use pgdyno_record::{ExperimentRecord, ExperimentStatus, StoredExperiment, TrialRecord, TrialStatus};
 use pgdyno_stats::{
@@ -49,7 +49,6 @@ pub(super) struct Analysis<'a> {
     /// Number of the treatment that each one is compared with.
     pub(super) against: Vec<Option<usize>>,
     pub(super) progress: Progress,
-    observed: Observations,
     /// Comparisons whose intervals hold together.
     comparisons: usize,
 }
@@ -66,7 +65,6 @@ impl<'a> Analysis<'a> {
             p95: judged_by(stored, "p95_ms", progress, None),
             stored,
             progress,
-            observed,
         }
     }
 
@@ -138,14 +136,10 @@ impl<'a> Analysis<'a> {
     /// where no further block comes and none of them was spared for what was seen.
     pub(super) fn once(&self, effect: Effect, failed: (usize, usize), treatments: &[usize]) -> Effect {
         let effect = effect.where_failed(failed.0, failed.1);
-        let last = self.record().blocks;
-        let is_in_last = |treatment: &usize| {
-            let name = &self.record().treatments[*treatment].name;
-            let mut trials = self.stored.trials.iter();
-            trials.any(|(_, trial)| trial.block == last && trial.treatment == *name)
-        };
+        let is_in_last =
+            |treatment: &usize| is_in_last_block(self.stored, &self.record().treatments[*treatment].name);
         let is_spared = self.is_sequential() && !treatments.iter().all(is_in_last);
-        let is_whole = self.progress.ended >= last as usize && !is_spared;
+        let is_whole = self.progress.ended >= self.record().blocks as usize && !is_spared;
         let is_over = self.stored.status == ExperimentStatus::Finished && !self.is_sequential();
         match is_whole || is_over {
             true => effect,
@@ -153,9 +147,10 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// How many trials of a treatment and of another failed, in blocks in which both were tried.
-    pub(super) fn failed(&self, treatment: usize, reference: usize) -> (usize, usize) {
-        self.observed.failed(Comparison { treatment, reference })
+    /// How many trials of a treatment and of another failed or lack a figure, in blocks in which both were tried.
+    pub(super) fn failed(&self, figure: &str, treatment: usize, reference: usize) -> (usize, usize) {
+        let judge = Judge::new(self.record(), figure);
+        observed(&judge, self.stored).failed(Comparison { treatment, reference })
     }
 
     /// The trials that a judgement by a figure goes by.

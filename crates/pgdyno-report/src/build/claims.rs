@@ -215,7 +215,9 @@ fn confidence(analysis: &Analysis<'_>) -> f64 {
 /// The ratio of one side to the other, of several pairs the geometric mean over them.
 fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Option<Effect> {
     let observations = analysis.observations(&claim.metric);
-    let of_pairs = pairs.iter().map(|(of, against)| analysis.failed(*of, *against));
+    let of_pairs = pairs
+        .iter()
+        .map(|(of, against)| analysis.failed(&claim.metric, *of, *against));
     let failed = of_pairs.fold((0, 0), |all, pair| (all.0 + pair.0, all.1 + pair.1));
     let rules = Rules {
         confidence: confidence(analysis),

@@ -3,7 +3,7 @@
 use super::analysis::Analysis;
 use super::levels::{level_of, numbers};
 use crate::model::{FactorEffect, LevelOf};
-use pgdyno_record::{FactorRecord, TreatmentRecord, TrialStatus};
+use pgdyno_record::{FactorRecord, TreatmentRecord};
 use pgdyno_stats::{Effect, FactorialEffect, Level, Observation, factorial_effects, screening_effects};
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     effects
 }
 
-/// Trials that failed or do not hold, on the side of an effect that counts for it and on the other: with the level and with the
+/// Trials that failed, do not hold or lack the figure, on the side of an effect that counts for it and on the other: with the level and with the
 /// first one, for an interaction with both or neither and with one of two.
 fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
     let record = analysis.record();
@@ -49,7 +49,7 @@ fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
         }
     };
     let trials = analysis.stored.trials.iter().map(|(_, trial)| trial);
-    let broken = trials.filter(|trial| trial.status != TrialStatus::Finished);
+    let broken = trials.filter(|trial| !trial.counts_for(&record.metric));
     let sides = broken.filter_map(|trial| {
         let treatment = record.treatments.iter().find(|t| t.name == trial.treatment)?;
         is_for(treatment)

@@ -12,6 +12,7 @@ use pgdyno_lab::compare::{
 };
 use pgdyno_record::StoredExperiment;
 use pgdyno_report::{effect, markdown_text as cell, verdict_word};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 pub(crate) fn run(context: &Context, args: &CompareArgs) -> Result<u8> {
@@ -104,8 +105,8 @@ fn compared(
 fn basis(comparison: &Comparison) -> String {
     let confidence = comparison.confidence * 100.0;
     let rest = format!(
-        "B is compared with A. Intervals are at {confidence:.0} % together: those of the metric that decides over all pairs that can be \
-         asked for, those of the other metrics among themselves as well."
+        "B is compared with A. Intervals are at {confidence:.0} % together: those of the metric that decides over the \
+         experiment's comparisons, or over all pairs that can be asked for, those of the other metrics among themselves as well."
     );
     let what = match comparison.basis {
         Basis::Blocks => {
@@ -166,13 +167,16 @@ fn notes(pair: &Pair) -> Vec<String> {
         }
     }
     notes.extend(pair.why_no_verdict.map(|why| format!("no verdict: {why}")));
-    let failed = pair.rows.first().map_or((0, 0), |row| row.failed);
-    if failed.0 != failed.1 {
-        notes.push(format!(
-            "{} trials of A and {} of B failed: what fails more often is called neither better nor the same",
-            failed.0, failed.1
-        ));
+    let mut uneven: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
+    for row in pair.rows.iter().filter(|row| row.failed.0 != row.failed.1) {
+        uneven.entry(row.failed).or_default().push(&row.metric);
     }
+    notes.extend(uneven.iter().map(|((of_a, of_b), metrics)| {
+        format!(
+            "{}: {of_a} trials of A and {of_b} of B failed or lack the figure: what fails more often is called neither better nor the same",
+            metrics.join(", ")
+        )
+    }));
     notes
 }
 

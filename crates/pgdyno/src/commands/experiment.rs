@@ -10,6 +10,7 @@ use crate::noted::Noted;
 use crate::own_load;
 use crate::paths::absolute;
 use crate::provider::OwnServers;
+use crate::repeated::shell_word;
 use crate::target::{self, Held};
 use crate::{commands, progress, shipped, show};
 use pgdyno_host::HostAccess;
@@ -378,7 +379,7 @@ fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
         command += &format!(" --size {size}");
     }
     for key in &args.sets() {
-        command += &format!(" --set '{key}'");
+        command += &format!(" --set {}", shell_word(key));
     }
     for option in consent_options(consent) {
         command += &format!(" {option}");

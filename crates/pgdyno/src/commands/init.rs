@@ -60,11 +60,9 @@ fn text(context: &Context, args: &InitArgs, found: &Found) -> Result<String> {
 /// The file.
 fn file(found: &Found, target: &str, is_sandbox: bool, tried: &[&Advice]) -> String {
     let name = comment(found.target.as_deref().unwrap_or("this host"));
-    let memory_bytes = match count(&found.facts, "cgroup.memory_limit_bytes") {
-        // A sandbox's limit, or that of a container.
-        Some(limit) => Some(limit),
-        None => count(&found.facts, "memory.total_bytes"),
-    };
+    // A sandbox and a container may have a limit.
+    let sizes = ["memory.total_bytes", "cgroup.memory_limit_bytes"];
+    let memory_bytes = sizes.iter().filter_map(|name| count(&found.facts, name)).min();
     let memory = memory_bytes.map_or_else(|| "unknown".to_owned(), bytes);
     let cpus = count(&found.facts, "cpu.online_count").unwrap_or(1);
     let setting = |name: &str| {

@@ -71,10 +71,25 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
         .collect();
     let now = now_unix_ms();
     let stays = args.interrupted || args.at_boot;
+    let root = context.sandboxes();
+    let there = pgdyno_sandbox::list_names(&root)?;
+    let sandboxes: Vec<&str> = args
+        .sandbox
+        .iter()
+        .map(|text| text.strip_prefix("sandbox:").unwrap_or(text))
+        .collect();
+    if let Some(name) = sandboxes
+        .iter()
+        .find(|name| !there.iter().any(|known| known == *name))
+    {
+        return Err(Usage(format!(
+            "there is no sandbox {name}; there are: {}",
+            there.join(", ")
+        ))
+        .into());
+    }
     let is_of_sandbox = |content: &Content| match &content.purpose.server {
-        Some(ServerRef::Sandbox { root, name }) => {
-            *root == context.sandboxes() && args.sandbox.iter().any(|sandbox| sandbox == name)
-        }
+        Some(ServerRef::Sandbox { root: of, name }) => *of == root && sandboxes.contains(&name.as_str()),
         _ => false,
     };
     let is_meant = |content: &Content| {

@@ -45,9 +45,9 @@ const PROFILE: &str = "tuned";
 
 pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     let metric = metric(args)?;
-    let common = Common::new(args, metric, &|path| context.given_text(path))?;
-    // Each experiment has a flag of its own, which it may take down.
-    let stop = stop_flag()?;
+    let common = Common::new((args, metric), &context.catalogue, &|path| {
+        context.given_text(path)
+    })?;
     if args.draft {
         restore::before(context, None)?;
         put_page!("{}", serde_json::to_string(&draft(context, &common)?)?);
@@ -57,6 +57,8 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
         return dry(&common, &draft(context, &common)?);
     }
     check_output(&args.output)?;
+    // Each experiment has a flag of its own, which it may take down.
+    let stop = stop_flag()?;
     let elsewhere = afar::host_of(context, args);
     // What a killed command has left is no present state.
     let draft = match elsewhere {
@@ -68,7 +70,6 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     };
     let text = common.search(&draft)?;
     let file = parsed(context, &text)?;
-    common.fits_in_time(&draft.space)?;
     err!("{}", common.planned());
     let mut store = context.store(args.store.store.place())?;
     let mut tune = Tune {
@@ -121,6 +122,7 @@ fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
         space,
         starts,
     };
+    common.fits_in_time(&draft.space)?;
     parsed(context, &common.search(&draft)?)?;
     if args.cold {
         // Hours before it is run.

@@ -12,15 +12,6 @@ const ENDED_WITHIN: Duration = Duration::from_secs(120);
 /// Time between the answer to the last host that is ready and the beginning: on its way the answer may be late.
 const LEAD: Duration = Duration::from_millis(200);
 
-impl State {
-    /// Awaits a host no longer; one may have several parts of a load.
-    fn no_longer(&mut self, name: &str) {
-        if let Some(place) = self.awaited.iter().position(|awaited| awaited == name) {
-            self.awaited.swap_remove(place);
-        }
-    }
-}
-
 /// The hosts of one load: all begin, or none does.
 pub(super) struct Meeting {
     state: Mutex<State>,
@@ -39,6 +30,15 @@ struct State {
     begins_ns: Option<u64>,
     /// The first host that cannot, or has been lost, and why.
     failed: Option<String>,
+}
+
+impl State {
+    /// Awaits a host no longer; one may have several parts of a load.
+    fn no_longer(&mut self, name: &str) {
+        if let Some(place) = self.awaited.iter().position(|awaited| awaited == name) {
+            self.awaited.swap_remove(place);
+        }
+    }
 }
 
 impl Meeting {

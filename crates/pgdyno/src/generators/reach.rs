@@ -36,9 +36,14 @@ impl LoadHosts<'_> {
             let each = hosts.0.iter().zip(&stops);
             let asked: Vec<_> = each
                 .map(|((name, servers), stop)| {
-                    let ask = move || match Place::of(self.context, name)? {
-                        Place::Here => connect(servers),
-                        Place::Ssh(host, program) => self.connected_there(&host, &program, servers, stop),
+                    let ask = move || {
+                        let found = match Place::of(self.context, name)? {
+                            Place::Here => connect(servers),
+                            Place::Ssh(host, program) => self.connected_there(&host, &program, servers, stop),
+                        };
+                        // What ended it then is that it was asked to end.
+                        let late = || format!("no answer within {} s", WITHIN.as_secs());
+                        found.map_err(|why| if begun.elapsed() > WITHIN { late() } else { why })
                     };
                     (name, scope.spawn(ask))
                 })
@@ -56,10 +61,7 @@ impl LoadHosts<'_> {
                 let why = ended
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
                     .err()?;
-                Some(match is_late() && !stop.load(Ordering::Relaxed) {
-                    true => format!("load host {name}: no answer within {} s", WITHIN.as_secs()),
-                    false => format!("load host {name}: {why}"),
-                })
+                Some(format!("load host {name}: {why}"))
             });
             wrong.collect()
         })

@@ -121,7 +121,7 @@ fn a_profile_is_held_against_a_host_alone() {
         "fact server.major is missing because no server was asked"
     );
     home.run(&["profile", "diff", "oltp", "--host-only", "--given", "memory=5"])
-        .fails(2, &["expected a fact's name"]);
+        .fails(2, &["\"memory\" is no fact", "memory."]);
     home.run(&["profile", "diff", "oltp"]).fails(2, &["TARGET"]);
 }
 

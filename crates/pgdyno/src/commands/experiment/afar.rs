@@ -33,15 +33,15 @@ pub(crate) struct Sent {
 pub(crate) const WRITTEN: &str = "experiment.toml";
 
 impl Sent {
-    /// A file that is written here, as [`WRITTEN`], with its text.
-    pub(crate) fn written(file: &ExperimentFile, text: &str) -> Sent {
+    /// A file that is written here, as [`WRITTEN`], with its text, for a target.
+    pub(crate) fn written((file, text): (&ExperimentFile, &str), target: &str) -> Sent {
         Sent {
             files: vec![CarriedFile {
                 full_name: WRITTEN.to_owned(),
                 path: WRITTEN.to_owned(),
                 content: Some(text.to_owned()),
             }],
-            allowed: Allowed::of(file, None),
+            allowed: Allowed::of(file, Some(target)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! What load hosts do for a run on another host. That host is not trusted: it has nothing done by hosts that the experiment's file does not
-//! name, and leads them to no other server.
+//! name, and leads them to no other host than the file or the command line does.
 
-use crate::cli::HostArgs;
+use crate::cli::{HostArgs, LoadFromArgs};
 use crate::context::Context;
 use crate::generators::{AskedOfHosts, LOCAL};
 use pgdyno_lab::ExperimentFile;
@@ -10,6 +10,9 @@ use pgdyno_server::{names_other_host, on_a_way_of};
 use pgdyno_workload::Work;
 use std::collections::BTreeSet;
 use std::io;
+
+/// As many as a file may name.
+const HOSTS_MAX: usize = 100;
 
 /// Load hosts, and connection strings that name the hosts of servers.
 #[derive(Clone, Default)]
@@ -42,6 +45,9 @@ impl Allowed {
 
     /// The hosts, where all are allowed, on the ways that are. The host of the run reaches its own servers as it says.
     fn permitted(&self, hosts: LoadHostWays) -> Result<LoadHostWays, String> {
+        if hosts.0.len() > HOSTS_MAX {
+            return Err(format!("it asks for more than {HOSTS_MAX} load hosts"));
+        }
         let each = hosts.0.into_iter().map(|(name, servers)| {
             if !self.hosts.contains(&name) {
                 return Err("it asks for a load host that the experiment's file does not name".to_owned());
@@ -58,6 +64,17 @@ impl Allowed {
             Ok((name, servers))
         });
         each.collect::<Result<_, _>>().map(LoadHostWays)
+    }
+
+    /// What a command line names.
+    fn named(load: &LoadFromArgs, target: &str) -> Allowed {
+        let target = Some(target)
+            .filter(|text| names_other_host(text))
+            .map(str::to_owned);
+        Allowed {
+            hosts: load.hosts.iter().cloned().collect(),
+            ways: load.connection.iter().cloned().chain(target).collect(),
+        }
     }
 
     /// Whether this allows all that another does.
@@ -83,6 +100,11 @@ impl Helpers {
             allowed,
             asked: None,
         }
+    }
+
+    /// Of a command without an experiment of its own.
+    pub(crate) fn of_command(context: &Context, on: &HostArgs, load: &LoadFromArgs, target: &str) -> Helpers {
+        Helpers::new(context, on, Allowed::named(load, target))
     }
 
     /// The answer to what the run asks of load hosts.

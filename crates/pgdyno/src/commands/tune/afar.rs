@@ -3,7 +3,7 @@
 use super::file::Draft;
 use super::parsed;
 use crate::cli::TuneArgs;
-use crate::commands::experiment::{self, Book, Sent, WRITTEN, takeover};
+use crate::commands::experiment::{self, Book, Helpers, Sent, WRITTEN, takeover};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result};
@@ -19,16 +19,17 @@ pub(super) fn host_of<'a>(context: &Context, args: &'a TuneArgs) -> Option<&'a S
 
 /// What the target's host drafts.
 pub(super) fn draft(context: &Context, args: &TuneArgs, host: &SshHost) -> Result<Draft> {
-    // What is kept is kept here.
-    let kept = ["--store", "--output", "--inventory", "--load-group"];
-    let mut arguments = remote::without_options(remote::arguments()?, &kept);
+    let mut arguments = remote::sent_arguments(context, remote::arguments()?, true);
     arguments.retain(|argument| argument != "--json");
     arguments.push("--draft".to_owned());
     let request = remote::request(
         arguments,
         remote::carried(&args.start, args.of_load.script.as_deref())?,
     );
-    let (code, shown) = remote::run_shown(context, (&args.at.on, host), &request, Vec::new(), None)?;
+    let on = &args.at.on;
+    let helpers = Helpers::of_command(context, on, &args.load_from, &args.target);
+    let kept = Kept::Nothing(Box::new(helpers));
+    let (code, shown) = remote::run_shown(context, (on, host), &request, Vec::new(), Some(kept))?;
     match code? {
         exit::FINE => {}
         code => return Err(exit::ended_there(code)),
@@ -51,7 +52,7 @@ pub(super) fn run(
     )));
     let options = experiment::options_of(&args.at.on);
     arguments.extend(options.split_whitespace().map(str::to_owned));
-    let sent = Sent::written(&parsed(context, text)?, text);
+    let sent = Sent::written((&parsed(context, text)?, text), &args.target);
     let kept = Kept::of(Book::of_command(context, &args.store, &args.at, (&sent, repeat))?);
     let request = Request {
         takeover: Some(takeover(&args.at)?),

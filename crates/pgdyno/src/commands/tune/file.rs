@@ -38,6 +38,7 @@ pub(super) enum Caches {
 pub(super) struct Common<'a> {
     pub(super) args: &'a TuneArgs,
     pub(super) metric: &'a str,
+    catalogue: &'a Catalogue,
     load: NamedLoad,
 }
 
@@ -68,8 +69,8 @@ pub(super) type Start = (String, BTreeMap<String, String>);
 impl<'a> Common<'a> {
     /// `read` reads the script.
     pub(super) fn new(
-        args: &'a TuneArgs,
-        metric: &'a str,
+        (args, metric): (&'a TuneArgs, &'a str),
+        catalogue: &'a Catalogue,
         read: &dyn Fn(&Path) -> io::Result<String>,
     ) -> Result<Common<'a>> {
         let load = match &args.program {
@@ -79,7 +80,12 @@ impl<'a> Common<'a> {
             },
             None => NamedLoad::of(&args.of_load, read)?,
         };
-        Ok(Common { args, metric, load })
+        Ok(Common {
+            args,
+            metric,
+            catalogue,
+            load,
+        })
     }
 
     fn entries(
@@ -221,7 +227,7 @@ impl<'a> Common<'a> {
 
     /// What the server and all of its clients may take together: a part of the memory, and where that is unknown no more than now.
     fn limit(&self, space: &SearchSpace, memory: &Memory) -> Result<Option<Value>> {
-        let priors = Priors::shipped(&Catalogue::shipped()?)?;
+        let priors = Priors::shipped(self.catalogue)?;
         let fixed = |knob: &str| {
             let mut fixed = self.args.fix.iter();
             fixed.find(|(own, _)| own == knob).map(|(_, value)| value.clone())
@@ -360,7 +366,11 @@ mod tests {
         let Command::Tune(args) = cli.command else {
             panic!("{line}");
         };
-        let common = Common::new(&args, "tps", &|_| unreachable!("there is no script")).unwrap();
+        let catalogue = Catalogue::shipped().unwrap();
+        let common = Common::new((&args, "tps"), &catalogue, &|_| {
+            unreachable!("there is no script")
+        })
+        .unwrap();
         let text = common.cold(&[]).unwrap();
         assert!(
             text.contains("rate = \"500\"") && text.contains("connection = \"host=10.0.0.5\""),
@@ -389,7 +399,11 @@ mod tests {
             let Command::Tune(args) = cli.command else {
                 panic!("{line}");
             };
-            let common = Common::new(&args, "tps", &|_| unreachable!("there is no script")).unwrap();
+            let catalogue = Catalogue::shipped().unwrap();
+            let common = Common::new((&args, "tps"), &catalogue, &|_| {
+                unreachable!("there is no script")
+            })
+            .unwrap();
             common
                 .fits_in_time(&space(knobs))
                 .map_err(|error| error.to_string())
@@ -412,9 +426,12 @@ mod tests {
             knob: "work_mem".into(),
             value: "8MB".into(),
         };
-        let common = Common::new(&args, "tps", &|_| unreachable!("there is no script")).unwrap();
-        let text = common.cold(&[setting]).unwrap();
         let catalogue = Catalogue::shipped().unwrap();
+        let common = Common::new((&args, "tps"), &catalogue, &|_| {
+            unreachable!("there is no script")
+        })
+        .unwrap();
+        let text = common.cold(&[setting]).unwrap();
         let file = ExperimentFile::parse(&text, Path::new("a file"), &catalogue).unwrap();
         assert_eq!(file.data.prewarm, Some(Prewarm::Cold));
         assert_eq!(file.load.warmup_s, Some(0.0));

@@ -58,9 +58,9 @@ pub(super) fn profiles_of(
         LoadKind::Analytics => [("advice", "analytics"), ("pgtune", "pgtune-dw")],
         LoadKind::Mixed => [("advice", "mixed"), ("pgtune", "pgtune-mixed")],
     };
-    let own = own.iter().map(|of| {
+    let own = (1..).zip(own).map(|(number, of)| {
         let stem = Path::new(of).file_stem().unwrap_or_default().to_string_lossy();
-        (format!("start {stem}"), of.as_str())
+        (format!("start {number}, {stem}"), of.as_str())
     });
     let names = names.into_iter().map(|(name, of)| (name.to_owned(), of));
     let resolved = names.chain(own).map(|(name, of)| {
