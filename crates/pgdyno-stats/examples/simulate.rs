@@ -6,6 +6,7 @@ mod simulator;
 
 use pgdyno_stats::{FixedDesign, Rules, Sequential, StoppingRule, Verdict, looks_for};
 use simulator::ladders::{ASKED, covered, ladders, winners};
+use simulator::shown::Shown;
 use simulator::slices::{BLOCKED, Slices, switched, switched_scenes};
 use simulator::{
     Drift, QUIET, Random, Scene, effects_of_factors, experiment, fixed_blocks, is_claimed, rough_scenes,
@@ -32,6 +33,7 @@ fn main() {
     false_alarms(&scenes);
     unequal();
     factors();
+    shown();
     first_looks(&scenes);
     power();
     futility();
@@ -228,6 +230,22 @@ fn factors() {
                 .is_some_and(|effect| effect.verdict == Verdict::Better)
         });
         println!(" {:.1} % |", 100.0 * ratio(found.count(), EXPERIMENTS_OF_SIX));
+    }
+}
+
+/// What is shown before or beside the verdict that decides: how often it is wrong.
+fn shown() {
+    println!("\n| what is shown | wrong before | now |");
+    println!("|---|---:|---:|");
+    for (name, shown) in Shown::ALL {
+        let mut random = Random::new(17);
+        let mut wrong = [0, 0];
+        for _ in 0..EXPERIMENTS_OF_SIX {
+            let found = shown.is_wrong(&mut random, RULES);
+            wrong = [wrong[0] + usize::from(found[0]), wrong[1] + usize::from(found[1])];
+        }
+        let percent = wrong.map(|wrong| 100.0 * ratio(wrong, EXPERIMENTS_OF_SIX));
+        println!("| {name} | {:.2} % | {:.2} % |", percent[0], percent[1]);
     }
 }
 

@@ -4,6 +4,7 @@ mod simulator;
 
 use pgdyno_stats::{Comparison, FixedDesign, Rules, Sequential, StoppingRule, Verdict, decide, looks_for};
 use simulator::ladders::{ASKED, covered, ladders, winners};
+use simulator::shown::Shown;
 use simulator::slices::{switched, switched_scenes};
 use simulator::{
     QUIET, Random, Scene, effects_of_factors, experiment, is_claimed, rough_scenes, tally, tally_of,
@@ -92,6 +93,28 @@ fn false_alarms_of_factors_stay_within_the_promise() {
                 "{name}, {sizes:?}, {blocks} blocks: {alarms} %"
             );
         }
+    }
+}
+
+/// What is shown before or beside the verdict that decides holds when it is shown; before, most of it did not.
+#[test]
+fn what_is_shown_beside_the_verdict_stays_within_the_promise() {
+    /// Fewer than of the others, and four standard errors above 5 %.
+    const SOME: usize = 2_000;
+    const MOST: usize = 139;
+    for (name, shown) in Shown::ALL {
+        let mut random = Random::new(19);
+        let mut wrong = [0, 0];
+        for _ in 0..SOME {
+            let found = shown.is_wrong(&mut random, RULES);
+            wrong = [wrong[0] + usize::from(found[0]), wrong[1] + usize::from(found[1])];
+        }
+        assert!(wrong[1] <= MOST, "{name}: {} of {SOME}", wrong[1]);
+        assert!(
+            wrong[0] > SOME / 20,
+            "{name}: {} of {SOME} by the rules of before: it shows nothing",
+            wrong[0]
+        );
     }
 }
 

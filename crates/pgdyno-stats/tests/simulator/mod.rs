@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "tests and the example each use a part")]
 
 pub(crate) mod ladders;
+pub(crate) mod shown;
 pub(crate) mod slices;
 
 use pgdyno_stats::{

@@ -359,24 +359,30 @@ mod tests {
     use pgdyno_advice::SpaceKnob;
     use pgdyno_lab::{ExperimentFile, Prewarm};
 
-    #[test]
-    fn load_is_at_a_rate_and_from_the_hosts_that_are_named() {
-        let line = "pgdyno tune sandbox:t --rate 500 --load-host ssh:gen1 --load-host local --load-connection host=10.0.0.5";
-        let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-        let Command::Tune(args) = cli.command else {
-            panic!("{line}");
+    /// What `act` makes of the experiments of a command line without a script.
+    fn of_line<T>(words: &[&str], act: impl FnOnce(&Common<'_>, &Catalogue) -> T) -> T {
+        let line = ["pgdyno", "tune", "sandbox:t"].iter().chain(words);
+        let Command::Tune(args) = Cli::try_parse_from(line).unwrap().command else {
+            panic!("{words:?}");
         };
         let catalogue = Catalogue::shipped().unwrap();
-        let common = Common::new((&args, "tps"), &catalogue, &|_| {
-            unreachable!("there is no script")
-        })
-        .unwrap();
-        let text = common.cold(&[]).unwrap();
-        assert!(
-            text.contains("rate = \"500\"") && text.contains("connection = \"host=10.0.0.5\""),
-            "{text}"
-        );
-        assert!(text.contains("hosts = [\"ssh:gen1\", \"local\"]"), "{text}");
+        let no_script = |_: &Path| unreachable!("there is no script");
+        let common = Common::new((&args, "tps"), &catalogue, &no_script).unwrap();
+        act(&common, &catalogue)
+    }
+
+    #[test]
+    fn load_is_at_a_rate_and_from_the_hosts_that_are_named() {
+        let words = "--rate 500 --load-host ssh:gen1 --load-host local --load-connection host=10.0.0.5";
+        let words: Vec<&str> = words.split(' ').collect();
+        let text = of_line(&words, |common, _| common.cold(&[]).unwrap());
+        for expected in [
+            "rate = \"500\"",
+            "hosts = [\"ssh:gen1\", \"local\"]",
+            "connection = \"host=10.0.0.5\"",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
     }
 
     #[test]
@@ -394,19 +400,9 @@ mod tests {
             skipped: Vec::new(),
         };
         let check = |time: &str, knobs| {
-            let line = format!("pgdyno tune sandbox:t --warmup 5s --duration 10s --time {time}");
-            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
-            let Command::Tune(args) = cli.command else {
-                panic!("{line}");
-            };
-            let catalogue = Catalogue::shipped().unwrap();
-            let common = Common::new((&args, "tps"), &catalogue, &|_| {
-                unreachable!("there is no script")
-            })
-            .unwrap();
-            common
-                .fits_in_time(&space(knobs))
-                .map_err(|error| error.to_string())
+            let words = ["--warmup", "5s", "--duration", "10s", "--time", time];
+            let fits = of_line(&words, |common, _| common.fits_in_time(&space(knobs)));
+            fits.map_err(|error| error.to_string())
         };
         assert_eq!(check("90s", 3), Ok(()));
         assert_eq!(check("30s", 1), Ok(()));
@@ -416,23 +412,24 @@ mod tests {
 
     #[test]
     fn best_is_compared_with_cold_caches_and_the_same_load() {
-        let line = "pgdyno tune sandbox:t --program pgbench --cold --warmup 3s --command";
         let command = "pgbench -S {host}";
-        let cli = Cli::try_parse_from(line.split(' ').chain([command])).unwrap();
-        let Command::Tune(args) = cli.command else {
-            panic!("{line}");
-        };
+        let words = [
+            "--program",
+            "pgbench",
+            "--cold",
+            "--warmup",
+            "3s",
+            "--command",
+            command,
+        ];
         let setting = Setting {
             knob: "work_mem".into(),
             value: "8MB".into(),
         };
-        let catalogue = Catalogue::shipped().unwrap();
-        let common = Common::new((&args, "tps"), &catalogue, &|_| {
-            unreachable!("there is no script")
-        })
-        .unwrap();
-        let text = common.cold(&[setting]).unwrap();
-        let file = ExperimentFile::parse(&text, Path::new("a file"), &catalogue).unwrap();
+        let file = of_line(&words, |common, catalogue| {
+            let text = common.cold(&[setting]).unwrap();
+            ExperimentFile::parse(&text, Path::new("a file"), catalogue).unwrap()
+        });
         assert_eq!(file.data.prewarm, Some(Prewarm::Cold));
         assert_eq!(file.load.warmup_s, Some(0.0));
         assert_eq!(file.load.program.as_deref(), Some("pgbench"));
