@@ -334,7 +334,7 @@ impl Judge {
     }
 
     /// The effect of one treatment against another, by their numbers: the experiment's own comparison if it makes it, else with an interval
-    /// that holds together with those of all pairs of its treatments, for whoever asks for one may ask for each.
+    /// that holds together with those of all pairs of its treatments, each of which may be asked for.
     pub fn between(
         &self,
         treatment: usize,

@@ -397,8 +397,8 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
 }
 
 const ONE_TRIAL: &str = "the interval is of these two trials alone, and trials of one treatment differ by more; compare treatments or experiments";
-const NOT_AS_PLANNED: &str = "an experiment that is not over, a search, and one that tried a treatment no more because of what it had seen are compared with another without \
-     a verdict";
+const NOT_AS_PLANNED: &str = "one of the two experiments is not over, is a search, or spared a treatment or ended a trial for what it had seen; compare ones that ran \
+     all their blocks";
 const EARLY: &str =
     "the experiment has not run so many blocks that its intervals hold; `pgdyno resume` continues it";
 

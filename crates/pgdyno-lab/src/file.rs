@@ -13,6 +13,7 @@ mod size;
 mod study;
 mod switch;
 
+pub use check::LOAD_HOSTS_MAX;
 pub(crate) use check::SEED_MAX;
 pub use choices::{
     ChartForm, Design, Found, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy,

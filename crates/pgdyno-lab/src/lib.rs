@@ -39,10 +39,10 @@ pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here,
 pub use error::{LabError, ProviderError};
 pub use file::{
     Bound, BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart,
-    ExperimentFile, FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LevelsError, LimitPart,
-    LoadOn, LoadPart, MethodWord, Place, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, ScaleWord,
-    SearchPart, ServerPart, StartPart, StepPart, StopRule, StudyPart, SwitchPart, TablePart, Take,
-    TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
+    ExperimentFile, FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LOAD_HOSTS_MAX,
+    LevelsError, LimitPart, LoadOn, LoadPart, MethodWord, Place, PoolModeWord, PoolerWord, Prewarm, Reset,
+    RestartPolicy, ScaleWord, SearchPart, ServerPart, StartPart, StepPart, StopRule, StudyPart, SwitchPart,
+    TablePart, Take, TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{Generated, Generators, LoadFrom, MeasureError, endpoint, measure};

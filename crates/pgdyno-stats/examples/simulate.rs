@@ -238,12 +238,7 @@ fn shown() {
     println!("\n| what is shown | wrong before | now |");
     println!("|---|---:|---:|");
     for (name, shown) in Shown::ALL {
-        let mut random = Random::new(17);
-        let mut wrong = [0, 0];
-        for _ in 0..EXPERIMENTS_OF_SIX {
-            let found = shown.is_wrong(&mut random, RULES);
-            wrong = [wrong[0] + usize::from(found[0]), wrong[1] + usize::from(found[1])];
-        }
+        let wrong = shown.wrong(EXPERIMENTS_OF_SIX, 17, RULES);
         let percent = wrong.map(|wrong| 100.0 * ratio(wrong, EXPERIMENTS_OF_SIX));
         println!("| {name} | {:.2} % | {:.2} % |", percent[0], percent[1]);
     }

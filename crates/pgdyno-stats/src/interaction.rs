@@ -129,7 +129,7 @@ fn squares(weights: &[(usize, f64)]) -> f64 {
     weights.iter().map(|(_, weight)| weight * weight).sum()
 }
 
-/// The same where every contrast is of all treatments with one weight, as with two levels of each factor: then their errors are alike however
+/// The contrasts with one spread, where each is of all treatments with one weight, as with two levels of each factor: then their errors are alike however
 /// different the treatments' are, and only the degrees of freedom of the pooled spread are fewer (Box 1954; estimated as by Huynh & Feldt 1976, and as by Greenhouse & Geisser 1959,
 /// who err to the safe side, with fewer than four blocks).
 fn shared_spread(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Vec<Option<Difference>> {

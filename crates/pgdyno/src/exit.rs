@@ -25,15 +25,15 @@ pub(crate) fn code_of(failure: &Failure) -> u8 {
     }
 }
 
-/// The failure of a command that has ended with this code on another host, where it was shown.
-pub(crate) fn ended_there(code: u8) -> Failure {
+/// The failure of a command that has ended with this code on a host, and was shown.
+pub(crate) fn ended_on(host: &str, code: u8) -> Failure {
     let class = match code {
         USAGE => ErrorClass::Usage,
         REFUSED => ErrorClass::Refused,
         _ => ErrorClass::Failed,
     };
     Failure::new(format_args!(
-        "it ended there with exit code {code}; why is said above"
+        "{host}: the command there ended with exit code {code}, for the reason above"
     ))
     .of_class(class)
 }

@@ -1,7 +1,7 @@
 //! Commands on other hosts: the way there, and what is handed over.
 
 use crate::cli::{Command, HostArgs};
-use crate::commands::experiment::{Book, Helpers, Sent, takeover};
+use crate::commands::experiment::{Book, LoadHostsOfRun, Sent, takeover};
 use crate::commands::{profile, watch};
 use crate::context::{Context, stop_flag, variable};
 use crate::failure::{Failure, InContext as _, Result, Usage};
@@ -21,7 +21,7 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
         Command::Run(args) => {
             let sent = Sent::of(context, args)?;
             let (kept, takeover) = match args.dry_run {
-                true => (Kept::Nothing(Box::new(sent.helpers(context, on))), None),
+                true => (Kept::Nothing(Box::new(sent.load_hosts(context, on))), None),
                 false => (
                     Kept::of(Book::of_run(context, args, &sent)?),
                     Some(takeover(&args.at)?),
@@ -39,9 +39,9 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
         }
         Command::Tune(args) => {
             let files = carried(&command.profiles(), args.of_load.script.as_deref())?;
-            let helpers = Helpers::of_command(context, on, &args.load_from, &args.target);
+            let load_hosts = LoadHostsOfRun::of_command(context, on, &args.load_from, &args.target);
             let request = request(sent_arguments(context, all, true), files);
-            (request, Some(Kept::Nothing(Box::new(helpers))))
+            (request, Some(Kept::Nothing(Box::new(load_hosts))))
         }
         _ => (request(all, carried(&command.profiles(), None)?), None),
     };
@@ -95,7 +95,7 @@ pub(crate) enum Kept {
     /// The results of a run.
     Results(Box<Book>),
     /// Nothing, as of a dry run, for which load hosts are asked.
-    Nothing(Box<Helpers>),
+    Nothing(Box<LoadHostsOfRun>),
 }
 
 impl Kept {
@@ -133,7 +133,7 @@ impl<W: Write> Listener for Shown<W> {
         let nothing = || Answer::Failed("this command keeps no results".to_owned());
         match &mut self.kept {
             Some(Kept::Results(book)) => book.answer(question),
-            Some(Kept::Nothing(helpers)) => helpers.answer(question).unwrap_or_else(|_| nothing()),
+            Some(Kept::Nothing(load_hosts)) => load_hosts.answer(question).unwrap_or_else(|_| nothing()),
             None => nothing(),
         }
     }

@@ -16,6 +16,7 @@ use super::place::{LOOPBACK, Place};
 use super::{FileError, settings_of};
 use crate::foreign::programs;
 use crate::plan::{REFERENCE, STEP, measure_s};
+pub use hosts::LOAD_HOSTS_MAX;
 use pgdyno_engine::{BATCH_MAX, CLIENTS_MAX, Rate, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;

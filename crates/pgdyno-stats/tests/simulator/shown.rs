@@ -51,8 +51,17 @@ impl Shown {
         ("a warm-up in a minute without one", Shown::WarmUps),
     ];
 
+    /// How many of so many are wrong, by the rules of before and by those of now.
+    pub(crate) fn wrong(self, experiments: usize, seed: u64, rules: Rules) -> [usize; 2] {
+        let mut random = Random::new(seed);
+        (0..experiments).fold([0, 0], |[before, now], _| {
+            let found = self.is_wrong(&mut random, rules);
+            [before + usize::from(found[0]), now + usize::from(found[1])]
+        })
+    }
+
     /// Whether one of them is wrong before and now.
-    pub(crate) fn is_wrong(self, random: &mut Random, rules: Rules) -> [bool; 2] {
+    fn is_wrong(self, random: &mut Random, rules: Rules) -> [bool; 2] {
         match self {
             Shown::Early => {
                 let observations = experiment(random, QUIET, &[0.0; 6], 10);

@@ -26,16 +26,16 @@ use std::sync::Arc;
 mod afar;
 mod dry;
 mod given;
-mod helpers;
 mod keeper;
+mod load_hosts;
 
 pub(crate) use afar::{Book, Sent, WRITTEN, takeover};
 pub(crate) use dry::check;
 use dry::dry_run;
 use given::with_target;
-pub(crate) use helpers::Helpers;
 pub(crate) use keeper::options_of;
 use keeper::{Keeper, Kept};
+pub(crate) use load_hosts::LoadHostsOfRun;
 
 pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = text_of(context, &args.file)?;

@@ -4,8 +4,8 @@ use super::{Check, Checked, NO_PASSWORD, holds_password};
 use crate::file::choices::Design;
 use crate::file::parts::{LoadPart, ServerPart};
 
-/// More hosts are a mistake in the file.
-const HOSTS_MAX: usize = 100;
+/// More hosts of a load are a mistake in the file.
+pub const LOAD_HOSTS_MAX: usize = 100;
 
 impl Check<'_> {
     pub(super) fn hosts(&self) -> Checked {
@@ -30,8 +30,8 @@ impl Check<'_> {
     fn hosts_of(&self, load: &LoadPart, server: &ServerPart) -> Checked {
         let hosts = load.hosts.as_deref().unwrap_or_default();
         let key = &["load", "hosts"];
-        self.must((1..=HOSTS_MAX).contains(&hosts.len()), key, || {
-            format!("hosts = {} of them: expected 1 to {HOSTS_MAX}", hosts.len())
+        self.must((1..=LOAD_HOSTS_MAX).contains(&hosts.len()), key, || {
+            format!("hosts = {} of them: expected 1 to {LOAD_HOSTS_MAX}", hosts.len())
         })?;
         let connection = load.connection.as_deref().unwrap_or_default();
         self.must(!holds_password(connection), &["load", "connection"], || {

@@ -1,8 +1,8 @@
 //! The coordinator's end of a run on another host: its files go there, and its results are kept and shown here.
 
-use super::helpers::{Allowed, Helpers};
 use super::keeper::{last_unfinished, options_of, store_of};
-use super::{consent_of, end_of, named_at, repeat_command, show_report, text_of};
+use super::load_hosts::{AllowedLoadHosts, LoadHostsOfRun};
+use super::{ON, consent_of, end_of, named_at, repeat_command, show_report, text_of};
 use crate::cli::{HostArgs, OnDisconnect, ResumeArgs, RunArgs, RunHostArgs, StoreArgs};
 use crate::commands::profile;
 use crate::context::Context;
@@ -26,7 +26,7 @@ pub(crate) struct Sent {
     /// The experiment's file, and those of its profiles.
     pub(crate) files: Vec<CarriedFile>,
     /// What it names for loads.
-    allowed: Allowed,
+    allowed: AllowedLoadHosts,
 }
 
 /// What a file is sent as that is written here.
@@ -41,13 +41,13 @@ impl Sent {
                 path: WRITTEN.to_owned(),
                 content: Some(text.to_owned()),
             }],
-            allowed: Allowed::of(file, Some(target)),
+            allowed: AllowedLoadHosts::of(file, Some(target)),
         }
     }
 
     /// The load hosts of a dry run.
-    pub(crate) fn helpers(&self, context: &Context, on: &HostArgs) -> Helpers {
-        Helpers::new(context, on, self.allowed.clone())
+    pub(crate) fn load_hosts(&self, context: &Context, on: &HostArgs) -> LoadHostsOfRun {
+        LoadHostsOfRun::new(context, on, self.allowed.clone())
     }
 
     /// What is wrong with the files is found before anything is done there.
@@ -68,7 +68,7 @@ impl Sent {
         }
         Ok(Sent {
             files,
-            allowed: Allowed::of(&file, args.target.as_deref()),
+            allowed: AllowedLoadHosts::of(&file, args.target.as_deref()),
         })
     }
 }
@@ -95,7 +95,7 @@ pub(crate) struct Book {
     context: Context,
     /// The end of the names of its targets, with the host of the run.
     named: String,
-    helpers: Helpers,
+    load_hosts: LoadHostsOfRun,
     /// The commands that repeat it.
     repeat: Vec<String>,
 }
@@ -120,7 +120,7 @@ impl Book {
         args: &ResumeArgs,
         arguments: &mut Vec<String>,
     ) -> Result<Book> {
-        let none = Allowed::default();
+        let none = AllowedLoadHosts::default();
         let mut book = Book::open(
             context,
             &args.store,
@@ -140,7 +140,7 @@ impl Book {
         let stored = book.store.experiment_alone(id)?;
         let path = Path::new("the stored experiment");
         let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
-        book.helpers.allowed = Allowed::of(&file, args.target.as_deref());
+        book.load_hosts.allowed = AllowedLoadHosts::of(&file, args.target.as_deref());
         Ok(book)
     }
 
@@ -148,7 +148,7 @@ impl Book {
         context: &Context,
         store: &StoreArgs,
         report: Option<&Path>,
-        (on, allowed): (&HostArgs, Allowed),
+        (on, allowed): (&HostArgs, AllowedLoadHosts),
         repeat: Vec<String>,
     ) -> Result<Book> {
         Ok(Book {
@@ -160,7 +160,7 @@ impl Book {
             options: options_of(on),
             context: context.clone(),
             named: named_at(String::new(), on),
-            helpers: Helpers::new(context, on, allowed),
+            load_hosts: LoadHostsOfRun::new(context, on, allowed),
             repeat,
         })
     }
@@ -185,7 +185,7 @@ impl Book {
     }
 
     fn answered(&mut self, question: Question) -> Result<Answer, StoreError> {
-        let question = match self.helpers.answer(question) {
+        let question = match self.load_hosts.answer(question) {
             Ok(answer) => return Ok(answer),
             Err(other) => other,
         };
@@ -220,7 +220,7 @@ impl Book {
             }
             Question::Begin(mut record) => {
                 let catalogue = &self.context.catalogue;
-                check_begun(&record, &self.named, &self.helpers.allowed, catalogue)
+                check_begun(&record, &self.named, &self.load_hosts.allowed, catalogue)
                     .map_err(StoreError::Elsewhere)?;
                 record.repeat.clone_from(&self.repeat);
                 let id = self.store.begin(&record)?;
@@ -281,7 +281,9 @@ impl Book {
     /// How the run has ended, for the command that runs it; not where it failed, which is said already.
     pub(crate) fn into_end(self, code: Result<u8>) -> Result<RunEnd> {
         match (&self.ended, code) {
-            (_, Ok(code)) if code != exit::FINE => Err(exit::ended_there(code)),
+            (_, Ok(code)) if code != exit::FINE => {
+                Err(exit::ended_on(self.named.trim_start_matches(ON), code))
+            }
             (Some(ended), code) => {
                 // All is done and restored; only the last word was lost.
                 if let Err(error) = code {
@@ -289,7 +291,10 @@ impl Book {
                 }
                 Ok(ended.clone())
             }
-            (None, Ok(_)) => fail!("the run there has ended without a word"),
+            (None, Ok(_)) => fail!(
+                "{}: the run there has ended without its result; run it again",
+                self.named.trim_start_matches(ON)
+            ),
             (None, Err(error)) => Err(self.unfinished(error)),
         }
     }
@@ -320,14 +325,17 @@ pub(crate) fn takeover(at: &RunHostArgs) -> Result<Takeover> {
 fn check_begun(
     record: &ExperimentRecord,
     named: &str,
-    allowed: &Allowed,
+    allowed: &AllowedLoadHosts,
     catalogue: &Catalogue,
 ) -> Result<(), String> {
     if named.is_empty() || !record.target.ends_with(named) {
         return Err("it names a target that is not its own".to_owned());
     }
     let file = ExperimentFile::parse(&record.file, Path::new("the experiment there"), catalogue);
-    match allowed.covers(&Allowed::of(&file.map_err(|error| error.to_string())?, None)) {
+    match allowed.covers(&AllowedLoadHosts::of(
+        &file.map_err(|error| error.to_string())?,
+        None,
+    )) {
         true => Ok(()),
         false => Err("it names load hosts that the experiment's file does not have".to_owned()),
     }
@@ -349,7 +357,7 @@ mod tests {
         };
         let with_hosts = text("hosts = ['ssh:gen1']\nconnection = 'host=10.0.0.5'\n");
         let sent = ExperimentFile::parse(&with_hosts, Path::new("sent"), &catalogue).unwrap();
-        let allowed = Allowed::of(&sent, None);
+        let allowed = AllowedLoadHosts::of(&sent, None);
         let check = |target: &str, file: &str| {
             let workload = WorkloadRecord {
                 name: "tpcb".into(),

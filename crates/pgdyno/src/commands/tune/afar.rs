@@ -3,7 +3,7 @@
 use super::file::Draft;
 use super::parsed;
 use crate::cli::TuneArgs;
-use crate::commands::experiment::{self, Book, Helpers, Sent, WRITTEN, takeover};
+use crate::commands::experiment::{self, Book, LoadHostsOfRun, Sent, WRITTEN, takeover};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result};
@@ -27,12 +27,12 @@ pub(super) fn draft(context: &Context, args: &TuneArgs, host: &SshHost) -> Resul
         remote::carried(&args.start, args.of_load.script.as_deref())?,
     );
     let on = &args.at.on;
-    let helpers = Helpers::of_command(context, on, &args.load_from, &args.target);
-    let kept = Kept::Nothing(Box::new(helpers));
+    let load_hosts = LoadHostsOfRun::of_command(context, on, &args.load_from, &args.target);
+    let kept = Kept::Nothing(Box::new(load_hosts));
     let (code, shown) = remote::run_shown(context, (on, host), &request, Vec::new(), Some(kept))?;
     match code? {
         exit::FINE => {}
-        code => return Err(exit::ended_there(code)),
+        code => return Err(exit::ended_on(&host.to_string(), code)),
     }
     serde_json::from_slice(&shown.data)
         .with_context(|| format!("{host}: what it prints is no draft of a tune"))

@@ -4,26 +4,23 @@
 use crate::cli::{HostArgs, LoadFromArgs};
 use crate::context::Context;
 use crate::generators::{AskedOfHosts, LOCAL};
-use pgdyno_lab::ExperimentFile;
+use pgdyno_lab::{ExperimentFile, LOAD_HOSTS_MAX};
 use pgdyno_remote::{Answer, LoadHostWays, Question, SharedLoad, SshHost};
 use pgdyno_server::{names_other_host, on_a_way_of};
 use pgdyno_workload::Work;
 use std::collections::BTreeSet;
 use std::io;
 
-/// As many as a file may name.
-const HOSTS_MAX: usize = 100;
-
 /// Load hosts, and connection strings that name the hosts of servers.
 #[derive(Clone, Default)]
-pub(crate) struct Allowed {
+pub(crate) struct AllowedLoadHosts {
     hosts: BTreeSet<String>,
     ways: Vec<String>,
 }
 
-impl Allowed {
+impl AllowedLoadHosts {
     /// What a file names, and the target that the command line does.
-    pub(super) fn of(file: &ExperimentFile, target: Option<&str>) -> Allowed {
+    pub(super) fn of(file: &ExperimentFile, target: Option<&str>) -> AllowedLoadHosts {
         let named = [target, file.target.connection.as_deref()].into_iter().flatten();
         let of_target = named.filter(|text| names_other_host(text)).map(str::to_owned);
         let listens = file
@@ -32,7 +29,7 @@ impl Allowed {
             .as_ref()
             .and_then(|create| create.listen.as_deref());
         let listens = listens.and_then(|listen| listen.split('/').next());
-        Allowed {
+        AllowedLoadHosts {
             hosts: file.load_hosts(),
             ways: file
                 .load_connections()
@@ -45,8 +42,8 @@ impl Allowed {
 
     /// The hosts, where all are allowed, on the ways that are. The host of the run reaches its own servers as it says.
     fn permitted(&self, hosts: LoadHostWays) -> Result<LoadHostWays, String> {
-        if hosts.0.len() > HOSTS_MAX {
-            return Err(format!("it asks for more than {HOSTS_MAX} load hosts"));
+        if hosts.0.len() > LOAD_HOSTS_MAX {
+            return Err(format!("it asks for more than {LOAD_HOSTS_MAX} load hosts"));
         }
         let each = hosts.0.into_iter().map(|(name, servers)| {
             if !self.hosts.contains(&name) {
@@ -67,34 +64,34 @@ impl Allowed {
     }
 
     /// What a command line names.
-    fn named(load: &LoadFromArgs, target: &str) -> Allowed {
+    fn named(load: &LoadFromArgs, target: &str) -> AllowedLoadHosts {
         let target = Some(target)
             .filter(|text| names_other_host(text))
             .map(str::to_owned);
-        Allowed {
+        AllowedLoadHosts {
             hosts: load.hosts.iter().cloned().collect(),
             ways: load.connection.iter().cloned().chain(target).collect(),
         }
     }
 
     /// Whether this allows all that another does.
-    pub(super) fn covers(&self, other: &Allowed) -> bool {
+    pub(super) fn covers(&self, other: &AllowedLoadHosts) -> bool {
         self.hosts.is_superset(&other.hosts) && other.ways.iter().all(|way| self.ways.contains(way))
     }
 }
 
 /// The load hosts of a run on another host.
-pub(crate) struct Helpers {
+pub(crate) struct LoadHostsOfRun {
     context: Context,
     /// The host of the run, with whether it has root's rights there.
     on: HostArgs,
-    pub(super) allowed: Allowed,
+    pub(super) allowed: AllowedLoadHosts,
     asked: Option<AskedOfHosts>,
 }
 
-impl Helpers {
-    pub(crate) fn new(context: &Context, on: &HostArgs, allowed: Allowed) -> Helpers {
-        Helpers {
+impl LoadHostsOfRun {
+    pub(crate) fn new(context: &Context, on: &HostArgs, allowed: AllowedLoadHosts) -> LoadHostsOfRun {
+        LoadHostsOfRun {
             context: context.clone(),
             on: on.clone(),
             allowed,
@@ -103,8 +100,13 @@ impl Helpers {
     }
 
     /// Of a command without an experiment of its own.
-    pub(crate) fn of_command(context: &Context, on: &HostArgs, load: &LoadFromArgs, target: &str) -> Helpers {
-        Helpers::new(context, on, Allowed::named(load, target))
+    pub(crate) fn of_command(
+        context: &Context,
+        on: &HostArgs,
+        load: &LoadFromArgs,
+        target: &str,
+    ) -> LoadHostsOfRun {
+        LoadHostsOfRun::new(context, on, AllowedLoadHosts::named(load, target))
     }
 
     /// The answer to what the run asks of load hosts.
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn load_hosts_are_those_of_the_file_and_lead_where_it_says() {
-        let allowed = Allowed {
+        let allowed = AllowedLoadHosts {
             hosts: BTreeSet::from(["ssh:gen1".to_owned(), LOCAL.to_owned()]),
             ways: vec!["host=10.0.0.5".to_owned()],
         };
