@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
+import { PATIENCE_MS } from "./test/patience.ts";
 
-/** Timeouts only end what hangs: each is far longer than a busy host needs. Playwright's own are 30 s, three minutes to start. */
+/** Timeouts only end what hangs. Playwright's are set to the same patience by the harness; its own to start is three minutes. */
 export default defineConfig({
   test: {
     include: ["test/browser/**/*.test.ts"],
@@ -9,9 +10,9 @@ export default defineConfig({
     // Two keep two CPUs busy while a third waits for a pause of the page.
     maxWorkers: 3,
     isolate: false,
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    testTimeout: 3 * PATIENCE_MS,
+    hookTimeout: 3 * PATIENCE_MS,
     teardownTimeout: 60_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: PATIENCE_MS } },
   },
 });

@@ -6,6 +6,7 @@ import { chromium, type Page, type ViewportSize } from "playwright-core";
 import { assemble } from "../../scripts/assemble.ts";
 import { afterAll, afterEach, beforeEach, inject } from "vitest";
 import { MockServer } from "../../scripts/mock-server.ts";
+import { PATIENCE_MS } from "../patience.ts";
 import { sampleWorld } from "../sample/world.ts";
 
 export interface Heard {
@@ -87,6 +88,7 @@ export class Harness {
     const context = apart ? await (await this.browser).newContext() : await this.context;
     const page = await context.newPage();
     this.pages.push(page);
+    page.setDefaultTimeout(PATIENCE_MS);
     await page.setViewportSize(viewport);
     await page.emulateMedia({ colorScheme });
     return listen(page);
