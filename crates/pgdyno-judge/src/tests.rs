@@ -125,6 +125,11 @@ fn treatments_without_an_open_comparison_are_needless() {
     check(8, &[], &[1]);
     // With the noisy one ended by a guard, nothing is open any more.
     check(8, &[2], &[0, 1, 2]);
+    // The effect of a factor is over all combinations.
+    let mut factorial = record.clone();
+    factorial.design = "full-factorial".into();
+    let factorial = Judge::new(&factorial, "tps");
+    assert!(factorial.needless(&seen, after(8), &BTreeSet::new()).is_empty());
     let fixed = Judge::new(&two("after-blocks", 18), "tps");
     assert!(fixed.needless(&seen, after(18), &BTreeSet::new()).is_empty());
 }
@@ -184,6 +189,9 @@ fn what_fails_more_often_is_not_called_better() {
     assert_eq!(verdict(&trials), Some(Verdict::Undecided));
     trials[0].status = TrialStatus::Invalid;
     assert_eq!(verdict(&trials), Some(Verdict::Better));
+    // So does what has ended without the figure.
+    trials[1].tps = None;
+    assert_eq!(verdict(&trials), Some(Verdict::Undecided));
 }
 
 #[test]

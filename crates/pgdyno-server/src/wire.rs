@@ -4,8 +4,6 @@
 //! channels cost more there than the answer.
 
 mod error;
-#[cfg(test)]
-mod hostile;
 mod socket;
 #[cfg(test)]
 mod tests;

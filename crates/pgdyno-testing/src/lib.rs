@@ -1,7 +1,9 @@
 //! What the tests share. For each a home of its own: sandboxes, journals and results below one directory, gone afterwards.
 
+pub mod fake;
 pub mod foreign;
 pub mod guest;
+pub mod hostile;
 mod initdb;
 mod lane;
 pub mod machine;

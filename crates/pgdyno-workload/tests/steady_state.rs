@@ -1,15 +1,14 @@
 //! In steady state nothing is allocated per transaction: allocations are counted while a load runs.
 
-#[path = "../../pgdyno-engine/tests/common/mod.rs"]
-mod common;
-
-use common::{ENGINES, FakeServer, REPLY, answer_all};
 use pgdyno_engine::{Arrivals, Engine, Plan, Protocol, Rate, Spacing};
+use pgdyno_testing::fake::{FakeServer, REPLY, answer_all};
 use pgdyno_workload::{LoadPlan, Script, Scripts, Work, Workload, run};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+
+const ENGINES: [(Engine, u32); 3] = [(Engine::IoUring, 4), (Engine::Epoll, 4), (Engine::Blocking, 1)];
 
 /// Counts what anybody allocates; the server of this test allocates nothing once a connection is open.
 struct Counting;
@@ -113,7 +112,7 @@ fn check_with(plan: &LoadPlan, reply: &'static [u8]) {
     let server = FakeServer::start(Box::new(move |stream, _| answer_all(stream, reply)));
     let mut seconds: Vec<(u64, u64)> = Vec::with_capacity(16);
     let stop = AtomicBool::new(false);
-    let result = run(&[server.endpoint()], plan, &stop, &mut |second| {
+    let result = run(&[server.config().into()], plan, &stop, &mut |second| {
         seconds.push((ALLOCATIONS.load(Ordering::Relaxed), second.books.committed));
     })
     .expect("a load");

@@ -1,12 +1,9 @@
 //! Hostile servers and stores: a command that reads one ends, and its memory has a limit.
 
-#[path = "../../pgdyno-server/src/wire/hostile.rs"]
-mod hostile;
-
-use hostile::{MODES, Mode, serve};
 use pgdyno_record::{SeriesRecord, TrialRecord};
 use pgdyno_store::Store;
 use pgdyno_testing::Home;
+use pgdyno_testing::hostile::{MODES, Mode, serve};
 use std::process::{Command, Stdio};
 
 /// What a command may allocate, in kB.

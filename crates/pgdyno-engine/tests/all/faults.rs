@@ -1,9 +1,10 @@
 //! Servers that misbehave: each is a counted error, never a panic, never a hang; and the load goes on with a new
 //! connection.
 
-use crate::common::{Answer, ENGINES, FakeServer, REPLY, answer_all};
+use crate::{ENGINES, endpoint};
 use crate::{echo, plan};
 use pgdyno_engine::{Engine, LoadResult, Plan, run};
+use pgdyno_testing::fake::{Answer, FakeServer, REPLY, answer_all};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
@@ -25,7 +26,7 @@ fn counted(engine: Engine, clients: u32) -> Plan {
 fn load(plan: &Plan, answer: Box<Answer>) -> LoadResult {
     let server = FakeServer::start(answer);
     run(
-        &[server.endpoint()],
+        &[endpoint(&server)],
         plan,
         &echo(),
         &AtomicBool::new(false),
@@ -158,7 +159,7 @@ fn several_servers_get_the_whole_load_each_and_are_counted_apart() {
             spoil(stream, number, clients, b"E\0\0\0\x0cC57P01\0\0");
         }));
         let result = run(
-            &[good.endpoint(), bad.endpoint()],
+            &[endpoint(&good), endpoint(&bad)],
             &counted(engine, clients),
             &echo(),
             &AtomicBool::new(false),

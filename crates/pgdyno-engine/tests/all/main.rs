@@ -1,15 +1,20 @@
 //! The integration tests of this crate in one binary. What a load allocates is counted in pgdyno-workload's.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod faults;
 mod stalls;
 mod turns;
 
 use pgdyno_engine::message::{Part, Statement, Type};
 use pgdyno_engine::program::{Op, Program, Routine};
-use pgdyno_engine::{Arrivals, Engine, Plan, Protocol, Warmup};
+use pgdyno_engine::{Arrivals, Endpoint, Engine, Plan, Protocol, Warmup};
+use pgdyno_testing::fake::FakeServer;
 use std::time::Duration;
+
+const ENGINES: [(Engine, u32); 3] = [(Engine::IoUring, 4), (Engine::Epoll, 4), (Engine::Blocking, 1)];
+
+fn endpoint(of: &FakeServer) -> Endpoint {
+    of.config().into()
+}
 
 /// A closed loop of a second.
 fn plan(engine: Engine, clients: u32) -> Plan {

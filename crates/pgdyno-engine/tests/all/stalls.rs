@@ -2,9 +2,10 @@
 //! meanwhile, and what never found a client is counted; in a closed loop, in those of the transactions that the end
 //! cuts off.
 
-use crate::common::{FakeServer, REPLY};
+use crate::endpoint;
 use crate::{echo, plan};
 use pgdyno_engine::{Arrivals, Engine, Heat, Plan, Rate, Spacing, Warmup, run};
+use pgdyno_testing::fake::{FakeServer, REPLY};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +90,7 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
                 let plan = open(engine, RATE, SECONDS);
                 let (mut closed, mut pause_s) = (None, 0.0);
                 let result = run(
-                    &[server.endpoint()],
+                    &[endpoint(&server)],
                     &plan,
                     &echo(),
                     &AtomicBool::new(false),
@@ -167,7 +168,7 @@ fn arrivals_in_batches_are_all_there_and_their_wait_is_reported() {
             ..open(engine, RATE, 3)
         };
         let result = run(
-            &[server.endpoint()],
+            &[endpoint(&server)],
             &plan,
             &echo(),
             &AtomicBool::new(false),
@@ -192,7 +193,7 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
     let plan = open(Engine::Auto, 100.0, 1);
     // The measured time is over when its only second is reported.
     let result = run(
-        &[server.endpoint()],
+        &[endpoint(&server)],
         &plan,
         &echo(),
         &AtomicBool::new(false),
@@ -227,7 +228,7 @@ fn what_the_end_of_a_closed_loop_cuts_off_is_in_the_books() {
         let stop = AtomicBool::new(false);
         let mut held = Duration::ZERO;
         let result = run(
-            &[server.endpoint()],
+            &[endpoint(&server)],
             &plan(engine, clients),
             &echo(),
             &stop,
@@ -279,7 +280,7 @@ fn response_times_over_time_hold_each_measured_transaction_once() {
         let mut heat = Heat::default();
         let stop = AtomicBool::new(false);
         // What is held back is let through when the last second is reported.
-        let result = run(&[server.endpoint()], &plan, &echo(), &stop, &mut |second| {
+        let result = run(&[endpoint(&server)], &plan, &echo(), &stop, &mut |second| {
             heat.add(second);
             if second.number as usize == lengths_s.len() {
                 sluice.set(false);

@@ -1,8 +1,9 @@
 //! Servers that take turns: requests come to one of them at a time, and the books are kept apart.
 
-use crate::common::{ENGINES, FakeServer, REPLY};
+use crate::{ENGINES, endpoint};
 use crate::{echo, plan};
 use pgdyno_engine::{Arrivals, Engine, Plan, run};
+use pgdyno_testing::fake::{FakeServer, REPLY};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
@@ -37,7 +38,7 @@ fn requests_come_to_one_server_at_a_time_and_each_has_its_books() {
     {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let servers = [noting(0, &asked), noting(1, &asked), noting(2, &asked)];
-        let endpoints = servers.each_ref().map(FakeServer::endpoint);
+        let endpoints = servers.each_ref().map(endpoint);
         let plan = Plan {
             turns: Some(SLICE),
             ..plan(engine, 2)

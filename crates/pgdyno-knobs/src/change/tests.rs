@@ -9,6 +9,9 @@ use std::sync::Mutex;
 
 const KNOB: &str = "vm.swappiness";
 const FILE: &str = "proc/sys/vm/swappiness";
+/// Writing it sets the other one again, as the kernel does.
+const SETS_AGAIN: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const SET_AGAIN: &str = "/proc/sys/vm/min_free_kbytes";
 
 /// What a write does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,8 +34,13 @@ struct Machine {
 impl Machine {
     fn new() -> Machine {
         let dir = tempfile::tempdir().unwrap();
-        for (path, text) in [("proc/sys/kernel/random/boot_id", "boot\n"), (FILE, "60\n")] {
-            let path = dir.path().join(path);
+        for (path, text) in [
+            ("proc/sys/kernel/random/boot_id", "boot\n"),
+            (FILE, "60\n"),
+            (SETS_AGAIN, "always [madvise] never\n"),
+            (SET_AGAIN, "30000\n"),
+        ] {
+            let path = dir.path().join(path.trim_start_matches('/'));
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
@@ -97,6 +105,15 @@ impl HostAccess for Machine {
     fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError> {
         self.was_saved.lock().unwrap().push(self.is_saved());
         match *self.writes.lock().unwrap() {
+            Writes::Work if path == SETS_AGAIN => {
+                let words = ["always", "madvise", "never"];
+                let shown = words.map(|word| match word == value {
+                    true => format!("[{word}]"),
+                    false => word.to_owned(),
+                });
+                self.files.write_raw(path, &shown.join(" "))?;
+                self.files.write_raw(SET_AGAIN, "67584")
+            }
             Writes::Work => self.files.write_raw(path, value),
             Writes::Nothing => Ok(()),
             Writes::Fail => self.files.write_raw("/proc/not/there", value),
@@ -156,6 +173,28 @@ fn a_file_that_is_not_named_and_keeps_its_value_is_an_error() {
     machine.writes(Writes::Nothing);
     let kept = apply(&mut changer, None);
     assert!(matches!(kept, Err(ApplyError::NotBack { .. })), "{kept:?}");
+}
+
+#[test]
+fn a_file_that_another_one_sets_again_is_written_after_it_though_it_has_its_value() {
+    let (machine, catalogue) = (Machine::new(), Catalogue::shipped().unwrap());
+    let mut changer = machine.changer(&catalogue);
+    let settings = [
+        ("vm.min_free_kbytes", "30000"),
+        ("transparent_hugepage.enabled", "never"),
+    ];
+    let agreed = settings.map(|(knob, value)| {
+        let (knob, value) = (knob.to_owned(), value.to_owned());
+        catalogue.agree(&Setting { knob, value }, &[]).unwrap()
+    });
+    let applied = changer.apply(&agreed, Restart::WhenNeeded).unwrap();
+    assert!(applied.iter().all(|line| line.took), "{applied:?}");
+    changer.restore(&machine.restorer(&catalogue)).unwrap();
+    let now = |path| machine.files.read_trimmed(path).unwrap();
+    assert_eq!(
+        (now(SETS_AGAIN).as_str(), now(SET_AGAIN).as_str()),
+        ("always [madvise] never", "30000")
+    );
 }
 
 #[test]

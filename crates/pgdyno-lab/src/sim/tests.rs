@@ -346,6 +346,28 @@ fn every_promise_holds_in_ten_thousand_experiments() {
     });
 }
 
+#[test]
+fn an_experiment_is_resumed_on_its_own_target_alone_and_not_once_it_is_finished() {
+    let ran = kept(&Case::drawn(0), Trouble::default()).expect("it keeps its promises");
+    let shared = Shared::new(ran.world, &CATALOGUE);
+    let resumed = |status, target: &str| {
+        shared.world.borrow_mut().stored[0].status = status;
+        let steps = shared.world.borrow().steps;
+        let end = process(&shared, |runner| runner.resume(0, target)).0;
+        assert_eq!(shared.world.borrow().steps, steps + 1, "the store alone is asked");
+        match end {
+            End::Done(Err(error)) => error,
+            _ => panic!("{status:?} on {target}: it was resumed"),
+        }
+    };
+    for status in [ExperimentStatus::Interrupted, ExperimentStatus::Running] {
+        let error = resumed(status, "another");
+        assert!(matches!(error, LabError::OtherTarget { .. }), "{error}");
+    }
+    let error = resumed(ExperimentStatus::Finished, "simulated");
+    assert!(matches!(error, LabError::NothingToResume(0)), "{error}");
+}
+
 /// A kill at every other step, with other processes after it.
 fn killed_everywhere(case: &Case) -> Result<(), String> {
     let whole = kept(case, Trouble::default())?;

@@ -1,9 +1,9 @@
 //! Servers that do not end what they say, or say what has no place in the protocol.
 
-use super::hostile::{MODES, Mode, serve};
 use crate::series::ServerSeries;
 use crate::server::Server;
 use crate::{Conninfo, Session, SessionError};
+use pgdyno_testing::hostile::{MODES, Mode, serve};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;

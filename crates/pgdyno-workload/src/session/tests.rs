@@ -1,10 +1,7 @@
 //! Sessions with servers that misbehave, and with one that works for long.
 
-#[path = "../../../pgdyno-server/src/wire/hostile.rs"]
-mod hostile;
-
 use super::*;
-use hostile::{MODES, Mode, serve};
+use pgdyno_testing::hostile::{MODES, Mode, serve};
 use postgres::Config;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

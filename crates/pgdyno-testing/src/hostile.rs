@@ -6,7 +6,7 @@ use std::thread;
 
 /// How it misbehaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub enum Mode {
     /// It never answers the first packet.
     Mute,
     /// Notices without end before the session is open.
@@ -19,8 +19,11 @@ pub(crate) enum Mode {
     CopyIn,
     /// COPY data without end.
     CopyData,
+    /// Errors without end.
     Errors,
+    /// Notices without end.
     Notices,
+    /// Rows without end.
     Rows,
     /// Rows of very many empty values.
     WideRows,
@@ -34,7 +37,8 @@ pub(crate) enum Mode {
     Garbage,
 }
 
-pub(crate) const MODES: [Mode; 14] = [
+/// All of them.
+pub const MODES: [Mode; 14] = [
     Mode::Mute,
     Mode::StartupNotices,
     Mode::StartupError,
@@ -52,7 +56,7 @@ pub(crate) const MODES: [Mode; 14] = [
 ];
 
 /// Serves every connection so, answering so many questions well before; its port.
-pub(crate) fn serve(mode: Mode, answers: u32) -> u16 {
+pub fn serve(mode: Mode, answers: u32) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     thread::spawn(move || {

@@ -1,6 +1,5 @@
 //! A server that only looks like one: it starts a session, answers requests from fixed bytes, and can misbehave.
 
-use pgdyno_engine::{Endpoint, Engine};
 use postgres::Config;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,22 +9,22 @@ use std::thread;
 use std::time::Duration;
 
 /// AuthenticationOk and ReadyForQuery.
-pub(crate) const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+pub const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
 /// BindComplete, a row of one column, CommandComplete, ReadyForQuery.
-pub(crate) const REPLY: &[u8] =
-    b"2\0\0\0\x04D\0\0\0\x0e\0\x01\0\0\0\x04\0\0\0\x07C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+pub const REPLY: &[u8] = b"2\0\0\0\x04D\0\0\0\x0e\0\x01\0\0\0\x04\0\0\0\x07C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
 
 /// Answers requests of one connection, whose number is passed to it, until it returns.
-pub(crate) type Answer = dyn Fn(&mut TcpStream, u32) + Send + Sync;
+pub type Answer = dyn Fn(&mut TcpStream, u32) + Send + Sync;
 
-pub(crate) struct FakeServer {
+/// One on a port of its own, for as long as this is there.
+pub struct FakeServer {
     port: u16,
     end: Arc<AtomicBool>,
 }
 
 impl FakeServer {
     /// Starts one; after the start-up of each connection `answer` has it.
-    pub(crate) fn start(answer: Box<Answer>) -> FakeServer {
+    pub fn start(answer: Box<Answer>) -> FakeServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let end = Arc::new(AtomicBool::new(false));
@@ -48,14 +47,15 @@ impl FakeServer {
         FakeServer { port, end }
     }
 
-    pub(crate) fn endpoint(&self) -> Endpoint {
+    /// How it is reached.
+    pub fn config(&self) -> Config {
         let mut config = Config::new();
         config
             .host("127.0.0.1")
             .port(self.port)
             .user("nobody")
             .connect_timeout(Duration::from_secs(60));
-        config.into()
+        config
     }
 }
 
@@ -76,7 +76,7 @@ fn welcome(stream: &mut TcpStream) -> std::io::Result<()> {
 }
 
 /// Answers each request with `reply`, without allocating.
-pub(crate) fn answer_all(stream: &mut TcpStream, reply: &[u8]) {
+pub fn answer_all(stream: &mut TcpStream, reply: &[u8]) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
         // A request of the extended protocol ends with a Sync; these are short enough to come whole.
@@ -85,6 +85,3 @@ pub(crate) fn answer_all(stream: &mut TcpStream, reply: &[u8]) {
         }
     }
 }
-
-pub(crate) const ENGINES: [(Engine, u32); 3] =
-    [(Engine::IoUring, 4), (Engine::Epoll, 4), (Engine::Blocking, 1)];
