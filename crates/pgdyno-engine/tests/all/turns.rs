@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SLICE: Duration = Duration::from_millis(100);
 
@@ -44,7 +44,9 @@ fn requests_come_to_one_server_at_a_time_and_each_has_its_books() {
             ..plan(engine, 2)
         };
         let stop = AtomicBool::new(false);
+        let begun = Instant::now();
         let result = run(&endpoints, &plan, &echo(), &stop, &mut |_| {}).expect("a load");
+        let whole_s = begun.elapsed().as_secs_f64();
         let asked = asked.lock().expect("a lock");
         let changes = asked.windows(2).filter(|pair| pair[0] != pair[1]).count();
         // Ten turns in a second, and at each change what was under way; without turns two of three requests are another server's than the one before.
@@ -62,13 +64,12 @@ fn requests_come_to_one_server_at_a_time_and_each_has_its_books() {
                 result.servers[number].server_commits, requests,
                 "{engine:?}: {number}"
             );
-            // Both clients, in a third of the time, and what was under way when its turns ended.
-            assert!(
-                turns.busy_s > 0.0 && turns.busy_s < 2.0 * result.measured_s,
-                "{engine:?}"
-            );
+            assert!(turns.busy_s > 0.0, "{engine:?}: {number}");
             all += turns.measured.committed;
         }
+        // Neither of the clients is busy at two servers at once.
+        let busy_s: f64 = result.turns.iter().map(|turns| turns.busy_s).sum();
+        assert!(busy_s <= 2.0 * whole_s, "{engine:?}: {busy_s} of {whole_s}");
         assert_eq!(all, result.measured.committed);
     }
 }
