@@ -110,8 +110,10 @@ fn long_version() -> &'static str {
         } else {
             "glibc"
         };
+        let commit =
+            option_env!("PGDYNO_COMMIT").map_or(String::new(), |commit| format!(" from commit {commit}"));
         format!(
-            "{}\n\nBuilt for {} Linux with {libc}. Servers of PostgreSQL {oldest} to {newest}.\n\
+            "{}\n\nBuilt{commit} for {} Linux with {libc}. Servers of PostgreSQL {oldest} to {newest}.\n\
              Report {}, schema {} of the store.",
             env!("CARGO_PKG_VERSION"),
             std::env::consts::ARCH,
