@@ -210,6 +210,36 @@ fn the_step_in_ci_hands_the_answer_on() {
     assert!(summary.contains("gate no base.conf"), "{summary}");
 }
 
+/// The job's script of GitLab's template, run as its shell would; an undecided gate has the code that may fail.
+#[test]
+fn the_template_for_gitlab_calls_the_gate() {
+    let home = Home::new();
+    let template = fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../packaging/ci/gitlab.yml"
+    ));
+    let template = template.expect("the template");
+    let (_, script) = template.split_once("\n  script:\n").expect("a script");
+    let steps = script.lines().map_while(|line| line.strip_prefix("    - "));
+    let steps: Vec<&str> = steps.collect();
+    assert!(
+        template.contains("allow_failure:\n    exit_codes: 5\n"),
+        "{template}"
+    );
+    let program = home.write("pgdyno", "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 5\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-ec", &steps.join("\n")])
+        .env("PATH", format!("{}:/usr/bin:/bin", home.path.path().display()))
+        .env("BASE", "no base.sql")
+        .env("HEAD", "schema.sql")
+        .env("OPTIONS", "--script load.sql --limit 3%");
+    let said = said(shell.output().expect("a shell"));
+    let words = "<gate><no base.sql><schema.sql><--md><--report><gate.html><--script><load.sql><--limit><3%>";
+    assert_eq!((said.out.as_str(), said.code), (words, 5), "{}", said.err);
+}
+
 #[test]
 fn what_is_no_pair_of_sides_is_refused_before_anything_is_made() {
     let home = Home::new();
