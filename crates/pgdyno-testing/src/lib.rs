@@ -1,5 +1,6 @@
 //! What the tests share. For each a home of its own: sandboxes, journals and results below one directory, gone afterwards.
 
+pub mod certificates;
 pub mod fake;
 pub mod foreign;
 pub mod guest;

@@ -9,6 +9,7 @@ mod apply;
 mod apply_lists;
 mod apply_memory;
 mod apply_refused;
+mod archives;
 mod arrows;
 mod bench;
 mod bench_stored;
