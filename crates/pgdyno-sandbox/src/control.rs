@@ -182,6 +182,10 @@ impl Managed {
         let (Some(data), Some(Ok(first))) = (&self.data, self.postmaster()) else {
             return Ok(());
         };
+        // Its owner says by what, whatever else is found.
+        if !self.manager.commands().is_empty() {
+            return Ok(());
+        }
         match Manager::find(&LocalHost::new(), first.pid, data) {
             Ok(found) if !found.is_as(&self.manager) => Err(ControlError::OtherManager {
                 was: self.manager.to_string(),

@@ -21,6 +21,8 @@ pub(crate) use unit::Unit;
 pub enum Manager {
     /// A shell command of its owner's that restarts it. It cannot be stopped by itself.
     Command(String),
+    /// Shell commands of its owner's that stop and start it.
+    Commands(Commands),
     /// A unit of systemd.
     Unit(Unit),
     /// A cluster of Debian's postgresql-common, started without systemd.
@@ -28,6 +30,18 @@ pub enum Manager {
     /// PostgreSQL's own pg_ctl.
     PgCtl(PgCtl),
 }
+
+/// Shell commands that stop and start a server, as "docker stop db" and "docker start db".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Commands {
+    stop: String,
+    start: String,
+}
+
+/// What an owner's commands are to be; one or two of another kind are missing.
+pub const COMMANDS_EXPECTED: &str =
+    "expected a command that restarts the server, or both one that stops and one that starts it";
 
 /// A cluster of Debian's postgresql-common.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +86,36 @@ impl Act {
 }
 
 impl Manager {
+    /// Commands of its owner's: one that restarts the server, or one that stops and one that starts it; `None` without any.
+    ///
+    /// # Errors
+    ///
+    /// [`COMMANDS_EXPECTED`], where they are others.
+    pub fn given(
+        restart: Option<&str>,
+        stop: Option<&str>,
+        start: Option<&str>,
+    ) -> Result<Option<Manager>, &'static str> {
+        match (restart, stop, start) {
+            (None, None, None) => Ok(None),
+            (Some(restart), None, None) => Ok(Some(Manager::Command(restart.to_owned()))),
+            (None, Some(stop), Some(start)) => Ok(Some(Manager::Commands(Commands {
+                stop: stop.to_owned(),
+                start: start.to_owned(),
+            }))),
+            _ => Err(COMMANDS_EXPECTED),
+        }
+    }
+
+    /// Commands of its owner's; none where it was found.
+    pub fn commands(&self) -> Vec<&str> {
+        match self {
+            Manager::Command(restart) => vec![restart],
+            Manager::Commands(Commands { stop, start }) => vec![stop, start],
+            Manager::Unit(_) | Manager::Cluster(_) | Manager::PgCtl(_) => Vec::new(),
+        }
+    }
+
     /// Whether the server can be stopped and started apart.
     pub fn can_stop(&self) -> bool {
         !matches!(self, Manager::Command(_))
@@ -81,6 +125,7 @@ impl Manager {
     pub fn kind(&self) -> &'static str {
         match self {
             Manager::Command(_) => "command",
+            Manager::Commands(_) => "commands",
             Manager::Unit(_) => "systemd unit",
             Manager::Cluster(_) => "Debian cluster",
             Manager::PgCtl(_) => "pg_ctl",
@@ -99,6 +144,11 @@ impl Manager {
     pub(crate) fn line(&self, word: &str) -> String {
         match self {
             Manager::Command(restart) => restart.clone(),
+            Manager::Commands(Commands { stop, start }) => match word {
+                "stop" => stop.clone(),
+                "start" => start.clone(),
+                _ => format!("{stop}; {start}"),
+            },
             Manager::Unit(unit) => unit.line(word),
             Manager::Cluster(Cluster { version, name }) => format!("pg_ctlcluster {version} {name} {word}"),
             Manager::PgCtl(pg_ctl) => {
@@ -115,12 +165,11 @@ impl Manager {
     /// The data directory cannot be read.
     pub(crate) fn command(&self, act: Act) -> io::Result<Command> {
         match self {
-            Manager::Command(restart) => {
-                // In a session without a terminal: who would ask there for a password fails, and says so.
-                let mut shell = Command::new("sh");
-                shell.args(["-c", "setsid sh -c \"$0\"; exit $?", restart]);
-                Ok(shell)
-            }
+            Manager::Command(restart) => Ok(shell(restart)),
+            Manager::Commands(Commands { stop, start }) => Ok(shell(match act {
+                Act::Stop => stop,
+                Act::Start => start,
+            })),
             Manager::Unit(unit) => unit.systemctl(&[act.word()]),
             Manager::Cluster(cluster) => cluster.command(act),
             Manager::PgCtl(pg_ctl) => pg_ctl.command(act),
@@ -137,6 +186,13 @@ impl Manager {
             let _ = command.output();
         }
     }
+}
+
+/// A shell for an owner's command, in a session without a terminal: who would ask there for a password fails, and says so.
+fn shell(text: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "setsid sh -c \"$0\"; exit $?", text]);
+    shell
 }
 
 /// The command that a person would restart the server with.

@@ -30,10 +30,13 @@ impl Foreign {
 
     /// Starts it, as its owner.
     pub fn start_again(&self) {
+        let log = format!("{}/log", self.directory.path().display());
+        self.as_postgres("pg_ctl", &["-o", &self.options(), "-l", &log, "-w", "start"]);
+    }
+
+    fn options(&self) -> String {
         let place = self.directory.path().display();
-        let options = format!("-c listen_addresses='' -c fsync=off -k {place}");
-        let log = format!("{place}/log");
-        self.as_postgres("pg_ctl", &["-o", &options, "-l", &log, "-w", "start"]);
+        format!("-c listen_addresses='' -c fsync=off -k {place}")
     }
 
     /// Stops it in order, as its owner.
@@ -79,9 +82,19 @@ impl Foreign {
 
     /// A command of its owner's that restarts it, with the options it has.
     pub fn restart_command(&self) -> String {
+        self.command("restart")
+    }
+
+    /// Commands of its owner's that stop and start it.
+    pub fn stop_and_start_commands(&self) -> [String; 2] {
+        let start = format!("-o \"{}\" start", self.options());
+        [self.command("-m fast stop"), self.command(&start)]
+    }
+
+    fn command(&self, words: &str) -> String {
         let (place, program) = (self.directory.path().display(), self.bin.join("pg_ctl"));
         format!(
-            "setpriv --reuid=postgres --regid=postgres --clear-groups {} -D {place}/data -l {place}/log -w restart",
+            "setpriv --reuid=postgres --regid=postgres --clear-groups {} -D {place}/data -l {place}/log -w {words}",
             program.display()
         )
     }

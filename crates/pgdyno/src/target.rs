@@ -110,8 +110,8 @@ pub(crate) fn of_experiment(
 }
 
 const NO_TARGET: &str = "neither the file's [target] nor --target names a server";
-const RESTART_COMMAND: &str =
-    "restart_command = \"...\" (in the file's [target], the command that restarts this server)";
+const RESTART_COMMAND: &str = "restart_command = \"...\" (in the file's [target], the command that restarts this server; stop_command and \
+     start_command, where that is two)";
 
 /// How a server that pgdyno did not create may be restarted.
 pub(crate) enum Restarts {
@@ -124,20 +124,26 @@ pub(crate) enum Restarts {
 }
 
 impl Restarts {
-    /// As its owner has agreed: by a command where there is one.
-    pub(crate) fn agreed(allows: bool, command: Option<&str>) -> Restarts {
-        match (allows, command) {
+    /// As its owner has agreed: by the owner's commands where there are any.
+    pub(crate) fn agreed(allows: bool, given: Option<Manager>) -> Restarts {
+        match (allows, given) {
             (false, _) => Restarts::Forbidden,
             (true, None) => Restarts::ByWhatIsFound,
-            (true, Some(command)) => Restarts::By(Manager::Command(command.to_owned())),
+            (true, Some(given)) => Restarts::By(given),
         }
     }
 
     fn of_file(file: &ExperimentFile, allows: bool) -> Restarts {
-        Restarts::agreed(
-            allows || file.target.allow_restart,
-            file.target.restart_command.as_deref(),
-        )
+        let target = &file.target;
+        let commands = [
+            &target.restart_command,
+            &target.stop_command,
+            &target.start_command,
+        ];
+        let [restart, stop, start] = commands.map(Option::as_deref);
+        // A file with others is not read.
+        let given = Manager::given(restart, stop, start).unwrap_or_default();
+        Restarts::agreed(allows || target.allow_restart, given)
     }
 }
 

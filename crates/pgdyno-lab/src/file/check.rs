@@ -21,7 +21,7 @@ use pgdyno_engine::{BATCH_MAX, CLIENTS_MAX, Rate, duration};
 use pgdyno_host::size_bytes;
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::BLOCKS_MAX;
-use pgdyno_sandbox::{Listen, MAJORS, NetworkPlan, STANDBYS_MAX};
+use pgdyno_sandbox::{COMMANDS_EXPECTED, Listen, MAJORS, Manager, NetworkPlan, STANDBYS_MAX};
 use pgdyno_workload::Workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -177,7 +177,18 @@ impl Check<'_> {
             &["target", "connection"],
             || NO_PASSWORD.into(),
         )?;
-        self.no_password(target.restart_command.as_deref(), &["target", "restart_command"])
+        let commands = [
+            ("restart_command", target.restart_command.as_deref()),
+            ("stop_command", target.stop_command.as_deref()),
+            ("start_command", target.start_command.as_deref()),
+        ];
+        let [restart, stop, start] = commands.map(|(_, command)| command);
+        self.must(Manager::given(restart, stop, start).is_ok(), &["target"], || {
+            format!("{COMMANDS_EXPECTED}: restart_command, or stop_command and start_command")
+        })?;
+        commands
+            .iter()
+            .try_for_each(|(name, command)| self.no_password(*command, &["target", name]))
     }
 
     fn instances(&self) -> Checked {

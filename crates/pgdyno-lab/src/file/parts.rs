@@ -120,6 +120,10 @@ pub struct TargetPart {
     pub allow_restart: bool,
     /// Command that restarts a server which is no sandbox, in place of what runs it; used with consent only.
     pub restart_command: Option<String>,
+    /// Command that stops such a server; with `start_command`, in place of `restart_command`.
+    pub stop_command: Option<String>,
+    /// Command that starts it again.
+    pub start_command: Option<String>,
 }
 
 /// A sandbox that an experiment makes.

@@ -21,11 +21,12 @@ impl Preflight<'_> {
     pub(super) fn programs(&self, plan: &Plan, found: &mut PreflightReport) {
         let path = self.path.unwrap_or_default();
         missing_programs(path, plan, found);
-        if let Some(Manager::Command(restart)) = self.target.control.manager()
-            && let Some(program) = first_of_shell(restart)
-        {
-            let mend = "restart_command = \"...\" (in the file's [target], with the program's path)";
-            found.add_all(missing(path, (program, mend.to_owned())));
+        let manager = self.target.control.manager();
+        for command in manager.map(Manager::commands).unwrap_or_default() {
+            if let Some(program) = first_of_shell(command) {
+                let mend = "restart_command, stop_command or start_command = \"...\" (in the file's [target], with the program's path)";
+                found.add_all(missing(path, (program, mend.to_owned())));
+            }
         }
     }
 }

@@ -37,6 +37,17 @@ pub(crate) struct ApplyArgs {
     /// Command that restarts the server, in place of what runs it.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) restart_command: Option<String>,
+    /// Command that stops the server, in place of what runs it; with --start-command.
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "start_command",
+        conflicts_with = "restart_command"
+    )]
+    pub(crate) stop_command: Option<String>,
+    /// Command that starts it again.
+    #[arg(long, value_name = "COMMAND", requires = "stop_command")]
+    pub(crate) start_command: Option<String>,
     /// Allow KNOB, which may lose committed data in a crash. Repeatable.
     #[arg(long, value_name = "KNOB")]
     pub(crate) accept_durability_risk: Vec<String>,

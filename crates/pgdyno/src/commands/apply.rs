@@ -19,6 +19,7 @@ use pgdyno_knobs::{
     Applied, Changer, ConsentError, Keep, Kind, OfHost, Patience, Reader, Restart, RestoreOptions, Restored,
     Restorer, SYSCTL_FILE, Setting, TMPFILES_FILE, Target,
 };
+use pgdyno_sandbox::Manager;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -200,19 +201,27 @@ fn held(context: &Context, args: &ApplyArgs) -> Result<Option<Held>> {
     if args.host_only {
         return Ok(None);
     }
-    if args.restart_command.is_some() && !args.allow_restart {
-        return Err(Refused(
-            "--restart-command restarts a server that pgdyno did not create; --allow-restart agrees".into(),
-        )
+    let commands = [&args.restart_command, &args.stop_command, &args.start_command];
+    let [restart, stop, start] = commands.map(Option::as_deref);
+    let given = Manager::given(restart, stop, start).map_err(|expected| Usage(expected.to_owned()))?;
+    if given.is_some() && !args.allow_restart {
+        let which = if restart.is_some() {
+            "--restart-command restarts"
+        } else {
+            "--stop-command stops"
+        };
+        return Err(Refused(format!(
+            "{which} a server that pgdyno did not create; --allow-restart agrees"
+        ))
         .into());
     }
-    let command = args.restart_command.as_deref();
-    if command.is_some_and(pgdyno_server::command_may_hold_password) {
-        let message = "--restart-command seems to hold a password, and is kept in the journal; let the command read it from a \
-                     file, or put it into PGPASSWORD of the environment";
+    let mut commands = given.iter().flat_map(Manager::commands);
+    if commands.any(pgdyno_server::command_may_hold_password) {
+        let message = "a command seems to hold a password, and is kept in the journal; let the command read it from a file, or put it \
+                     into PGPASSWORD of the environment";
         return Err(Usage(message.to_owned()).into());
     }
-    let restarts = Restarts::agreed(args.allow_restart, command);
+    let restarts = Restarts::agreed(args.allow_restart, given);
     let held = target::named(context, &args.target, restarts, "apply")?;
     held.show_manager();
     Ok(Some(held))

@@ -102,6 +102,18 @@ fn wal_of_an_own_server_is_moved_while_it_is_stopped() {
         &restart,
     ])
     .fails(1, &["cannot leave it stopped"]);
+    let [stop, start] = foreign.stop_and_start_commands();
+    let commands = ["--stop-command", &stop, "--start-command", &start];
+    let words = ["apply", &target, &setting];
+    home.run(&[&words[..], &commands].concat())
+        .fails(4, &["--stop-command stops a server", "--allow-restart agrees"]);
+    home.run(&[&words[..], &["--allow-restart"], &commands[..2]].concat())
+        .fails(2, &["--start-command"]);
+    home.run(&[&words[..], &["--allow-restart"], &commands].concat())
+        .fine();
+    assert_eq!(fs::read_link(&wal).expect("a link"), there);
+    home.run(&["restore"]).fine();
+    assert!(fs::symlink_metadata(&wal).expect("it is there").is_dir());
     home.run(&["apply", &target, &setting, "--allow-restart"]).fine();
     assert_eq!(fs::read_link(&wal).expect("a link"), there);
     foreign.ask("SELECT pg_switch_wal()");

@@ -28,7 +28,17 @@ impl Check<'_> {
         self.known_metric(&file.metric, &["metric"])
     }
 
+    /// A metric that something is decided by: one that every such trial has.
     pub(super) fn known_metric(&self, metric: &str, keys: &[&str]) -> Checked {
+        self.metric(metric, keys, false)
+    }
+
+    /// One that is shown where it was measured.
+    pub(super) fn shown_metric(&self, metric: &str, keys: &[&str]) -> Checked {
+        self.metric(metric, keys, true)
+    }
+
+    fn metric(&self, metric: &str, keys: &[&str], is_shown: bool) -> Checked {
         let file = self.file;
         let parts = file.parts();
         let any = |is: fn(&LoadPart) -> bool| is(&file.load) || parts.iter().any(|p| is(&p.load));
@@ -42,7 +52,7 @@ impl Check<'_> {
             _ if of_servers && (metric.source != Source::Clients || metric.id == "stability_cv") => false,
             Given::Always => true,
             // A counter has no value without the hardware that counts, and decides nothing.
-            Given::WhereMeasured => metric.source != Source::Perf,
+            Given::WhereMeasured => is_shown || metric.source != Source::Perf,
             Given::OfJobs => any(|load| load.program.as_deref() == Some("job")),
             Given::OfCrashes => any(|load| load.crash == Some(true)),
             Given::OfTpcc => any(is_tpcc),

@@ -31,6 +31,9 @@ fn a_password_in_a_command_is_refused_and_not_repeated() {
         target(&format!(
             "connection = \"host=a\"\nrestart_command = \"{secret}\""
         )),
+        target(&format!(
+            "connection = \"host=a\"\nstop_command = \"x\"\nstart_command = \"{secret}\""
+        )),
         load(&format!("command = \"{secret}\"")),
         load(&format!("prepare = \"{secret}\"")),
         load("cleanup = \"x --password hunter2\""),
