@@ -311,6 +311,15 @@ pub const METRICS: &[Metric] = &[
             "server_cpu_per_transaction_seconds",
         )
     },
+    Metric {
+        id: "cpus",
+        title: "CPUs that the server keeps busy",
+        column: "busy CPUs",
+        heading: "Busy CPUs",
+        source: Source::Processes,
+        exposed: "server_cpus",
+        ..NONE
+    },
     cost(
         "client_cpu_us_per_tx",
         (
@@ -586,6 +595,15 @@ mod tests {
     }
 
     #[test]
+    fn busy_cpus_follow_from_throughput_and_its_cost() {
+        let mut trial = crate::TrialRecord::begun(1, 1, "x");
+        trial.tps = Some(2000.0);
+        assert_eq!(trial.figure("cpus"), None);
+        trial.server_cpu_us_per_tx = Some(600.0);
+        assert_eq!(trial.figure("cpus"), Some(1.2));
+    }
+
+    #[test]
     fn exposed_values_are_in_base_units() {
         let check = |id: &str, value: f64, base: f64, unit: &str| {
             let metric = Metric::named(id).unwrap();
@@ -596,5 +614,6 @@ mod tests {
         check("p99_ms", 10.0, 0.01, "seconds");
         check("server_cpu_us_per_tx", 10.0, 0.000_01, "seconds");
         check("wal_bytes_per_tx", 10.0, 10.0, "bytes");
+        check("cpus", 1.5, 1.5, "");
     }
 }

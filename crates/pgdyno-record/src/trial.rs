@@ -351,6 +351,7 @@ impl TrialRecord {
             "max_ms" => percentiles.and_then(|p| p.max_ms),
             "stability_cv" => self.stability_cv,
             "server_cpu_us_per_tx" => self.server_cpu_us_per_tx,
+            "cpus" => Some(self.server_cpu_us_per_tx? * self.tps? / 1e6),
             "client_cpu_us_per_tx" => self.client_cpu_us_per_tx,
             "wal_bytes_per_tx" => self.wal_bytes_per_tx,
             _ => self

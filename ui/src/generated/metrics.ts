@@ -35,6 +35,7 @@ export const METRICS: readonly Metric[] = [
   { id: "max_ms", title: "the longest response time", column: "max ms", heading: "Response time, longest", unit: "ms", larger_is_better: false, source: "", is_cost: false, is_compared: false },
   { id: "stability_cv", title: "the variation of throughput per second", column: "variation per second", heading: "Variation per second", unit: "", larger_is_better: false, source: "", is_cost: false, is_compared: true },
   { id: "server_cpu_us_per_tx", title: "server CPU per transaction", column: "server CPU per tx, µs", heading: "Server CPU", unit: "µs", larger_is_better: false, source: "", is_cost: true, is_compared: true },
+  { id: "cpus", title: "CPUs that the server keeps busy", column: "busy CPUs", heading: "Busy CPUs", unit: "", larger_is_better: false, source: "", is_cost: false, is_compared: false },
   { id: "client_cpu_us_per_tx", title: "client CPU per transaction", column: "client CPU per tx, µs", heading: "Client CPU", unit: "µs", larger_is_better: false, source: "", is_cost: true, is_compared: false },
   { id: "wal_bytes_per_tx", title: "WAL per transaction", column: "WAL per tx, bytes", heading: "WAL", unit: "bytes", larger_is_better: false, source: "pg_stat_wal", is_cost: true, is_compared: true },
   { id: "disk_read_bytes_per_tx", title: "bytes read from the disk per transaction", column: "read from disk per tx, bytes", heading: "Read from disk", unit: "bytes", larger_is_better: false, source: "/proc/diskstats", is_cost: true, is_compared: false },
