@@ -148,8 +148,13 @@ export class MockServer {
   /** The same sum for the cost as pgdyno-stats does. */
   private capacity(asked: URLSearchParams): CapacityDocument {
     const number = (name: string) => (asked.has(name) ? Number(asked.get(name)) : null);
-    const document = { ...this.world.capacity(number("tps") ?? 60_000), p99_ms: number("p99_ms"), price_per_cpu_hour: number("price_per_cpu_hour"), price_per_host_hour: number("price_per_host_hour") };
-    for (const { found } of document.answer.rows) {
+    const document = { ...this.world.capacity(number("tps") ?? 60_000), cpus: number("cpus"), p99_ms: number("p99_ms"), price_per_cpu_hour: number("price_per_cpu_hour"), price_per_host_hour: number("price_per_host_hour") };
+    for (const row of document.answer.rows) {
+      const { found } = row;
+      if (document.cpus !== null && row.measured.length > 0) {
+        const tps = { value: document.cpus * 1000, low: document.cpus * 900, high: document.cpus * 1100 };
+        row.gives = { tps, connections: { value: 16, low: 12, high: 24 }, extrapolates: document.cpus / 8, cost_per_million: null };
+      }
       const price = document.price_per_cpu_hour;
       if (found.kind !== "needs" || price === null) continue;
       const at = (cpus: number) => ((price * cpus) / (document.tps * 3600)) * 1e6;

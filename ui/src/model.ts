@@ -14,6 +14,6 @@ export type Layer = TrialColumn["layer"];
 export type Outcome = StudyClaim["outcome"];
 
 /** What is asked; null where nothing is said. */
-export interface CapacityQuestion extends Pick<CapacityDocument, "tps" | "p99_ms"> {
+export interface CapacityQuestion extends Pick<CapacityDocument, "tps" | "cpus" | "p99_ms"> {
   price: { per: "cpu" | "host"; an_hour: number } | null;
 }

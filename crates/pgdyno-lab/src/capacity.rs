@@ -27,6 +27,8 @@ pub struct Question {
     pub p99_ms: Option<f64>,
     /// Prices of CPU and host; `None` where the answer has no cost.
     pub price: Option<Price>,
+    /// Number of CPUs of which the throughput is asked for, beside.
+    pub cpus: Option<f64>,
 }
 
 /// An estimate with its bounds.
@@ -159,6 +161,20 @@ impl Found {
     }
 }
 
+/// What the CPUs that were asked for give.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityGives"))]
+pub struct Gives {
+    /// Throughput, transactions per second.
+    pub tps: Bounds,
+    /// Connections with which they give it.
+    pub connections: Bounds,
+    /// The CPUs / largest number measured, at most 2.
+    pub extrapolates: f64,
+    /// Cost of a million transactions at that throughput, in the currency of the price; `None` without a price.
+    pub cost_per_million: Option<Bounds>,
+}
+
 /// The answer for one combination of the other factors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(rename = "CapacityRow"))]
@@ -175,6 +191,8 @@ pub struct Row {
     pub measured: Vec<Measured>,
     /// Need or zone that follows from them, or why there is none.
     pub found: Found,
+    /// What the CPUs give that were asked for; `None` where none were, or nothing measured speaks for an answer.
+    pub gives: Option<Gives>,
     /// What to know of it: how far it is extrapolated, where the curve has its peak.
     pub remark: String,
     /// Trials and levels that were excluded, with the reason, a sentence each.
@@ -217,16 +235,27 @@ pub fn answer(
                 .iter()
                 .map(|name| format!("\"{name}\" is excluded: its number of CPUs is unknown"))
                 .collect();
-            let (model, measured, found) = match ladder.cpus.is_empty() {
+            let Outcome {
+                model,
+                measured,
+                found,
+                gives,
+            } = match ladder.cpus.is_empty() {
                 true => zone(&group, question, record.confidence),
                 false => need(&group, question, record.confidence, &mut notes),
             };
+            if let Some(cpus) = question.cpus.filter(|_| gives.is_none() && model.is_some()) {
+                notes.push(format!(
+                    "{cpus} CPUs are beyond {EXTRAPOLATES_MAX} times the largest measured: nothing measured speaks for what they give"
+                ));
+            }
             Row {
                 of,
                 model,
                 measured,
                 remark: found.remark(),
                 found,
+                gives,
                 notes,
             }
         });
@@ -240,7 +269,23 @@ pub fn answer(
     })
 }
 
-type Outcome = (Option<&'static str>, Vec<Measured>, Found);
+struct Outcome {
+    model: Option<&'static str>,
+    measured: Vec<Measured>,
+    found: Found,
+    gives: Option<Gives>,
+}
+
+impl Outcome {
+    fn without_curve(measured: Vec<Measured>, found: Found) -> Outcome {
+        Outcome {
+            model: None,
+            measured,
+            found,
+            gives: None,
+        }
+    }
+}
 
 fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<String>) -> Outcome {
     let mut levels = Vec::new();
@@ -292,13 +337,8 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
     let capacity = match Capacity::fit(&levels) {
         Ok(capacity) => capacity,
         Err(error) => {
-            return (
-                None,
-                measured,
-                Found::No {
-                    why: error.to_string(),
-                },
-            );
+            let why = error.to_string();
+            return Outcome::without_curve(measured, Found::No { why });
         }
     };
     let model = match capacity.model() {
@@ -334,7 +374,31 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
             why: "the wanted throughput is no positive number".into(),
         },
     };
-    (Some(model), measured, found)
+    let gives = question.cpus.and_then(|cpus| {
+        let supply = capacity.gives(cpus, confidence)?;
+        Some(Gives {
+            tps: supply.tps.into(),
+            connections: supply.connections.into(),
+            extrapolates: supply.extrapolates,
+            cost_per_million: question.price.and_then(|price| cost_at(price, cpus, supply.tps)),
+        })
+    });
+    Outcome {
+        model: Some(model),
+        measured,
+        found,
+        gives,
+    }
+}
+
+/// At the bounds of the throughput: more of it costs less.
+fn cost_at(price: Price, cpus: f64, tps: Estimate) -> Option<Bounds> {
+    let at = |tps: f64| cost_per_million(price, cpus, tps);
+    Some(Bounds {
+        value: at(tps.value)?,
+        low: tps.high.and_then(at).unwrap_or(0.0),
+        high: at(tps.low),
+    })
 }
 
 /// At the bounds of the CPUs.
@@ -358,7 +422,7 @@ fn zone(group: &Group, question: &Question, confidence: f64) -> Outcome {
     let points: Vec<LoadPoint> = all.iter().filter(keeps).copied().collect();
     let Some(zone) = happy_zone(&points, confidence) else {
         let why = "no number of clients kept the response time".to_owned();
-        return (None, Vec::new(), Found::No { why });
+        return Outcome::without_curve(Vec::new(), Found::No { why });
     };
     let found = Found::Zone {
         peak_tps: zone.peak_tps.mean,
@@ -368,7 +432,7 @@ fn zone(group: &Group, question: &Question, confidence: f64) -> Outcome {
         open: zone.upper_edge == Edge::Unmeasured,
         reaches: zone.peak_tps.mean >= question.tps,
     };
-    (None, Vec::new(), found)
+    Outcome::without_curve(Vec::new(), found)
 }
 
 /// Mean over the trials with so many clients.
@@ -392,6 +456,8 @@ pub struct Document {
     pub format: &'static str,
     /// Wanted throughput, transactions per second.
     pub tps: f64,
+    /// Number of CPUs of which the throughput is asked for.
+    pub cpus: Option<f64>,
     /// The longest 99th percentile of response time that counts, ms.
     pub p99_ms: Option<f64>,
     /// What an hour of a CPU costs.
@@ -412,6 +478,7 @@ pub fn document(answer: &Answer, question: &Question) -> Document {
     Document {
         format: "pgdyno-capacity/1",
         tps: question.tps,
+        cpus: question.cpus,
         p99_ms: question.p99_ms,
         price_per_cpu_hour,
         price_per_host_hour,

@@ -122,6 +122,7 @@ pub fn question(query: &str, usual_tps: f64) -> Result<Question, String> {
         tps: positive("tps")?.unwrap_or(usual_tps),
         p99_ms: positive("p99_ms")?,
         price,
+        cpus: positive("cpus")?,
     })
 }
 
@@ -259,6 +260,8 @@ mod tests {
             "price_per_host_hour=2&p99_ms=",
             Ok((USUAL_TPS, None, Some(Price::PerHostHour(2.0)))),
         );
+        assert_eq!(question("cpus=8", USUAL_TPS).unwrap().cpus, Some(8.0));
+        check("cpus=-1", Err("cpus"));
         check("tps=0", Err("tps"));
         check("tps=many", Err("tps"));
         check("p99_ms=inf", Err("p99_ms"));

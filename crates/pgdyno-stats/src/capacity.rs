@@ -109,6 +109,17 @@ pub struct Resources {
     pub extrapolates: f64,
 }
 
+/// What a number of CPUs gives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Supply {
+    /// Throughput, transactions per second. `high: None`: two measured levels without replicates set no bound.
+    pub tps: Estimate,
+    /// Connections with which they give it; one at the least.
+    pub connections: Estimate,
+    /// The CPUs / largest measured number of CPUs; at most [`EXTRAPOLATES_MAX`].
+    pub extrapolates: f64,
+}
+
 /// A price, by what it is paid for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Price {
@@ -321,6 +332,69 @@ impl Capacity {
             connections: self.connections_for(&cpus, confidence),
             extrapolates: value / self.largest_cpus,
         }))
+    }
+
+    /// What `cpus` give: the mean of their own trials where two or more were measured, else the curve. `None` beyond
+    /// [`EXTRAPOLATES_MAX`] times the largest measured number, and for numbers that make no sense.
+    pub fn gives(&self, cpus: f64, confidence: f64) -> Option<Supply> {
+        let extrapolates = cpus / self.largest_cpus;
+        let is_sense = cpus.is_finite() && cpus > 0.0 && confidence > 0.0 && confidence < 1.0;
+        if !is_sense || extrapolates > EXTRAPOLATES_MAX {
+            return None;
+        }
+        let tps = match self.measured_at(cpus, confidence) {
+            Some(measured) => measured,
+            None => self.curve_at(cpus, confidence)?,
+        };
+        let at = Estimate {
+            value: cpus,
+            low: cpus,
+            high: Some(cpus),
+        };
+        Some(Supply {
+            tps,
+            connections: self.connections_for(&at, confidence),
+            extrapolates,
+        })
+    }
+
+    /// The mean over the trials at exactly so many CPUs.
+    fn measured_at(&self, cpus: f64, confidence: f64) -> Option<Estimate> {
+        let own = self
+            .measured
+            .iter()
+            .filter(|level| level.cpus.total_cmp(&cpus).is_eq());
+        let trials: Vec<f64> = own
+            .flat_map(|level| level.tps.iter().map(|&(_, tps)| tps))
+            .collect();
+        let found = mean_interval(&trials, confidence).filter(|_| trials.len() > 1)?;
+        Some(Estimate {
+            value: found.mean,
+            low: found.low.max(0.0),
+            high: Some(found.high),
+        })
+    }
+
+    /// The main law, with the bounds of both laws where both hold; below the smallest measured number in proportion to it.
+    fn curve_at(&self, cpus: f64, confidence: f64) -> Option<Estimate> {
+        let smallest = self
+            .measured
+            .iter()
+            .map(|level| level.cpus)
+            .fold(f64::INFINITY, f64::min);
+        let share = (cpus / smallest).min(1.0);
+        let of = |law: &Law| law.interval_at(cpus.max(smallest), confidence);
+        let mut found = of(&self.main)?;
+        if let Some(beside) = self.beside.as_ref().filter(|_| cpus > self.beside_from) {
+            let other = of(beside)?;
+            found.low = found.low.min(other.low);
+            found.high = found.high.zip(other.high).map(|(a, b)| a.max(b));
+        }
+        Some(Estimate {
+            value: found.value * share,
+            low: found.low.max(0.0) * share,
+            high: found.high.map(|high| high * share),
+        })
     }
 
     /// What the main law needs, with the bounds of both laws where both hold.

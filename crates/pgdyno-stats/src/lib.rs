@@ -33,7 +33,7 @@ mod verdict;
 
 pub use blocks::{BlockFit, Contrast, Observation};
 pub use capacity::{
-    Capacity, CapacityError, CapacityModel, CpuLevel, EXTRAPOLATES_MAX, Need, Peak, Price, Resources,
+    Capacity, CapacityError, CapacityModel, CpuLevel, EXTRAPOLATES_MAX, Need, Peak, Price, Resources, Supply,
     cost_per_million,
 };
 pub use changepoint::{Stationarity, WarmUp, effective_sample_size, stationarity, warm_up_end};

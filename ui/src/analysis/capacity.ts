@@ -42,23 +42,25 @@ export function costPerMillion({ found }: CapacityRow, tps_wanted: number, price
 }
 
 /** The command that answers the same. */
-export function capacityCommand(experiment: number, { tps: wanted, p99_ms, price }: CapacityQuestion): string {
+export function capacityCommand(experiment: number, { tps: wanted, cpus, p99_ms, price }: CapacityQuestion): string {
+  const given = cpus === null ? "" : ` --cpus ${String(cpus)}`;
   const limit = p99_ms === null ? "" : ` --p99 ${String(p99_ms)}ms`;
   const cost = price === null ? "" : ` --price-per-${price.per}-hour ${String(price.an_hour)}`;
-  return `pgdyno capacity ${String(experiment)} --tps ${String(wanted)}${limit}${cost}`;
+  return `pgdyno capacity ${String(experiment)} --tps ${String(wanted)}${given}${limit}${cost}`;
 }
 
 /** Parts of the address by which a server is asked. */
-export function capacityQuery({ tps: wanted, p99_ms, price }: CapacityQuestion): string {
+export function capacityQuery({ tps: wanted, cpus, p99_ms, price }: CapacityQuestion): string {
   const asked = new URLSearchParams({ tps: String(wanted) });
+  if (cpus !== null) asked.set("cpus", String(cpus));
   if (p99_ms !== null) asked.set("p99_ms", String(p99_ms));
   if (price !== null) asked.set(`price_per_${price.per}_hour`, String(price.an_hour));
   return asked.toString();
 }
 
-/** The stored answer to a question without limit and price, which a report file has for some throughputs. */
-export function storedAnswer(documents: readonly CapacityDocument[], { tps: wanted, p99_ms, price }: CapacityQuestion): CapacityDocument | null {
-  if (p99_ms !== null || price !== null) return null;
+/** The stored answer to a question without CPUs, limit and price, which a report file has for some throughputs. */
+export function storedAnswer(documents: readonly CapacityDocument[], { tps: wanted, cpus, p99_ms, price }: CapacityQuestion): CapacityDocument | null {
+  if (cpus !== null || p99_ms !== null || price !== null) return null;
   return documents.find((document) => document.tps === wanted && document.p99_ms === null) ?? null;
 }
 

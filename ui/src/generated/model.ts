@@ -45,6 +45,8 @@ export type CapacityDocument = {
   format: string,
   /** Wanted throughput, transactions per second. */
   tps: number,
+  /** Number of CPUs of which the throughput is asked for. */
+  cpus: number | null,
   /** The longest 99th percentile of response time that counts, ms. */
   p99_ms: number | null,
   /** What an hour of a CPU costs. */
@@ -53,6 +55,18 @@ export type CapacityDocument = {
   price_per_host_hour: number | null,
   /** Answer to the question. */
   answer: CapacityAnswer,
+};
+
+/** What the CPUs that were asked for give. */
+export type CapacityGives = {
+  /** Throughput, transactions per second. */
+  tps: Estimate,
+  /** Connections with which they give it. */
+  connections: Estimate,
+  /** The CPUs / largest number measured, at most 2. */
+  extrapolates: number,
+  /** Cost of a million transactions at that throughput, in the currency of the price; `null` without a price. */
+  cost_per_million: Estimate | null,
 };
 
 /** The answer for one combination of the other factors. */
@@ -65,6 +79,8 @@ export type CapacityRow = {
   measured: Array<Measured>,
   /** Need or zone that follows from them, or why there is none. */
   found: Found,
+  /** What the CPUs give that were asked for; `null` where none were, or nothing measured speaks for an answer. */
+  gives: CapacityGives | null,
   /** What to know of it: how far it is extrapolated, where the curve has its peak. */
   remark: string,
   /** Trials and levels that were excluded, with the reason, a sentence each. */

@@ -34,19 +34,20 @@ function Stored({ documents, question, onAsk }: Omit<Props, "isServed">) {
 /** Asks for a throughput, with a limit of response time and a price where somebody has one. */
 export function CapacityForm({ documents, question, isServed, onAsk }: Props) {
   const [tps, setTps] = useState(String(question.tps));
+  const [cpus, setCpus] = useState("");
   const [p99, setP99] = useState("");
   const [price, setPrice] = useState("");
   const [per, setPer] = useState<"cpu" | "host">("cpu");
   const [wrong, setWrong] = useState<string | null>(null);
   const submit = (event: Event) => {
     event.preventDefault();
-    if ((isServed && wrongOf(tps, true)) || wrongOf(p99, false) || wrongOf(price, false)) {
+    if ((isServed && wrongOf(tps, true)) || wrongOf(cpus, false) || wrongOf(p99, false) || wrongOf(price, false)) {
       setWrong("Expected numbers above 0.");
       return;
     }
     setWrong(null);
     const an_hour = typedNumber(price);
-    onAsk({ tps: isServed ? (typedNumber(tps) ?? question.tps) : question.tps, p99_ms: typedNumber(p99), price: an_hour === null ? null : { per, an_hour } });
+    onAsk({ tps: isServed ? (typedNumber(tps) ?? question.tps) : question.tps, cpus: typedNumber(cpus), p99_ms: typedNumber(p99), price: an_hour === null ? null : { per, an_hour } });
   };
   const field = (name: string, value: string, set: (text: string) => void, placeholder: string) => (
     <label class="field">
@@ -60,6 +61,7 @@ export function CapacityForm({ documents, question, isServed, onAsk }: Props) {
   return (
     <form class="capacity-ask" noValidate onSubmit={submit}>
       {isServed ? field("Transactions per second", tps, setTps, "60000") : <Stored documents={documents} question={question} onAsk={onAsk} />}
+      {isServed && hasCpus ? field("Throughput of CPUs", cpus, setCpus, "none") : null}
       {isServed ? field("p99 at most, ms", p99, setP99, "no limit") : null}
       {hasCpus ? field("Price of an hour", price, setPrice, "none") : null}
       {hasCpus ? (

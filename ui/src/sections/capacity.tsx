@@ -30,7 +30,9 @@ function P99({ row }: { row: CapacityRow }) {
 
 /** A line for each combination of the other factors, as `pgdyno capacity` prints it. */
 function Needs({ document, cost }: { document: CapacityDocument; cost: ((row: CapacityRow) => Estimate | null) | null }) {
-  const headings = ["For", "CPUs", "Connections", "Measured p99, ms", ...(cost === null ? [] : ["Cost per million"]), "Curve", "How sure"];
+  const { cpus } = document;
+  const given = cpus === null ? null : `TPS with ${tick(cpus)} CPUs`;
+  const headings = ["For", "CPUs", "Connections", ...(given === null ? [] : [given]), "Measured p99, ms", ...(cost === null ? [] : ["Cost per million"]), "Curve", "How sure"];
   return (
     <DataTable class="cards capacity-table" captionHidden caption={`CPUs and connections for ${tps(document.tps)} transactions per second`} headings={headings}>
       {document.answer.rows.map((row) => {
@@ -42,6 +44,7 @@ function Needs({ document, cost }: { document: CapacityDocument; cost: ((row: Ca
             <th scope="row" role="rowheader">{rowName(row)}</th>
             <Cell label="CPUs" number>{beyond === null ? <Bounds estimate={needs?.cpus ?? null} figure={tick} /> : <span class="interval">{estimateBounds(beyond, tick)}</span>}</Cell>
             <Cell label="Connections" number><Bounds estimate={needs?.connections ?? null} figure={tick} /></Cell>
+            {given === null ? null : <Cell label={given} number><Bounds estimate={row.gives?.tps ?? null} figure={tps} /></Cell>}
             <Cell label="Measured p99, ms" number><P99 row={row} /></Cell>
             {cost === null ? null : <Cell label="Cost per million" number><Bounds estimate={cost(row)} figure={bareFigure} /></Cell>}
             <Cell label="Curve">{modelInWords(row.model)}</Cell>
@@ -135,7 +138,7 @@ export function Capacity({ report }: { report: Report }) {
 
 function Answers({ report, documents, first }: { report: Report; documents: readonly CapacityDocument[]; first: CapacityDocument }) {
   const { server } = useSource();
-  const [question, setQuestion] = useState<CapacityQuestion>({ tps: first.tps, p99_ms: first.p99_ms, price: null });
+  const [question, setQuestion] = useState<CapacityQuestion>({ tps: first.tps, cpus: null, p99_ms: first.p99_ms, price: null });
   const id = report.experiment.id;
   const ask = () => {
     // A price alone changes nothing of what is stored; a report file adds it up by itself.

@@ -43,12 +43,14 @@ describe("what a throughput takes", () => {
     await page.getByRole("button", { name: "Work it out" }).click();
     expect(await page.locator("#capacity [role=alert]").innerText()).toContain("numbers above 0");
     await page.getByRole("textbox", { name: "Transactions per second" }).fill("25000");
+    await page.getByLabel("Throughput of CPUs").fill("6");
     await page.getByLabel("p99 at most, ms").fill("20");
     await page.getByLabel("Price of an hour").fill("0.04");
     await page.keyboard.press("Enter");
     await expect.poll(() => page.locator("#capacity .capacity-table").innerText()).toContain("Cost per million");
-    expect(requests.at(-1)).toMatch(/\/api\/experiments\/12\/capacity\?tps=25000&p99_ms=20&price_per_cpu_hour=0\.04$/);
-    expect(await page.locator("#capacity .copy-line").last().innerText()).toContain("--tps 25000 --p99 20ms --price-per-cpu-hour 0.04");
+    expect(await page.locator("#capacity .capacity-table").innerText()).toMatch(/TPS with 6 CPUs[^]*6,000/);
+    expect(requests.at(-1)).toMatch(/\/api\/experiments\/12\/capacity\?tps=25000&cpus=6&p99_ms=20&price_per_cpu_hour=0\.04$/);
+    expect(await page.locator("#capacity .copy-line").last().innerText()).toContain("--tps 25000 --cpus 6 --p99 20ms --price-per-cpu-hour 0.04");
     expect(complaints.filter((complaint) => !complaint.includes("status of 404"))).toEqual([]);
   });
 });

@@ -22,13 +22,13 @@ function needs(tps: number, tps_of_one: number): [Found, string] {
 }
 
 function row(type: string, storage: string, tps_of_one: number, [found, remark]: [Found, string], notes: string[] = []): CapacityRow {
-  return { of: [["type", type], ["storage", storage]], model: found.kind === "no" ? null : "usl", measured: measured(tps_of_one, 60_000 / tps_of_one), found, remark, notes };
+  return { of: [["type", type], ["storage", storage]], model: found.kind === "no" ? null : "usl", measured: measured(tps_of_one, 60_000 / tps_of_one), found, gives: null, remark, notes };
 }
 
 /** Two types of transaction on two kinds of storage, of which each ends otherwise. */
 export function coresDocument(tps: number): CapacityDocument {
   return {
-    format: CAPACITY_FORMAT, tps, p99_ms: null, price_per_cpu_hour: null, price_per_host_hour: null,
+    format: CAPACITY_FORMAT, tps, cpus: null, p99_ms: null, price_per_cpu_hour: null, price_per_host_hour: null,
     answer: {
       experiment: 12, name: "How many CPUs?", cpu_factors: ["cores"], client_factors: ["clients"], confidence: 0.95,
       rows: [
@@ -48,8 +48,8 @@ export function coresDocument(tps: number): CapacityDocument {
 export function zoneDocument(tps: number): CapacityDocument {
   const found = { kind: "zone", peak_tps: 1850, peak_clients: 32, lowest_clients: 32, highest_clients: 64, open: true, reaches: tps <= 1850 } as const;
   return {
-    format: CAPACITY_FORMAT, tps, p99_ms: null, price_per_cpu_hour: null, price_per_host_hour: null,
-    answer: { experiment: 8, name: "ladder", cpu_factors: [], client_factors: ["clients"], confidence: 0.95, rows: [{ of: [], model: null, measured: [], found, remark: found.reaches ? "reached with these CPUs" : "not reached with these CPUs", notes: [] }] },
+    format: CAPACITY_FORMAT, tps, cpus: null, p99_ms: null, price_per_cpu_hour: null, price_per_host_hour: null,
+    answer: { experiment: 8, name: "ladder", cpu_factors: [], client_factors: ["clients"], confidence: 0.95, rows: [{ of: [], model: null, measured: [], found, gives: null, remark: found.reaches ? "reached with these CPUs" : "not reached with these CPUs", notes: [] }] },
   };
 }
 

@@ -4,10 +4,10 @@ import { tick } from "../../src/format/number.ts";
 import type { CapacityQuestion, CapacityRow, Found } from "../../src/model.ts";
 import { cores, coresDocument } from "../sample/capacity.ts";
 
-const PLAIN: CapacityQuestion = { tps: 60_000, p99_ms: null, price: null };
+const PLAIN: CapacityQuestion = { tps: 60_000, cpus: null, p99_ms: null, price: null };
 
 function row(found: Found): CapacityRow {
-  return { of: [["type", "write"], ["storage", "disk"]], model: "usl", measured: [], found, remark: "", notes: [] };
+  return { of: [["type", "write"], ["storage", "disk"]], model: "usl", measured: [], found, gives: null, remark: "", notes: [] };
 }
 
 function needs(value: number, high: number | null, extrapolates: number): CapacityRow {
@@ -45,10 +45,12 @@ describe("what a throughput takes", () => {
   });
 
   test("the same is asked of the server and by the command", () => {
-    const question = { tps: 30_000, p99_ms: 20, price: { per: "host", an_hour: 1.5 } } as const;
+    const question = { tps: 30_000, cpus: null, p99_ms: 20, price: { per: "host", an_hour: 1.5 } } as const;
     expect(capacityQuery(question)).toBe("tps=30000&p99_ms=20&price_per_host_hour=1.5");
     expect(capacityCommand(7, question)).toBe("pgdyno capacity 7 --tps 30000 --p99 20ms --price-per-host-hour 1.5");
     expect(capacityCommand(7, PLAIN)).toBe("pgdyno capacity 7 --tps 60000");
+    expect(capacityQuery({ ...PLAIN, cpus: 8 })).toBe("tps=60000&cpus=8");
+    expect(capacityCommand(7, { ...PLAIN, cpus: 8 })).toBe("pgdyno capacity 7 --tps 60000 --cpus 8");
   });
 
   test("only what is stored is taken for an answer", () => {
@@ -56,6 +58,7 @@ describe("what a throughput takes", () => {
     expect(storedAnswer(stored, PLAIN)).toEqual(coresDocument(60_000));
     expect(storedAnswer(stored, { ...PLAIN, tps: 61_000 })).toBeNull();
     expect(storedAnswer(stored, { ...PLAIN, p99_ms: 20 })).toBeNull();
+    expect(storedAnswer(stored, { ...PLAIN, cpus: 8 })).toBeNull();
   });
 
   test.each([["60000", 60_000], [" 0,04 ", 0.04], ["0", null], ["-1", null], ["many", null], ["", null], ["1e400", null]])("typed: %j", (text, expected) => {

@@ -85,7 +85,44 @@ fn question(tps: f64) -> Question {
         tps,
         p99_ms: None,
         price: Some(Price::PerCpuHour(0.04)),
+        cpus: None,
     }
+}
+
+#[test]
+fn cpus_give_what_was_measured_or_what_the_curve_has() {
+    let stored = ladder(&["1", "2", "4", "8"], |n| 5000.0 * n / (1.0 + 0.02 * (n - 1.0)));
+    let of = |cpus: f64| {
+        let asked = Question {
+            cpus: Some(cpus),
+            ..question(50_000.0)
+        };
+        answer(&stored, &catalogue(), &asked).unwrap().rows.remove(0)
+    };
+    for (cpus, tps) in [(0.5, 2500.0), (4.0, 18_868.0), (6.0, 27_273.0), (12.0, 49_180.0)] {
+        let gives = of(cpus).gives.expect("an answer");
+        let near = (gives.tps.value / tps - 1.0).abs();
+        assert!(near < 0.03, "{cpus} CPUs: {gives:?}");
+        assert!(
+            gives.tps.low <= gives.tps.value && gives.tps.high.is_some_and(|high| gives.tps.value <= high)
+        );
+        assert!((gives.extrapolates - cpus / 8.0).abs() < 1e-9);
+        let cost = gives.cost_per_million.expect("a cost");
+        let expected = 0.04 * cpus / (gives.tps.value * 3600.0) * 1e6;
+        assert!(
+            (cost.value - expected).abs() < 1e-12 && cost.low <= cost.value,
+            "{cost:?}"
+        );
+    }
+    let beyond = of(17.0);
+    assert_eq!(beyond.gives, None);
+    assert!(
+        beyond
+            .notes
+            .iter()
+            .any(|note| note.contains("17 CPUs are beyond 2 times")),
+        "{beyond:?}"
+    );
 }
 
 #[test]

@@ -44,8 +44,11 @@ pub(crate) struct CapacityArgs {
     /// Number of the experiment, or last [default: the newest that varies CPUs or clients].
     pub(crate) experiment: Option<Reference>,
     /// Throughput that is needed, transactions per second.
+    #[arg(long, value_name = "N", value_parser = positive, required_unless_present = "cpus")]
+    pub(crate) tps: Option<f64>,
+    /// Show what so many CPUs give.
     #[arg(long, value_name = "N", value_parser = positive)]
-    pub(crate) tps: f64,
+    pub(crate) cpus: Option<f64>,
     /// Ignore numbers of clients whose p99 response time is longer, e.g. 20ms.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) p99: Option<Duration>,

@@ -30,7 +30,8 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> Result<u8> {
     }
     let price = args.price_per_cpu_hour.map(Price::PerCpuHour);
     let question = Question {
-        tps: args.tps,
+        tps: args.tps.unwrap_or(USUAL_TPS),
+        cpus: args.cpus,
         p99_ms: args.p99.map(|p99| p99.as_secs_f64() * 1e3),
         price: price.or(args.price_per_host_hour.map(Price::PerHostHour)),
     };
@@ -38,7 +39,7 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> Result<u8> {
     if args.json {
         put_page!("{:#}", serde_json::to_value(document(&answer, &question))?);
     } else {
-        print(&answer, &question);
+        print(&answer, &question, args.tps.is_some());
     }
     Ok(exit::FINE)
 }
@@ -55,6 +56,7 @@ pub(crate) fn documents(context: &Context, stored: &StoredExperiment) -> Vec<Val
             tps,
             p99_ms: None,
             price: None,
+            cpus: None,
         };
         let answer = answer(stored, &context.catalogue, &question).ok()?;
         Some((json!(document(&answer, &question)), answer))
@@ -126,12 +128,18 @@ fn newest(context: &Context, store: &Store) -> Result<i64> {
     Ok(of_clients.ok_or_else(why)?)
 }
 
-fn print(answer: &Answer, question: &Question) {
+/// `has_tps`: a throughput was asked for, not the CPUs alone.
+fn print(answer: &Answer, question: &Question, has_tps: bool) {
+    let tps = format!("what {} transactions per second need", show::figure(question.tps));
+    let cpus = question
+        .cpus
+        .map(|cpus| format!("what {} CPUs give", show::figure(cpus)));
+    let asked: Vec<String> = Some(tps).filter(|_| has_tps).into_iter().chain(cpus).collect();
     put!(
-        "experiment {}, {}: what {} transactions per second need\n",
+        "experiment {}, {}: {}\n",
         answer.experiment,
         answer.name,
-        show::figure(question.tps)
+        asked.join(", and ")
     );
     if answer.rows.is_empty() {
         put!("no trial of it is finished");
@@ -152,7 +160,12 @@ fn print(answer: &Answer, question: &Question) {
             advice()
         );
     } else {
-        put_page!("{}\n", needs(answer, question.price.is_some()));
+        if has_tps {
+            put_page!("{}\n", needs(answer, question.price.is_some()));
+        }
+        if question.cpus.is_some() {
+            put_page!("{}\n", gives(answer, question.price.is_some()));
+        }
         put_page!("{}\n", measured(answer));
         put!(
             "intervals are at {:.0} %, each by itself",
@@ -186,6 +199,36 @@ fn needs(answer: &Answer, has_price: bool) -> String {
         }
     }
     show::table(&headings, &[1, 2], rows)
+}
+
+/// What the CPUs give, a line for each combination of the other factors.
+fn gives(answer: &Answer, has_price: bool) -> String {
+    let mut headings = vec!["for", "TPS", "connections", "answer"];
+    if has_price {
+        headings.insert(3, "cost per million");
+    }
+    let rows = answer.rows.iter().map(|row| {
+        let dash = || "\u{2013}".to_owned();
+        let Some(gives) = &row.gives else {
+            return std::iter::once(name(row))
+                .chain(headings[1..].iter().map(|_| dash()))
+                .collect();
+        };
+        let remark = match gives.extrapolates > 1.0 {
+            true => format!(
+                "extrapolated to {:.1} times the largest measured",
+                gives.extrapolates
+            ),
+            false => "within what was measured".to_owned(),
+        };
+        let cost = gives.cost_per_million.as_ref().map_or_else(dash, bounds);
+        let mut cells = vec![name(row), bounds(&gives.tps), bounds(&gives.connections), remark];
+        if has_price {
+            cells.insert(3, cost);
+        }
+        cells
+    });
+    show::table(&headings, &[1, 2], rows.collect())
 }
 
 /// Table of the measured points that the curves go by.
