@@ -6,6 +6,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -40,8 +41,9 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts it by `sh -c`, in a process group of its own; `None` where there is none.
-    pub(crate) fn start(part: &ServerPart) -> Result<Option<Neighbour>, NeighbourError> {
+    /// Starts it by `sh -c`, in a process group of its own; `None` where there is none. PGDYNO_DATA of its environment is the server's data
+    /// directory, where that is on this host.
+    pub(crate) fn start(part: &ServerPart, data: Option<&Path>) -> Result<Option<Neighbour>, NeighbourError> {
         let Some(command) = part.neighbour.as_deref().filter(|command| *command != "none") else {
             return Ok(None);
         };
@@ -58,6 +60,7 @@ impl Neighbour {
         // Should this process be killed, the shell goes with it. It begins when it gets a line: in its group.
         let mut child = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", "sh", "-c", BEGIN_ON_LINE, command])
+            .envs(data.map(|data| ("PGDYNO_DATA", data)))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -47,7 +47,7 @@ impl Load for RealTarget<'_> {
         if let (Some(pooler), Some(first)) = (&pooler, servers.first_mut()) {
             first.conninfo = pooler.conninfo().clone();
         }
-        let neighbour = Neighbour::start(&treatment.server)?;
+        let neighbour = Neighbour::start(&treatment.server, self.changer.target()?.data.as_deref())?;
         let driven = self.measure(drive, plan, (&servers, &direct), stop, go_on);
         drop(neighbour);
         if let Some(pooler) = pooler {
@@ -76,7 +76,8 @@ impl Meanwhile for Loaded<'_, '_> {
     }
 
     fn start_neighbour(&mut self, part: &ServerPart) -> Result<(), LabError> {
-        self.neighbours.extend(Neighbour::start(part)?);
+        let data = self.changer.target()?.data.as_deref();
+        self.neighbours.extend(Neighbour::start(part, data)?);
         Ok(())
     }
 }
