@@ -1,8 +1,7 @@
 //! Servers that misbehave: each is a counted error, never a panic, never a hang; and the load goes on with a new
 //! connection.
 
-use crate::{ENGINES, endpoint};
-use crate::{echo, plan};
+use crate::{ENGINES, echo, endpoint, plan};
 use pgdyno_engine::{Engine, LoadResult, Plan, run};
 use pgdyno_testing::fake::{Answer, FakeServer, REPLY, answer_all};
 use std::io::{Read, Write};

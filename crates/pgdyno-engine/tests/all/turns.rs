@@ -1,7 +1,6 @@
 //! Servers that take turns: requests come to one of them at a time, and the books are kept apart.
 
-use crate::{ENGINES, endpoint};
-use crate::{echo, plan};
+use crate::{ENGINES, echo, endpoint, plan};
 use pgdyno_engine::{Arrivals, Engine, Plan, run};
 use pgdyno_testing::fake::{FakeServer, REPLY};
 use std::io::{Read, Write};

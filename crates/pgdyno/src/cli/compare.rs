@@ -40,11 +40,12 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("asked").required(true).multiple(true).args(["tps", "cpus"]))]
 pub(crate) struct CapacityArgs {
     /// Number of the experiment, or last [default: the newest that varies CPUs or clients].
     pub(crate) experiment: Option<Reference>,
     /// Throughput that is needed, transactions per second.
-    #[arg(long, value_name = "N", value_parser = positive, required_unless_present = "cpus")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) tps: Option<f64>,
     /// Show what so many CPUs give.
     #[arg(long, value_name = "N", value_parser = positive)]
