@@ -146,6 +146,17 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The server variant that is examined first: the target, or the reference's where no treatment runs on the target. Of others, programs or
+    /// places may be missing, which keeps their treatments alone from being tested.
+    pub(crate) fn first_variant(&self) -> ServerVariant {
+        let mut variants = self.treatments.iter().map(Treatment::variant);
+        let of_reference = variants.next().unwrap_or_default();
+        match of_reference.is_target() || variants.any(|variant| variant.is_target()) {
+            true => ServerVariant::default(),
+            false => of_reference,
+        }
+    }
+
     /// Works out a file; `profiles` are the settings of those that it names. A knob that trades durability is refused without
     /// consent to just that knob.
     pub fn new(

@@ -131,7 +131,7 @@ impl<'s> Runner<'_, 's> {
     pub(crate) fn run(&mut self, begin: Begin<'_>) -> Result<Summary, LabError> {
         let seed = begin.file.seed.unwrap_or_else(|| self.clock.seed() & SEED_MAX);
         let mut plan = Plan::unasked(begin.file, &begin.profiles, seed)?;
-        let variant = prepare::first_variant(&plan);
+        let variant = plan.first_variant();
         let lacking = consents(&plan, self.catalogue, self.consent);
         // A server of its own would be made first; with the target all else is found as well.
         if !variant.is_target() && !lacking.is_empty() {
@@ -189,7 +189,7 @@ impl<'s> Runner<'_, 's> {
         self.servers.end_left_behind()?;
         let files = files_of(&stored);
         self.remove_left_instances(&plan)?;
-        let variant = prepare::first_variant(&plan);
+        let variant = plan.first_variant();
         let mut target = self.target(&variant, &plan, Some(id))?;
         let begun = self.is_possible_still(&plan, &mut *target).and_then(|()| {
             let running = self.results.set_status(id, ExperimentStatus::Running);

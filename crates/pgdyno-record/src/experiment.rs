@@ -140,12 +140,19 @@ pub struct StudyRecord {
 /// A chart: one figure along a factor, a line or group of bars for each level of another, a panel for each combination of the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChartRecord {
-    /// "lines", "bars" or "heat".
+    /// "lines", "bars", "heat", "waterfall" or "timeline".
     pub form: String,
     /// What the study's own chart shows, in a sentence without a full stop; `None` where the file does not say.
     pub published: Option<String>,
     /// Its figures: the rows are the places along its axis, the columns its lines.
     pub table: TableRecord,
+}
+
+impl ChartRecord {
+    /// Whether it shows the whole experiment, and has no figures of its own.
+    pub fn is_whole(&self) -> bool {
+        matches!(self.form.as_str(), "waterfall" | "timeline")
+    }
 }
 
 /// A table: figures by one factor, or one figure by two.
@@ -155,10 +162,25 @@ pub struct TableRecord {
     pub title: String,
     /// Factor of the rows; steps where there is none.
     pub rows: Option<String>,
-    /// Factor of the columns; `None` where each figure is a column.
-    pub columns: Option<String>,
+    /// Factors of the columns, one for each combination of their levels; none where each figure is a column.
+    #[serde(deserialize_with = "columns")]
+    pub columns: Vec<String>,
     /// Names of the figures in its cells, one for each column or one alone.
     pub values: Vec<String>,
+}
+
+/// A list, or, from before there were several: a name or nothing.
+fn columns<'de, D: Deserializer<'de>>(stored: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Columns {
+        Several(Vec<String>),
+        One(Option<String>),
+    }
+    Ok(match Columns::deserialize(stored)? {
+        Columns::Several(names) => names,
+        Columns::One(name) => name.into_iter().collect(),
+    })
 }
 
 /// Something that a study found.
@@ -175,7 +197,7 @@ pub struct ClaimRecord {
     pub against: BTreeMap<String, String>,
     /// Name of the figure that it is about.
     pub metric: String,
-    /// Direction that the study found: "better", "worse" or "same".
+    /// Direction that the study found: "better", "worse", "same" or "not-worse".
     pub found: String,
     /// Ratio that the study reports, 1.12 = 12 % more; `None` where it reports none.
     pub ratio: Option<f64>,
@@ -400,5 +422,17 @@ mod tests {
         trial.server_variant = Some("server 16".to_owned());
         let read: TrialRecord = serde_json::from_value(older(&trial, "server_variant", "stand")).unwrap();
         assert_eq!(read.server_variant, trial.server_variant);
+    }
+
+    /// Tables of stores from before a table's columns could be of several factors.
+    #[test]
+    fn columns_of_older_stores_are_read() {
+        let table = |columns: &str| -> Vec<String> {
+            let text = format!(r#"{{"title": "T", "rows": null, "columns": {columns}, "values": []}}"#);
+            serde_json::from_str::<TableRecord>(&text).unwrap().columns
+        };
+        assert!(table("null").is_empty());
+        assert_eq!(table("\"pages\""), ["pages"]);
+        assert_eq!(table("[\"a\", \"b\"]"), ["a", "b"]);
     }
 }

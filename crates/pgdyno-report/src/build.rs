@@ -40,6 +40,7 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
             .collect(),
         timelines: drafts.timelines,
         charts: tables::charts(&analysis),
+        whole_charts: tables::whole_charts(&analysis),
         tables: tables::tables(&analysis),
         study: drafts.study,
         claims: drafts.claims,
@@ -90,7 +91,7 @@ fn drafts(analysis: &Analysis<'_>) -> Drafts {
     let treatments = analysis.record().treatments.iter().enumerate();
     let treatments: Vec<_> = treatments.map(|(i, t)| treatment_of(analysis, i, t)).collect();
     let effects = effects::effects(analysis);
-    let claims = claims::claims(analysis, &effects);
+    let claims = claims::claims(analysis);
     Drafts {
         headline: answer::headline(analysis, &treatments),
         study: claims::study(analysis, &claims),

@@ -28,7 +28,7 @@ pub use model::FORMAT as REPORT_FORMAT;
 pub use model::{
     Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Shift, Study,
     StudyChart, StudyClaim, StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline,
-    TimelinePoint, Treatment, Trial, UslCurve, Zone,
+    TimelinePoint, Treatment, Trial, UslCurve, WholeChart, Zone,
 };
 pub use parquet::{ParquetFault, SeriesParquet, trials_parquet};
 pub use text::{effect, figure_heading, figure_value, verdict_word};

@@ -4,7 +4,8 @@ mod found;
 
 pub use found::{
     Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Shift, Study, StudyChart, StudyClaim,
-    StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline, TimelinePoint, UslCurve, Zone,
+    StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline, TimelinePoint, UslCurve, WholeChart,
+    Zone,
 };
 
 use crate::heat::Heat;
@@ -388,6 +389,9 @@ pub struct Report {
     /// Charts of the study.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub charts: Vec<StudyChart>,
+    /// What the study says of the waterfall and of throughput over time.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
+    pub whole_charts: Vec<WholeChart>,
     /// Tables of the study, or else the figure that decides by the first two factors.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub tables: Vec<StudyTable>,

@@ -62,6 +62,17 @@ impl Effect {
         }
     }
 
+    /// Whether the whole interval is beyond the smallest effect, on either side.
+    pub fn is_beyond(self, rules: Rules) -> bool {
+        let band = 1.0 + rules.smallest_effect;
+        self.ratio_low > band || self.ratio_high < 1.0 / band
+    }
+
+    /// Whether the interval excludes a loss of the smallest effect.
+    pub fn loses_less_than(self, rules: Rules) -> bool {
+        self.inverse().gains_less_than(rules)
+    }
+
     /// The same ratio and interval without a verdict.
     #[must_use]
     pub fn without_verdict(self) -> Effect {
@@ -199,6 +210,25 @@ mod tests {
         smallest_effect: 0.02,
         larger_is_better: true,
     };
+
+    #[test]
+    fn a_loss_is_excluded_by_the_bound_on_its_side() {
+        let effect = |low, high| Effect {
+            ratio: 1.0,
+            ratio_low: low,
+            ratio_high: high,
+            verdict: Verdict::Undecided,
+            blocks: 4,
+        };
+        let smaller = Rules {
+            larger_is_better: false,
+            ..RULES
+        };
+        assert!(effect(0.99, 1.2).loses_less_than(RULES) && !effect(0.97, 1.2).loses_less_than(RULES));
+        assert!(effect(0.8, 1.01).loses_less_than(smaller) && !effect(0.8, 1.03).loses_less_than(smaller));
+        assert!(effect(0.9, 0.97).is_beyond(RULES) && effect(1.03, 1.2).is_beyond(RULES));
+        assert!(!effect(0.9, 0.99).is_beyond(RULES) && !effect(1.01, 1.2).is_beyond(RULES));
+    }
 
     #[test]
     fn verdicts_follow_the_interval() {

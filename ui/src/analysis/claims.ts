@@ -14,6 +14,7 @@ const PAIRS_NAMED = 2;
 
 export function studyFigure({ study_ratio, found }: StudyClaim): string {
   if (study_ratio !== null) return change(study_ratio);
+  if (found === "not-worse") return "no loss that matters";
   return found === "same" ? "no difference that matters" : found;
 }
 

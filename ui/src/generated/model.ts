@@ -640,6 +640,8 @@ export type Report = {
   timelines?: Array<Timeline>,
   /** Charts of the study. */
   charts?: Array<StudyChart>,
+  /** What the study says of the waterfall and of throughput over time. */
+  whole_charts?: Array<WholeChart>,
   /** Tables of the study, or else the figure that decides by the first two factors. */
   tables?: Array<StudyTable>,
   /** The study that is repeated, and how its findings are here. */
@@ -847,8 +849,8 @@ export type StudyClaim = {
   event: string | null,
   /** Name of the figure that it is about. */
   metric: string,
-  /** Direction that the study found: "better", "worse" or "same". */
-  found: "better" | "worse" | "same",
+  /** Direction that the study found: "better", "worse", "same" or "not-worse". */
+  found: "better" | "worse" | "same" | "not-worse",
   /** Ratio that the study reports; `null` where it reports none. */
   study_ratio: number | null,
   /** Effect in this experiment; `null` where it was not tested or there is no interval. */
@@ -1263,6 +1265,18 @@ export type Waits = {
   types: Array<WaitSessions>,
   /** Sessions by event, the busiest first, and last what many smaller ones are together. */
   events?: Array<WaitSessions>,
+};
+
+/** What a study says of a chart that an experiment has anyway. */
+export type WholeChart = {
+  /** Which one: its waterfall, or throughput over time with its events. */
+  form: "waterfall" | "timeline",
+  /** Heading above the chart. */
+  title: string,
+  /** What the study's own chart shows, in a sentence without a full stop; `null` where nobody says. */
+  published: string | null,
+  /** Places of the findings that it shows, in the list of all findings. */
+  claims: Array<number>,
 };
 
 /** Workload, data and clients of a load. */

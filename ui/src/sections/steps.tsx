@@ -6,6 +6,7 @@ import { EffectsChart } from "../charts/effects-chart.tsx";
 import { WaterfallChart } from "../charts/waterfall-chart.tsx";
 import { roundShare } from "../format/number.ts";
 import type { Report } from "../model.ts";
+import { Published, wholeChart, WholeChartClaims } from "../parts/published.tsx";
 import { Section } from "../parts/section.tsx";
 import { VerdictTable } from "./verdict-table.tsx";
 
@@ -16,6 +17,7 @@ export function Steps({ report }: { report: Report }) {
   const confidence = roundShare(report.decision.confidence);
   const metric = metricOf(report);
   const waterfall = design === "cumulative" && metric.isTps;
+  const chart = waterfall ? wholeChart(report, "waterfall") : undefined;
   const compared = compares(report);
   const against = design === "cumulative" ? "the treatment before it" : (report.experiment.factors ?? []).some(({ condition }) => condition) ? "the reference under the same conditions" : "the reference";
   const lede =
@@ -26,6 +28,8 @@ export function Steps({ report }: { report: Report }) {
       : `Each treatment against ${against}, by ${metric.title}. The whisker is the interval, all intervals together at ${confidence}; inside the shaded band a difference does not matter.`;
   return (
     <Section id="steps" lede={lede}>
+      {chart === undefined ? null : <h3>{chart.title}</h3>}
+      <Published report={report} text={chart?.published ?? null} />
       {!compared ? null : report.treatments.every((treatment) => meanMetric(report, treatment) === null) ? (
         <p class="empty">No trial finished: there is nothing to draw.</p>
       ) : (
@@ -42,6 +46,7 @@ export function Steps({ report }: { report: Report }) {
           )}
         </figure>
       )}
+      <WholeChartClaims report={report} chart={chart} />
       <VerdictTable report={report} />
     </Section>
   );

@@ -3,6 +3,7 @@ import { change, changeBounds, count, tick, tps, UNKNOWN } from "../format/numbe
 import type { Report, Shift } from "../model.ts";
 import { ClaimList } from "../parts/claim-list.tsx";
 import { Cell, DataTable } from "../parts/data-table.tsx";
+import { Published, wholeChart } from "../parts/published.tsx";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
 
@@ -42,17 +43,20 @@ function Row({ shift }: { shift: Shift }) {
 export function Timelines({ report }: { report: Report }) {
   const { timelines = [], claims = [] } = report;
   if (timelines.length === 0) return null;
+  const chart = wholeChart(report, "timeline");
   const titles = new Map(report.treatments.map(({ name, title }) => [name, title]));
   return (
     <Section
       id="timelines"
       lede="Mean throughput of each second over the trials. A bar marks an event and how long it took, the dashed lines are the levels on both sides. Each trial is compared with itself, after against before; what else changed in the course of a load is in the effect too."
     >
+      {chart === undefined ? null : <h3>{chart.title}</h3>}
+      <Published report={report} text={chart?.published ?? null} />
       {timelines.map((timeline) => {
         const title = titles.get(timeline.treatment) ?? timeline.treatment;
         return (
           <div class="study-chart" key={timeline.treatment}>
-            <h3>{title}</h3>
+            {timelines.length === 1 && chart !== undefined ? null : <h3>{title}</h3>}
             <figure>
               <TimelineChart timeline={timeline} title={title} />
             </figure>
@@ -64,7 +68,7 @@ export function Timelines({ report }: { report: Report }) {
           </div>
         );
       })}
-      <ClaimList claims={claims.filter(({ event }) => event !== null)} />
+      <ClaimList claims={claims.filter(({ event }, place) => event !== null || (chart?.claims.includes(place) ?? false))} />
     </Section>
   );
 }

@@ -56,6 +56,14 @@ describe("the report", () => {
     await expect.poll(picture).toBe(whole);
   });
 
+  test("a chart of a study that the experiment has anyway says what the study has found", async () => {
+    const { page, complaints } = await harness.open(VARIANTS.factors?.());
+    const timelines = page.locator("#timelines");
+    expect(await timelines.locator("h3").first().innerText()).toBe("jit is switched off under load");
+    expect(await timelines.locator(".published").innerText()).toBe("[pooler-2021]: From 870 to 1,500 per second at once.");
+    expect(complaints).toEqual([]);
+  });
+
   test.each(Object.keys(VARIANTS))("the variant %s is shown whole, without complaint, at 390 px too", async (name) => {
     const { page, complaints, requests, url } = await harness.open(VARIANTS[name]?.(), { viewport: { width: 390, height: 800 } });
     expect(await page.locator("section").count()).toBe(11 + (MORE_SECTIONS[name] ?? 0));

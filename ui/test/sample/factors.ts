@@ -167,6 +167,7 @@ export function factors(): Report {
     seconds: Array.from({ length: 122 }, (_, at) => ({ t_s: at + 1, tps: level(at + 1) })),
     shifts: [{ title: "jit off", t_s: 62, took_s: 0.4, before_tps: 870, after_tps: 1500, standstills: 0, effect: effect(1.72) }],
   }];
+  report.whole_charts = [{ form: "timeline", title: "jit is switched off under load", published: "From 870 to 1,500 per second at once", claims: [] }];
   report.study = { source: "pooler-2021", title: "Poolers measured (2021)", summary: "Of 4 findings of [pooler-2021], this host agrees with 1, disagrees with 1, 1 is not decided, 1 is not tested" };
   report.claims = CLAIMS;
   report.effects = EFFECTS;
@@ -199,5 +200,5 @@ export function ladder(): Report {
     .map((treatment) => ({ ...treatment, against: null, step: null, total: null }));
   report.trials = report.trials.filter(({ treatment }) => treatment.endsWith("none"));
   report.curves = [curveOf("none")].map((curve) => ({ ...curve, title: null, usl: null, why_no_usl: "the scalability law needs at least 4 different N and there are 3" }));
-  return { ...report, study: null, claims: [], effects: [], timelines: [], charts: [], tables: [] };
+  return { ...report, study: null, claims: [], effects: [], timelines: [], charts: [], whole_charts: [], tables: [] };
 }

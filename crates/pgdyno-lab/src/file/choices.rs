@@ -206,6 +206,8 @@ pub enum Found {
     Worse,
     /// No difference that matters.
     Same,
+    /// No loss that matters; a gain is one too.
+    NotWorse,
 }
 
 impl Found {
@@ -215,6 +217,7 @@ impl Found {
             Found::Better => "better",
             Found::Worse => "worse",
             Found::Same => "same",
+            Found::NotWorse => "not-worse",
         }
     }
 }
@@ -229,15 +232,26 @@ pub enum ChartForm {
     Bars,
     /// A table whose cells are the darker the larger their figure is.
     Heat,
+    /// Steps one upon the other, and all together.
+    Waterfall,
+    /// Throughput second by second, with the events in it.
+    Timeline,
 }
 
 impl ChartForm {
+    /// Whether it shows the whole experiment, with neither an axis nor lines to choose.
+    pub fn is_whole(self) -> bool {
+        matches!(self, ChartForm::Waterfall | ChartForm::Timeline)
+    }
+
     /// Name in files and reports: "lines".
     pub fn name(self) -> &'static str {
         match self {
             ChartForm::Lines => "lines",
             ChartForm::Bars => "bars",
             ChartForm::Heat => "heat",
+            ChartForm::Waterfall => "waterfall",
+            ChartForm::Timeline => "timeline",
         }
     }
 }

@@ -50,16 +50,43 @@ pub struct StudyPart {
 pub struct ChartPart {
     /// Heading above the chart, unique among charts.
     pub title: String,
-    /// How it is drawn: "lines", "bars" or "heat".
+    /// How it is drawn: "lines", "bars", "heat", "waterfall" or "timeline".
     pub form: ChartForm,
     /// Factor along its axis; the steps where none is given.
     pub x: Option<String>,
-    /// Factor whose levels are lines, groups of bars, or columns of a heat table.
-    pub lines: Option<String>,
+    /// Factor whose levels are lines, groups of bars, or columns of a heat table; of several factors, each combination of their levels.
+    #[serde(default)]
+    pub lines: Names,
     /// The figure; the experiment's own when not given.
     pub value: Option<String>,
     /// What the study's own chart shows, in a sentence without a full stop.
     pub published: Option<String>,
+}
+
+/// A factor's name, or several.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected the name of a factor, or a list of names")]
+pub enum Names {
+    /// One.
+    One(String),
+    /// As many as the list has.
+    Several(Vec<String>),
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Names::Several(Vec::new())
+    }
+}
+
+impl Names {
+    /// All of them.
+    pub fn list(&self) -> &[String] {
+        match self {
+            Names::One(name) => std::slice::from_ref(name),
+            Names::Several(names) => names,
+        }
+    }
 }
 
 /// A table of results: one figure by one or two factors.

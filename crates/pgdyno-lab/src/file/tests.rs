@@ -452,15 +452,34 @@ fn a_chart_that_cannot_be_drawn_is_refused() {
              [study]\nsource='s'\ntitle='t'\n[[study.chart]]\ntitle='a'\n{chart}\n[[study.claim]]\ntext='c'\nof={{mem='8MB'}}\nfound='better'\n{claim}\n"
         ))
     };
-    let whole = "form='lines'\nx='clients'\nlines='mem'\nvalue='p99_ms'";
-    with(whole, "chart='a'").unwrap();
+    for lines in ["'mem'", "['mem']", "[]"] {
+        let chart = format!("form='lines'\nx='clients'\nlines={lines}\nvalue='p99_ms'");
+        with(&chart, "chart='a'").unwrap();
+    }
     for (chart, claim, expected) in [
         ("form='lines'\nx='client'", "", "there is no factor \"client\""),
         (
             "form='lines'\nx='clients'\nlines='clients'",
             "",
-            "lines and x are the same factor",
+            "x and lines name a factor twice",
         ),
+        (
+            "form='lines'\nx='clients'\nlines=['mem', 'mem']",
+            "",
+            "name a factor twice",
+        ),
+        (
+            "form='lines'\nx='clients'\nlines=1",
+            "",
+            "expected the name of a factor, or a list of names",
+        ),
+        (
+            "form='waterfall'",
+            "",
+            "a waterfall needs design = \"cumulative\"",
+        ),
+        ("form='timeline'", "", "a timeline needs an [[event]]"),
+        ("form='timeline'\nx='mem'", "", "it has no x"),
         ("form='bars'\nlines='mem'", "", "a chart needs x"),
         ("form='bars'\nx='mem'\nvalue='tpz'", "", "tpz"),
         ("form='pie'\nx='mem'", "", "unknown variant `pie`"),

@@ -6,7 +6,7 @@ use super::{Event, Runner};
 use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{Design, ExperimentFile, Instances, LoadOn, PoolerWord, Prewarm, Reset, StudyPart};
-use crate::plan::{Plan, ServerVariant, Treatment, threads_of, workload_record};
+use crate::plan::{Plan, Treatment, threads_of, workload_record};
 use crate::ports::TrialTarget;
 use crate::preflight::Finding;
 use pgdyno_knobs::{Catalogue, Knob, Setting};
@@ -25,17 +25,6 @@ pub(super) struct Stored<'t> {
     pub(super) repeat: Vec<String>,
 }
 
-/// The server variant that is examined first: the target, or the reference's where no treatment runs on the target. Of others, programs or
-/// places may be missing, which keeps their treatments alone from being tested.
-pub(super) fn first_variant(plan: &Plan) -> ServerVariant {
-    let mut variants = plan.treatments.iter().map(Treatment::variant);
-    let of_reference = variants.next().unwrap_or_default();
-    match variants.any(|variant| variant.is_target()) {
-        true => ServerVariant::default(),
-        false => of_reference,
-    }
-}
-
 impl Runner<'_, '_> {
     /// Excludes treatments that cannot be tested, makes data, and begins the experiment in the store. Returns its
     /// number, the looks at its trials, and the data that was made.
@@ -46,7 +35,7 @@ impl Runner<'_, '_> {
         stored: Stored<'_>,
     ) -> Result<(i64, Looks, Untouched), LabError> {
         self.preflight(plan, target)?;
-        let made = self.ensure_data_here(plan, target, &first_variant(plan))?;
+        let made = self.ensure_data_here(plan, target, &plan.first_variant())?;
         let mut facts = target.facts()?;
         facts.push(FactRecord {
             group: "load".to_owned(),
@@ -242,7 +231,7 @@ fn study_record(study: &StudyPart, metric: &str) -> StudyRecord {
                 table: TableRecord {
                     title: chart.title.clone(),
                     rows: chart.x.clone(),
-                    columns: chart.lines.clone(),
+                    columns: chart.lines.list().to_vec(),
                     values: vec![chart.value.clone().unwrap_or_else(|| metric.to_owned())],
                 },
             })
@@ -253,7 +242,7 @@ fn study_record(study: &StudyPart, metric: &str) -> StudyRecord {
             .map(|table| TableRecord {
                 title: table.title.clone(),
                 rows: table.rows.clone(),
-                columns: table.columns.clone(),
+                columns: table.columns.iter().cloned().collect(),
                 values: table.values.clone(),
             })
             .collect(),

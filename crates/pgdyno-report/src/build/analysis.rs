@@ -133,18 +133,23 @@ impl<'a> Analysis<'a> {
     }
 
     /// An effect that is computed once, from all trials of these treatments, of which so many failed on either side: it has a verdict
-    /// where no further block comes and none of them was spared for what was seen.
+    /// once they are whole.
     pub(super) fn once(&self, effect: Effect, failed: (usize, usize), treatments: &[usize]) -> Effect {
         let effect = effect.where_failed(failed.0, failed.1);
+        match self.is_whole(treatments) {
+            true => effect,
+            false => effect.without_verdict(),
+        }
+    }
+
+    /// Whether no further block comes and none of these treatments was spared for what was seen.
+    pub(super) fn is_whole(&self, treatments: &[usize]) -> bool {
         let is_in_last =
             |treatment: &usize| is_in_last_block(self.stored, &self.record().treatments[*treatment].name);
         let is_spared = self.is_sequential() && !treatments.iter().all(is_in_last);
         let is_whole = self.progress.ended >= self.record().blocks as usize && !is_spared;
         let is_over = self.stored.status == ExperimentStatus::Finished && !self.is_sequential();
-        match is_whole || is_over {
-            true => effect,
-            false => effect.without_verdict(),
-        }
+        is_whole || is_over
     }
 
     /// How many trials of a treatment and of another failed or lack a figure, in blocks in which both were tried.

@@ -1,6 +1,7 @@
 //! What a published study found, compared with what was found here.
 
 use super::analysis::{Analysis, STEP};
+use super::effects::of_fraction;
 use super::levels::level_of;
 use super::timelines;
 use crate::model::{ClaimOutcome, FactorEffect, Study, StudyClaim};
@@ -25,15 +26,16 @@ enum Test {
     Not(String),
 }
 
-/// All findings with their outcomes; `effects` are those of the factors.
-pub(super) fn claims(analysis: &Analysis<'_>, effects: &[FactorEffect]) -> Vec<StudyClaim> {
+/// All findings with their outcomes.
+pub(super) fn claims(analysis: &Analysis<'_>) -> Vec<StudyClaim> {
     let Some(study) = &analysis.record().study else {
         return Vec::new();
     };
+    let effects = of_fraction(analysis, confidence(analysis));
     let tests: Vec<(Vec<Pair>, Test)> = study
         .claims
         .iter()
-        .map(|claim| test(analysis, effects, claim))
+        .map(|claim| test(analysis, &effects, claim))
         .collect();
     let tested = study.claims.iter().zip(tests).map(|(claim, (pairs, test))| {
         let effect = match test {
@@ -140,9 +142,7 @@ fn has_levels(treatment: &TreatmentRecord, levels: &BTreeMap<String, String>) ->
 
 /// Fractions hold no two treatments against one another: a finding about a factor's second level is tested by its effect.
 fn main_effect(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) -> Option<Effect> {
-    let record = analysis.record();
-    let is_fraction = matches!(record.design.as_str(), "fractional" | "screening");
-    if !is_fraction || claim.metric != record.metric || claim.of.len() != 1 {
+    if claim.metric != analysis.record().metric || claim.of.len() != 1 {
         return None;
     }
     let (factor, level) = claim.of.first_key_value()?;
@@ -300,12 +300,15 @@ fn study_claim(
         // Two blocks say too little of the spread to contradict anybody.
         Ok(effect) => {
             let known = effect.filter(|effect| effect.blocks >= FINDING_BLOCKS_MIN);
-            outcome(&claim.found, known.map(|effect| effect.verdict))
+            known.map_or(ClaimOutcome::Undecided, |effect| {
+                outcome(analysis, claim, pairs, effect)
+            })
         }
     };
     let found = match (claim.ratio, claim.found.as_str()) {
         (Some(ratio), _) => format!("{} %", percent(ratio)),
         (None, "same") => "no difference that matters".to_owned(),
+        (None, "not-worse") => "no loss that matters".to_owned(),
         (None, word) => format!("it {word}"),
     };
     let here = match &effect {
@@ -348,18 +351,41 @@ fn study_claim(
     }
 }
 
-/// A finding that is contradicted by what is decided here is disagreed with; what is not decided neither way.
-fn outcome(found: &str, verdict: Option<Verdict>) -> ClaimOutcome {
-    let here = match verdict {
-        // The bound of a futile comparison does not hold together with those of other findings.
-        None | Some(Verdict::NoGain | Verdict::Undecided) => return ClaimOutcome::Undecided,
-        Some(Verdict::Better) => "better",
-        Some(Verdict::Worse) => "worse",
-        Some(Verdict::Same) => "same",
+/// A finding that is contradicted by what is decided here is disagreed with; what is not decided neither way. That a difference does not matter is
+/// contradicted by one that does, not by one that is merely known to be there.
+fn outcome(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], effect: Effect) -> ClaimOutcome {
+    use ClaimOutcome::{Agrees, Disagrees, Undecided};
+    let rules = analysis.rules(&claim.metric);
+    let matters = |outcome| {
+        if effect.is_beyond(rules) {
+            outcome
+        } else {
+            Undecided
+        }
     };
-    if here == found {
-        ClaimOutcome::Agrees
-    } else {
-        ClaimOutcome::Disagrees
+    match (claim.found.as_str(), effect.verdict) {
+        ("better", Verdict::Better)
+        | ("worse", Verdict::Worse)
+        | ("same", Verdict::Same)
+        | ("not-worse", Verdict::Better | Verdict::Same) => Agrees,
+        ("same", Verdict::Better | Verdict::Worse) | ("not-worse", Verdict::Worse) => matters(Disagrees),
+        (_, Verdict::Better | Verdict::Worse | Verdict::Same) => Disagrees,
+        ("not-worse", _) if loses_nothing(analysis, claim, pairs, effect) => Agrees,
+        // The bound of a futile comparison does not hold together with those of other findings.
+        (_, Verdict::NoGain | Verdict::Undecided) => Undecided,
     }
+}
+
+/// Whether a loss that matters is excluded without knowing whether something is gained: where the interval is that of these pairs, holds, and none of
+/// them fails more often than what it is compared with.
+fn loses_nothing(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], effect: Effect) -> bool {
+    let fails_more = |&(treatment, reference): &Pair| {
+        let (of, against) = analysis.failed(&claim.metric, treatment, reference);
+        of > against
+    };
+    let sides: Vec<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    !pairs.is_empty()
+        && !pairs.iter().any(fails_more)
+        && analysis.is_whole(&sides)
+        && effect.loses_less_than(analysis.rules(&claim.metric))
 }

@@ -4,29 +4,47 @@ use super::analysis::Analysis;
 use super::levels::{level_of, numbers};
 use crate::model::{FactorEffect, LevelOf};
 use pgdyno_record::{FactorRecord, TreatmentRecord};
-use pgdyno_stats::{Effect, FactorialEffect, Level, Observation, factorial_effects, screening_effects};
+use pgdyno_stats::{
+    Effect, FactorialEffect, Level, Observation, Rules, factorial_effects, screening_effects,
+};
 use std::collections::BTreeMap;
 
 /// Main effects, then interactions of two factors; of fractions main effects alone. Empty for other designs.
 pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     let record = analysis.record();
     let factors: Vec<&FactorRecord> = record.factors.iter().filter(|factor| !factor.condition).collect();
+    let own = analysis.rules(&record.metric).confidence;
     let mut effects = match record.design.as_str() {
         _ if factors.is_empty() => Vec::new(),
         // Of a single factor the comparisons say all there is.
         "full-factorial" if factors.len() > 1 => {
-            factorial(analysis, &factors).unwrap_or_else(|| main_effects(analysis, &factors))
+            factorial(analysis, &factors).unwrap_or_else(|| main_effects(analysis, &factors, own))
         }
-        "fractional" | "screening" => main_effects(analysis, &factors),
-        _ => Vec::new(),
+        _ => return of_fraction(analysis, own),
     };
-    for one in &mut effects {
+    once(analysis, &mut effects);
+    effects
+}
+
+/// Main effects of a fraction, with intervals that hold together at a confidence; empty for other designs.
+pub(super) fn of_fraction(analysis: &Analysis<'_>, confidence: f64) -> Vec<FactorEffect> {
+    let record = analysis.record();
+    if !matches!(record.design.as_str(), "fractional" | "screening") {
+        return Vec::new();
+    }
+    let factors: Vec<&FactorRecord> = record.factors.iter().filter(|factor| !factor.condition).collect();
+    let mut effects = main_effects(analysis, &factors, confidence);
+    once(analysis, &mut effects);
+    effects
+}
+
+fn once(analysis: &Analysis<'_>, effects: &mut [FactorEffect]) {
+    for one in effects {
         one.effect = one
             .effect
             // No combination of factors is spared.
             .map(|effect| analysis.once(effect, failed(analysis, one), &[]));
     }
-    effects
 }
 
 /// Trials that failed, do not hold or lack the figure, on the side of an effect that counts for it and on the other: with the level and with the
@@ -117,7 +135,7 @@ fn reported(factors: &[&FactorRecord], found: Vec<FactorialEffect>) -> Vec<Facto
 }
 
 /// Main effects of factors with two levels.
-fn main_effects(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Vec<FactorEffect> {
+fn main_effects(analysis: &Analysis<'_>, factors: &[&FactorRecord], confidence: f64) -> Vec<FactorEffect> {
     let Some((combinations, observations)) = by_combination(analysis, factors) else {
         return Vec::new();
     };
@@ -132,7 +150,10 @@ fn main_effects(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Vec<Facto
             signs.collect()
         })
         .collect();
-    let rules = analysis.rules(&analysis.record().metric);
+    let rules = Rules {
+        confidence,
+        ..analysis.rules(&analysis.record().metric)
+    };
     let found = screening_effects(&columns, &observations, rules);
     let effects = found.into_iter().enumerate().map(|(factor, effect)| {
         let level = Level { factor, level: 1 };

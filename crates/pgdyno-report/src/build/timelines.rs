@@ -4,7 +4,7 @@ use super::analysis::{Analysis, place_of};
 use super::treatment::mean;
 use crate::model::{Shift, Timeline, TimelinePoint};
 use pgdyno_judge::shared;
-use pgdyno_record::{EventRecord, SecondRecord, TrialRecord};
+use pgdyno_record::{EventRecord, SecondRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, decide};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,9 +119,17 @@ fn effect_over<'t>(
         .into_iter()
         .next()
         .flatten()?;
-    // Both sides are of the same loads, which fail as one.
     let treatments: Vec<usize> = treatments.into_iter().collect();
-    Some(analysis.once(effect, (0, 0), &treatments))
+    Some(analysis.once(effect, (failed(analysis, &treatments), 0), &treatments))
+}
+
+/// Loads of these treatments that failed: that the event has ended them is not excluded, and none of them says otherwise.
+fn failed(analysis: &Analysis<'_>, treatments: &[usize]) -> usize {
+    let those = analysis.stored.trials.iter().filter(|(_, trial)| {
+        let of = place_of(analysis.record(), &trial.treatment);
+        trial.status == TrialStatus::Failed && of.is_some_and(|of| treatments.contains(&of))
+    });
+    those.count()
 }
 
 /// Trials with events that count, of these treatments.

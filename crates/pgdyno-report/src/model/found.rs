@@ -45,6 +45,21 @@ pub struct StudyChart {
     pub claims: Vec<usize>,
 }
 
+/// What a study says of a chart that an experiment has anyway.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct WholeChart {
+    /// Which one: its waterfall, or throughput over time with its events.
+    #[cfg_attr(feature = "typescript", ts(type = "\"waterfall\" | \"timeline\""))]
+    pub form: String,
+    /// Heading above the chart.
+    pub title: String,
+    /// What the study's own chart shows, in a sentence without a full stop; `None` where nobody says.
+    pub published: Option<String>,
+    /// Places of the findings that it shows, in the list of all findings.
+    pub claims: Vec<usize>,
+}
+
 /// Throughput over time of a treatment whose loads had events, and what each has changed.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
@@ -163,8 +178,11 @@ pub struct StudyClaim {
     pub event: Option<String>,
     /// Name of the figure that it is about.
     pub metric: String,
-    /// Direction that the study found: "better", "worse" or "same".
-    #[cfg_attr(feature = "typescript", ts(type = "\"better\" | \"worse\" | \"same\""))]
+    /// Direction that the study found: "better", "worse", "same" or "not-worse".
+    #[cfg_attr(
+        feature = "typescript",
+        ts(type = "\"better\" | \"worse\" | \"same\" | \"not-worse\"")
+    )]
     pub found: String,
     /// Ratio that the study reports; `None` where it reports none.
     pub study_ratio: Option<f64>,

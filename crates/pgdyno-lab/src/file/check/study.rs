@@ -1,6 +1,7 @@
 //! What must hold of a study: tables, charts and findings name what there is.
 
 use super::{Check, Checked};
+use crate::file::choices::{ChartForm, Design};
 use crate::file::study::{ClaimPart, StudyPart};
 use crate::plan::STEP;
 
@@ -45,21 +46,52 @@ impl Check<'_> {
         self.must(!taken, &keys("title"), || {
             format!("the title \"{}\" is taken", chart.title)
         })?;
-        for (key, factor) in [("x", &chart.x), ("lines", &chart.lines)] {
-            self.known_factor(factor.as_deref(), &keys(key))?;
+        let lines = chart.lines.list();
+        if chart.form.is_whole() {
+            return self.whole_chart(study, place);
+        }
+        self.known_factor(chart.x.as_deref(), &keys("x"))?;
+        for factor in lines {
+            self.known_factor(Some(factor), &keys("lines"))?;
         }
         if let Some(value) = &chart.value {
             self.shown_metric(value, &keys("value"))?;
         }
-        self.must(
-            chart.lines.is_none() || chart.lines != chart.x,
-            &keys("lines"),
-            || "lines and x are the same factor: expected two".into(),
-        )?;
+        let axes: Vec<&String> = chart.x.iter().chain(lines).collect();
+        let twice = (1..axes.len()).find(|&place| axes[..place].contains(&axes[place]));
+        self.must(twice.is_none(), &keys("lines"), || {
+            "x and lines name a factor twice: expected different ones".into()
+        })?;
         let has_factors = !self.file.factor.is_empty();
         self.must(chart.x.is_some() || !has_factors, &keys("x"), || {
             "a chart needs x, the factor along its axis".into()
         })
+    }
+
+    /// A chart of the whole experiment, of which there is one at most.
+    fn whole_chart(&self, study: &StudyPart, place: usize) -> Checked {
+        let (chart, number) = (&study.chart[place], place.to_string());
+        let form = chart.form.name();
+        let keys = |key: &'static str| ["study", "chart", number.as_str(), key];
+        for (key, is_given) in [
+            ("x", chart.x.is_some()),
+            ("lines", !chart.lines.list().is_empty()),
+            ("value", chart.value.is_some()),
+        ] {
+            self.must(!is_given, &keys(key), || {
+                format!("a {form} shows throughput of the whole experiment: it has no {key}")
+            })?;
+        }
+        let (can_be, needs) = match chart.form {
+            ChartForm::Timeline => (!self.file.event.is_empty(), "an [[event]]"),
+            _ => (
+                self.file.design == Design::Cumulative && self.file.metric == "tps",
+                "design = \"cumulative\" and metric = \"tps\"",
+            ),
+        };
+        self.must(can_be, &keys("form"), || format!("a {form} needs {needs}"))?;
+        let is_first = study.chart[..place].iter().all(|other| other.form != chart.form);
+        self.must(is_first, &keys("form"), || format!("there is a {form} already"))
     }
 
     fn claim(&self, claim: &ClaimPart, number: &str) -> Checked {

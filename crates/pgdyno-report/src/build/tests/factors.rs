@@ -250,6 +250,23 @@ fn findings_are_held_against_the_verdicts_here() {
             claim(&[("scheduler", "bfq"), ("pages", "4k")], none, "same", None),
             ClaimOutcome::Agrees,
         ),
+        (
+            claim(&[("scheduler", "bfq"), ("pages", "4k")], none, "not-worse", None),
+            ClaimOutcome::Agrees,
+        ),
+        (
+            claim(&[("pages", "2M"), ("scheduler", "none")], none, "not-worse", None),
+            ClaimOutcome::Agrees,
+        ),
+        (
+            claim(
+                &[("pages", "4k"), ("scheduler", "none")],
+                &[("pages", "2M")],
+                "not-worse",
+                None,
+            ),
+            ClaimOutcome::Disagrees,
+        ),
         // Nothing with one kind of pages and a half more with the other: more on average.
         (
             claim(&[("scheduler", "bfq")], &[("scheduler", "none")], "worse", None),
@@ -275,13 +292,13 @@ fn findings_are_held_against_the_verdicts_here() {
         "{sentence}"
     );
     assert!(sentence.ends_with("): agrees"), "{sentence}");
-    assert_eq!(report.claims[3].treatments.len(), 2);
-    let mean = report.claims[3].effect.unwrap();
+    assert_eq!(report.claims[6].treatments.len(), 2);
+    let mean = report.claims[6].effect.unwrap();
     assert!(
         (mean.ratio - 1.5_f64.sqrt()).abs() < 0.01 && mean.ratio_high / mean.ratio_low < 1.05,
         "{mean:?}"
     );
-    let summary = "Of 5 findings of [ibm-z], this host agrees with 2, disagrees with 2, 1 is not tested";
+    let summary = "Of 8 findings of [ibm-z], this host agrees with 4, disagrees with 3, 1 is not tested";
     assert_eq!(report.study.as_ref().unwrap().summary.as_deref(), Some(summary));
     assert!(report.experiment.answer.ends_with(&format!(" {summary}.")));
 }
@@ -333,7 +350,7 @@ fn a_study_names_its_tables() {
     let table = |rows: Option<&str>, columns: Option<&str>, values: &[&str]| TableRecord {
         title: "T".into(),
         rows: rows.map(str::to_owned),
-        columns: columns.map(str::to_owned),
+        columns: columns.iter().map(|&factor| factor.to_owned()).collect(),
         values: values.iter().map(|v| (*v).into()).collect(),
     };
     stored.record.study = study(
@@ -546,25 +563,30 @@ fn a_chart_has_lines_panels_and_the_findings_that_it_shows() {
             titled(None),
             titled(Some("By scheduler")),
             titled(Some("By pages")),
+            titled(Some("Step upon step")),
         ],
     );
-    let chart = |title: &str, rows: &str, columns: Option<&str>| ChartRecord {
+    let chart = |title: &str, rows: &str, columns: &[&str]| ChartRecord {
         form: "lines".into(),
         published: Some("It doubles".into()),
         table: TableRecord {
             title: title.into(),
             rows: Some(rows.into()),
-            columns: columns.map(str::to_owned),
+            columns: columns.iter().map(|&factor| factor.to_owned()).collect(),
             values: vec!["tps".into()],
         },
     };
+    let mut waterfall = chart("Step upon step", "step", &[]);
+    waterfall.form = "waterfall".into();
     made.as_mut().unwrap().charts = vec![
-        chart("By pages", "pages", None),
-        chart("By scheduler", "scheduler", Some("pages")),
+        chart("By pages", "pages", &[]),
+        chart("By scheduler", "scheduler", &["pages"]),
+        chart("By step", "step", &["scheduler", "pages"]),
+        waterfall,
     ];
     stored.record.study = made;
     let report = report(&stored);
-    let [by_pages, by_scheduler] = &report.charts[..] else {
+    let [by_pages, by_scheduler, by_both] = &report.charts[..] else {
         panic!("{:?}", report.charts);
     };
     let panels: Vec<_> = by_pages
@@ -597,6 +619,26 @@ fn a_chart_has_lines_panels_and_the_findings_that_it_shows() {
         .collect();
     assert_eq!((lines, &by_scheduler.claims[..]), (vec!["4k", "2M"], &[1][..]));
     assert_eq!(by_scheduler.table.blocks.len(), 1);
+    let combined: Vec<_> = by_both
+        .table
+        .columns
+        .iter()
+        .map(|line| line.title.as_str())
+        .collect();
+    assert_eq!(
+        (combined, by_both.table.columns_title.as_str()),
+        (
+            vec!["none, 4k", "none, 2M", "bfq, 4k", "bfq, 2M"],
+            "The scheduler, The pages"
+        )
+    );
+    let [whole] = &report.whole_charts[..] else {
+        panic!("{:?}", report.whole_charts);
+    };
+    assert_eq!(
+        (whole.title.as_str(), &whole.claims[..]),
+        ("Step upon step", &[3][..])
+    );
     assert!(markdown(&report).contains("## By scheduler\n\n| The scheduler"));
 }
 
@@ -641,6 +683,13 @@ fn an_event_is_judged_by_each_trial_before_and_after_it() {
     assert_eq!(claim.outcome, ClaimOutcome::Agrees, "{}", claim.sentence);
     let text = markdown(&made);
     assert!(text.contains("| jit off | 12.0 | 0.4 |"), "{text}");
+    // A load that failed may have been ended by the event: nothing is better with it.
+    let mut failing = stored.clone();
+    failing.trials[0].1.status = TrialStatus::Failed;
+    let verdict = report(&failing).timelines[0].shifts[0]
+        .effect
+        .map(|effect| effect.verdict);
+    assert_eq!(verdict, Some(Verdict::Undecided));
     // One trial says nothing of chance.
     stored.trials.truncate(1);
     let made = report(&stored);
@@ -656,7 +705,7 @@ fn markdown_and_csv_have_all_of_it() {
         vec![TableRecord {
             title: "By pages".into(),
             rows: Some("pages".into()),
-            columns: Some("scheduler".into()),
+            columns: vec!["scheduler".into()],
             values: vec!["tps".into()],
         }],
         vec![claim(
