@@ -1,15 +1,13 @@
 //! The CPU time of other programs: neither of the processes named as ours, nor of what they have started, nor the kernel's threads.
 
 use crate::access::{HostAccess, HostError};
-use crate::process::{ProcessStat, TICKS_PER_S};
+use crate::process::{KTHREADD, ProcessStat, TICKS_PER_S};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts with more processes are not read: that would be a load of its own.
 const PROCESSES_MAX: usize = 20_000;
 /// The first process takes in the times of processes that have lost their parent, whosever they were.
 const INIT: u32 = 1;
-/// The parent of the kernel's threads, and its name (kthreads(7)); in a container another process may have its number.
-const KTHREADD: (u32, &str) = (2, "kthreadd");
 
 /// CPU time that all other processes have used so far.
 #[derive(Debug, Clone, Default)]
@@ -51,11 +49,7 @@ impl CpuUse {
                 found: numbers.len().to_string(),
             });
         }
-        let read = |pid: u32| {
-            let text = host.read(&format!("/proc/{pid}/stat")).ok()?;
-            let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
-            Some((pid, (name, ProcessStat::parse(&text)?)))
-        };
+        let read = |pid: u32| Some((pid, ProcessStat::named(host, pid)?));
         let all: BTreeMap<u32, (String, ProcessStat)> = numbers.into_iter().filter_map(read).collect();
         let is_kernel = all.get(&KTHREADD.0).is_some_and(|(name, _)| name == KTHREADD.1);
         let not_others: BTreeSet<u32> = ours

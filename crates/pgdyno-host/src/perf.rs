@@ -48,7 +48,7 @@ const fn dtlb(metric: &'static str, operation: CacheOp, result: CacheResult) -> 
     kind(metric, Event::Cache(CacheId::DTLB, operation, result))
 }
 
-const KINDS: [Kind; 12] = [
+const KINDS: [Kind; 14] = [
     Kind {
         metric: "perf.task_clock_ms",
         event: Event::Software(Software::TASK_CLOCK),
@@ -66,6 +66,14 @@ const KINDS: [Kind; 12] = [
     dtlb("perf.dtlb_load_misses", CacheOp::READ, CacheResult::MISS),
     dtlb("perf.dtlb_stores", CacheOp::WRITE, CacheResult::ACCESS),
     dtlb("perf.dtlb_store_misses", CacheOp::WRITE, CacheResult::MISS),
+    kind(
+        "perf.itlb_loads",
+        Event::Cache(CacheId::ITLB, CacheOp::READ, CacheResult::ACCESS),
+    ),
+    kind(
+        "perf.itlb_load_misses",
+        Event::Cache(CacheId::ITLB, CacheOp::READ, CacheResult::MISS),
+    ),
     kind(
         "perf.llc_loads",
         Event::Cache(CacheId::LL, CacheOp::READ, CacheResult::ACCESS),

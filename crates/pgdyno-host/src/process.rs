@@ -167,7 +167,17 @@ pub(crate) struct Used {
     pub(crate) major_faults: u64,
 }
 
+/// The parent of the kernel's threads, and its name (kthreads(7)); in a container another process may have its number.
+pub(crate) const KTHREADD: (u32, &str) = (2, "kthreadd");
+
 impl ProcessStat {
+    /// A process's stat with its name; `None` where it is gone, or unreadable.
+    pub(crate) fn named(host: &dyn HostAccess, pid: u32) -> Option<(String, ProcessStat)> {
+        let text = host.read(&format!("/proc/{pid}/stat")).ok()?;
+        let name = text.split_once('(')?.1.rsplit_once(')')?.0.to_owned();
+        Some((name, ProcessStat::parse(&text)?))
+    }
+
     /// Fields as proc(5) numbers them: state 3, parent 4, faults 10 to 13, times 14 to 17, start 22, resident 24.
     pub(crate) fn parse(stat: &str) -> Option<ProcessStat> {
         let mut fields = after_name(stat)?.split_ascii_whitespace();

@@ -389,6 +389,12 @@ pub const METRICS: &[Metric] = &[
         "TLB misses, stores",
     ),
     counter(
+        "itlb_load_misses",
+        "TLB misses of instructions per transaction",
+        "TLB misses per tx, instructions",
+        "TLB misses, instructions",
+    ),
+    counter(
         "dtlb_load_walk_cycles",
         "cycles of TLB walks for loads per transaction",
         "cycles of TLB walks per tx, loads",
@@ -436,6 +442,12 @@ pub const METRICS: &[Metric] = &[
         "TLB look-ups of stores per transaction",
         "TLB look-ups per tx, stores",
         "TLB look-ups, stores",
+    ),
+    counter(
+        "itlb_loads",
+        "TLB look-ups of instructions per transaction",
+        "TLB look-ups per tx, instructions",
+        "TLB look-ups, instructions",
     ),
     counter(
         "llc_loads",

@@ -6,6 +6,7 @@ use super::cpu::Cpus;
 use super::disks::Disks;
 use super::energy::Energy;
 use super::files::Buffer;
+use super::kernel_threads::KernelThreads;
 use super::memory::Memory;
 use super::network::Network;
 use super::numa::Numa;
@@ -27,7 +28,7 @@ pub struct HostSeriesOptions {
     pub cgroup_of: Option<u32>,
 }
 
-/// Samples a host: CPUs, memory, pressure, devices, network, power, NUMA nodes, the server's control group and its processes
+/// Samples a host: CPUs, memory, pressure, devices, network, power, NUMA nodes, the kernel's threads, the server's control group and its processes
 /// by class. docs/reference/metrics.md lists its metrics.
 #[derive(Debug)]
 pub struct HostSeries {
@@ -40,6 +41,7 @@ pub struct HostSeries {
     network: Network,
     energy: Energy,
     numa: Numa,
+    kernel_threads: KernelThreads,
     group: Option<Group>,
     processes: Option<ProcessClasses>,
     /// By source, in the order of the readings of a tick.
@@ -59,6 +61,7 @@ impl HostSeries {
             network: Network::new(options.postmaster),
             energy: Energy::default(),
             numa: Numa::default(),
+            kernel_threads: KernelThreads::default(),
             group: options.cgroup_of.map(Group::new),
             processes: options.postmaster.map(ProcessClasses::new),
             reported: Vec::new(),
@@ -89,6 +92,7 @@ impl HostSeries {
             readings.push(group.read(host, buffer, now()));
         }
         readings.push(self.energy.read(host, buffer, now()));
+        readings.push(self.kernel_threads.read(host, buffer, now()));
         readings.extend(self.numa.read(host, buffer, now()));
         self.reported
             .resize_with(self.reported.len().max(readings.len()), ReportedGaps::default);

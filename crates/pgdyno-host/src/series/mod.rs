@@ -9,6 +9,7 @@ mod files;
 #[cfg(test)]
 mod fixture;
 mod host;
+mod kernel_threads;
 mod memory;
 mod network;
 mod numa;

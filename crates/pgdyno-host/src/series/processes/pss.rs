@@ -45,10 +45,21 @@ impl Default for Shares {
     }
 }
 
+/// Bytes of a process's memory, or of several together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Memory {
+    /// Shared pages divided among those that have them.
+    pss: u64,
+    /// All that is resident (RES).
+    resident: u64,
+    /// What of it is files and shared memory, whoever else has it (SHR).
+    shared: u64,
+}
+
 /// What a pass found of a class.
 #[derive(Debug, Default)]
 struct Pass {
-    bytes: u64,
+    memory: Memory,
     read: u32,
     left: u32,
 }
@@ -130,8 +141,8 @@ impl Shares {
             }
             let path = format!("/proc/{pid}/smaps_rollup");
             let text = Kept::passing(path.as_str()).read(host, buffer);
-            let bytes = match text.map(pss_bytes) {
-                Ok(Some(bytes)) => bytes,
+            let memory = match text.map(Memory::parse) {
+                Ok(Some(memory)) => memory,
                 // Gone, or without memory of its own any more.
                 Ok(None) | Err(HostError::Missing { .. }) => continue,
                 Err(error) => return Err(error),
@@ -141,7 +152,7 @@ impl Shares {
             if pages > 10_000 {
                 self.ns_per_page = took.as_nanos() as f64 / pages as f64;
             }
-            pass.bytes = pass.bytes.saturating_add(bytes);
+            pass.memory = pass.memory.plus(memory);
             pass.read += 1;
             self.reached.insert(class, pid);
         }
@@ -151,12 +162,18 @@ impl Shares {
     #[expect(clippy::cast_precision_loss, reason = "gauges")]
     fn report(&self, class: Class, pass: &Pass, reading: &mut Reading) {
         if pass.read > 0 {
-            let mean = pass.bytes as f64 / f64::from(pass.read);
-            reading.push(Key::of("process.pss_mean_bytes", class.name()), mean);
+            for (metric, bytes) in [
+                ("process.pss_mean_bytes", pass.memory.pss),
+                ("process.resident_mean_bytes", pass.memory.resident),
+                ("process.shared_mean_bytes", pass.memory.shared),
+            ] {
+                let mean = bytes as f64 / f64::from(pass.read);
+                reading.push(Key::of(metric, class.name()), mean);
+            }
             reading.push(Key::of("process.pss_read", class.name()), f64::from(pass.read));
         }
         if pass.left == 0 {
-            reading.push(Key::of("process.pss_bytes", class.name()), pass.bytes as f64);
+            reading.push(Key::of("process.pss_bytes", class.name()), pass.memory.pss as f64);
         } else {
             let ms = self.budget.as_millis();
             let all = pass.read + pass.left;
@@ -174,10 +191,29 @@ fn cpu_time() -> Duration {
     )
 }
 
-fn pss_bytes(text: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    let kib: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
-    kib.checked_mul(1024)
+impl Memory {
+    /// Of a process's smaps_rollup (proc_pid_smaps(5)); `None` where it has no memory of its own any more.
+    fn parse(text: &str) -> Option<Memory> {
+        let bytes = |name: &str| -> Option<u64> {
+            let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+            let kib: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
+            kib.checked_mul(1024)
+        };
+        let (resident, anonymous) = (bytes("Rss:")?, bytes("Anonymous:")?);
+        Some(Memory {
+            pss: bytes("Pss:")?,
+            resident,
+            shared: resident.saturating_sub(anonymous),
+        })
+    }
+
+    fn plus(self, other: Memory) -> Memory {
+        Memory {
+            pss: self.pss.saturating_add(other.pss),
+            resident: self.resident.saturating_add(other.resident),
+            shared: self.shared.saturating_add(other.shared),
+        }
+    }
 }
 
 #[cfg(test)]

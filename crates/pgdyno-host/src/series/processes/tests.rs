@@ -346,7 +346,7 @@ fn shares_of_memory_are_sums_or_means_by_the_budget() {
     for (pid, kib) in [(12, 10), (13, 20), (14, 30)] {
         tree.put(&[(
             &format!("/proc/{pid}/smaps_rollup"),
-            &format!("0-1 ---p\nRss: 99 kB\nPss: {kib} kB\n"),
+            &format!("0-1 ---p\nRss: 99 kB\nPss: {kib} kB\nAnonymous: 9 kB\n"),
         )]);
     }
     let mut shares = |budget: Duration| {
@@ -362,6 +362,8 @@ fn shares_of_memory_are_sums_or_means_by_the_budget() {
         &[
             "process.pss_bytes[client backend] 61440",
             "process.pss_mean_bytes[client backend] 20480",
+            "process.resident_mean_bytes[client backend] 101376",
+            "process.shared_mean_bytes[client backend] 92160",
             "process.pss_read[client backend] 3",
         ],
     );
