@@ -3,10 +3,10 @@
 use crate::file::ServerPart;
 use pgdyno_host::{Cgroup, Limits, LocalHost, size_bytes};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,9 +41,11 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts it by `sh -c`, in a process group of its own; `None` where there is none. PGDYNO_DATA of its environment is the server's data
-    /// directory, where that is on this host.
-    pub(crate) fn start(part: &ServerPart, data: Option<&Path>) -> Result<Option<Neighbour>, NeighbourError> {
+    /// Starts it by `sh -c`, in a process group of its own, with these variables set, or removed (`None`); `None` where there is none.
+    pub(crate) fn start(
+        part: &ServerPart,
+        variables: &[(&str, Option<OsString>)],
+    ) -> Result<Option<Neighbour>, NeighbourError> {
         let Some(command) = part.neighbour.as_deref().filter(|command| *command != "none") else {
             return Ok(None);
         };
@@ -58,9 +60,15 @@ impl Neighbour {
             .map(|(limit, group)| limited(limit, group))
             .transpose()?;
         // Should this process be killed, the shell goes with it. It begins when it gets a line: in its group.
-        let mut child = Command::new("setpriv")
+        let mut shell = Command::new("setpriv");
+        for (name, value) in variables {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        let mut child = shell
             .args(["--pdeathsig", "KILL", "sh", "-c", BEGIN_ON_LINE, command])
-            .envs(data.map(|data| ("PGDYNO_DATA", data)))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())

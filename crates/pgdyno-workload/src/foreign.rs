@@ -19,6 +19,7 @@ mod tests;
 pub use child::{Exit, ForeignError};
 pub use command::{CommandError, command_words};
 pub use dialogue::Dialogue;
+pub use environment::libpq_variables;
 pub use format::{Commits, FORMAT_BYTES_MAX, ForeignFormat, FormatError, FormatFile, foreign_formats};
 pub use job::{Figure, FigureFormat, JobPlan, JobResult, run_job};
 pub use output::{ForeignFigures, ForeignLatency, ForeignOutput, ForeignSecond, ForeignStream};

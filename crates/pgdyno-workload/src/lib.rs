@@ -24,8 +24,8 @@ pub use data::{
 pub use foreign::{
     CommandError, Commits, Dialogue, Exit, FORMAT_BYTES_MAX, Figure, FigureFormat, ForeignError,
     ForeignFigures, ForeignFormat, ForeignLatency, ForeignOutput, ForeignPlan, ForeignResult, ForeignSecond,
-    ForeignStream, FormatError, FormatFile, JobPlan, JobResult, command_words, foreign_formats, run_foreign,
-    run_job,
+    ForeignStream, FormatError, FormatFile, JobPlan, JobResult, command_words, foreign_formats,
+    libpq_variables, run_foreign, run_job,
 };
 pub use load_plan::{LoadPlan, Work};
 pub use own::marked;

@@ -5,7 +5,7 @@ use super::target::{RealTarget, crash};
 use crate::error::LabError;
 use crate::file::{LoadPart, ServerPart};
 use crate::foreign::{ProgramRun, measure_program};
-use crate::measure::{LoadFrom, measure};
+use crate::measure::{LoadFrom, endpoint, measure};
 use crate::neighbour::Neighbour;
 use crate::plan::{Treatment, measure_s, plan_of};
 use crate::pooled::BESIDE;
@@ -15,7 +15,8 @@ use pgdyno_engine::{Second, Warmup};
 use pgdyno_knobs::{Agreed, Applied, Changer, Restart, Setting};
 use pgdyno_sandbox::{Control, PoolMode, Pooler, PoolerKind, PoolerPlan};
 use pgdyno_server::{Conninfo, Server, counters};
-use pgdyno_workload::LoadPlan;
+use pgdyno_workload::{LoadPlan, libpq_variables};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +48,7 @@ impl Load for RealTarget<'_> {
         if let (Some(pooler), Some(first)) = (&pooler, servers.first_mut()) {
             first.conninfo = pooler.conninfo().clone();
         }
-        let neighbour = Neighbour::start(&treatment.server, self.changer.target()?.data.as_deref())?;
+        let neighbour = Neighbour::start(&treatment.server, &variables(&self.changer, &direct)?)?;
         let driven = self.measure(drive, plan, (&servers, &direct), stop, go_on);
         drop(neighbour);
         if let Some(pooler) = pooler {
@@ -57,9 +58,22 @@ impl Load for RealTarget<'_> {
     }
 }
 
+/// What a neighbour finds in its environment: libpq's variables for the server, and PGDYNO_DATA, which is the server's data directory, where
+/// that is on this host.
+fn variables(
+    changer: &Changer<'_>,
+    server: &Conninfo,
+) -> Result<Vec<(&'static str, Option<OsString>)>, LabError> {
+    let mut variables = libpq_variables(&endpoint(server));
+    let data = changer.target()?.data.as_ref();
+    variables.push(("PGDYNO_DATA", data.map(|data| data.as_os_str().to_owned())));
+    Ok(variables)
+}
+
 /// A server while its load runs.
 struct Loaded<'c, 'x> {
     changer: &'c mut Changer<'x>,
+    direct: &'c Conninfo,
     /// They end with the load.
     neighbours: Vec<Neighbour>,
 }
@@ -76,8 +90,8 @@ impl Meanwhile for Loaded<'_, '_> {
     }
 
     fn start_neighbour(&mut self, part: &ServerPart) -> Result<(), LabError> {
-        let data = self.changer.target()?.data.as_deref();
-        self.neighbours.extend(Neighbour::start(part, data)?);
+        let variables = variables(self.changer, self.direct)?;
+        self.neighbours.extend(Neighbour::start(part, &variables)?);
         Ok(())
     }
 }
@@ -123,6 +137,7 @@ impl RealTarget<'_> {
         };
         let mut loaded = Loaded {
             changer: &mut self.changer,
+            direct,
             neighbours: Vec::new(),
         };
         let (halt, mut is_enough) = (Arc::new(AtomicBool::new(false)), false);

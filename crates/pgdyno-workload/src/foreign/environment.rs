@@ -10,8 +10,8 @@ use std::time::Duration;
 /// What libpq connects to where nothing is said.
 const PORT: u16 = 5432;
 
-/// Variables of a child, and those that it is not to inherit: whatever would lead it elsewhere.
-pub(super) fn variables(endpoint: &Endpoint) -> Vec<(&'static str, Option<OsString>)> {
+/// Variables of a child, and those that it is not to inherit (`None`): whatever would lead it elsewhere.
+pub fn libpq_variables(endpoint: &Endpoint) -> Vec<(&'static str, Option<OsString>)> {
     let config = &endpoint.config;
     let text = |value: Option<&str>| value.map(OsString::from);
     let address = config.get_hostaddrs().first();
@@ -102,7 +102,7 @@ pub(super) fn all_variables(
     endpoint: &Endpoint,
     others: &[(String, String)],
 ) -> Vec<(OsString, Option<OsString>)> {
-    let own = variables(endpoint).into_iter();
+    let own = libpq_variables(endpoint).into_iter();
     let own = own.map(|(name, value)| (name.into(), value));
     let others = others.iter();
     let others = others.map(|(name, value)| (name.into(), Some(value.into())));
