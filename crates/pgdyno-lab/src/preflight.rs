@@ -12,7 +12,7 @@ mod wants;
 
 use crate::file::settings_of;
 use crate::measure::{Generators, LoadFrom};
-use crate::plan::{Consent, Plan, Treatment};
+use crate::plan::{Consent, Plan, ServerVariant, Treatment};
 use pgdyno_host::HostAccess;
 use pgdyno_knobs::{ApplyError, Catalogue, CatalogueError, Journals, Objection, Reader, Setting, Target};
 use pgdyno_sandbox::{BinarySources, Control, ControlError};
@@ -109,6 +109,8 @@ pub struct Preflight<'a> {
     pub catalogue: &'a Catalogue,
     /// The server that trials run on.
     pub target: &'a Target,
+    /// Which of the plan's servers that is.
+    pub examined: ServerVariant,
     /// By which changes of other users are found.
     pub journals: &'a Journals,
     /// What the user has agreed to.

@@ -5,7 +5,7 @@ use super::room::{Need, check_room, of_own_servers};
 use super::wants::{Allowed, unmet};
 use super::{Finding, FindingKind, PreflightReport, consents, exclude, of_version, say_if_nothing_is_left};
 use crate::file::Reset;
-use crate::plan::{Consent, Plan, data_of};
+use crate::plan::{Consent, Plan, ServerVariant, data_of};
 use pgdyno_host::{HostAccess, tree_bytes};
 use pgdyno_knobs::Catalogue;
 use pgdyno_sandbox::BinarySources;
@@ -82,7 +82,11 @@ impl Unstarted<'_> {
                     bytes,
                 })
                 .collect();
-            needs.extend(of_own_servers(plan, self.data, found));
+            needs.extend(of_own_servers(
+                plan,
+                (&ServerVariant::default(), self.data),
+                found,
+            ));
             needs
         };
         let (mut most, mut least) = (PreflightReport::default(), PreflightReport::default());

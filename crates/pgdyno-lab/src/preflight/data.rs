@@ -1,6 +1,6 @@
 //! Data that the server lacks, holds otherwise or has no room for; commands of which nobody knows what they make.
 
-use super::room::{Need, check_room, here};
+use super::room::{Need, check_room};
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
 use crate::plan::{Plan, data_of, listed, template_of};
@@ -50,7 +50,7 @@ impl Preflight<'_> {
         server: &mut Server,
         found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
-        let here = here(plan);
+        let here = self.here(plan);
         let keys: BTreeSet<_> = here.iter().filter_map(|treatment| data_of(treatment)).collect();
         let plans: Vec<DataPlan> = keys.iter().map(|key| key.plan()).collect();
         for wrong in plans.iter().filter_map(|plan| plan.check().err()) {

@@ -31,7 +31,7 @@ impl Preflight<'_> {
     }
 }
 
-/// Programs of treatments that are not there; `path` as PATH has it.
+/// Programs and directories of treatments that are not there; `path` as PATH has it.
 pub(super) fn missing_programs(path: &str, plan: &Plan, found: &mut PreflightReport) {
     let search = plan.file.search.as_ref();
     if let Some(command) = search.and_then(|search| search.optimizer.as_ref())
@@ -44,7 +44,7 @@ pub(super) fn missing_programs(path: &str, plan: &Plan, found: &mut PreflightRep
     for number in plan.tested() {
         let treatment = &plan.treatments[number];
         let missing = wanted(treatment).into_iter().filter_map(|of| missing(path, of));
-        found.add_all(missing.map(|finding| Finding {
+        found.add_all(missing.chain(missing_places(treatment)).map(|finding| Finding {
             treatments: vec![treatment.name.clone()],
             ..finding
         }));
@@ -84,6 +84,22 @@ pub(super) fn missing_versions(
             });
         }
     }
+}
+
+/// A directory that is named and not there would be one more on the disk of the directory above it.
+fn missing_places(treatment: &Treatment) -> impl Iterator<Item = Finding> {
+    let places = treatment
+        .server
+        .places()
+        .into_iter()
+        .filter_map(|(_, place)| place);
+    places.filter_map(|place| match Place::named(place) {
+        Ok(Place::Directory(directory)) if !directory.is_dir() => {
+            let what = format!("the directory {place} is not there");
+            Some(Finding::new(FindingKind::Other, what, &[]))
+        }
+        _ => None,
+    })
 }
 
 fn missing(path: &str, (program, mend): Wanted) -> Option<Finding> {
@@ -147,6 +163,24 @@ fn first_of_shell(command: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::ExperimentFile;
+    use crate::plan::ProfileSettings;
+    use pgdyno_knobs::Catalogue;
+
+    #[test]
+    fn treatment_on_a_directory_that_is_not_there_is_not_tested() {
+        let text = "name='x'\nquestion='?'\ndesign='one-at-a-time'\nblocks=3\n[load]\nworkload='tpcb'\nclients=1\nmeasure_s=1\n[data]\nscale=1\n\
+                    [[factor]]\nname='place'\nof='server.data_on'\nvalues=['disk', '/', '/no/such/volume']\n";
+        let file = ExperimentFile::parse(text, Path::new("x"), &Catalogue::shipped().unwrap()).unwrap();
+        let plan = Plan::unasked(file, &ProfileSettings::new(), 7).unwrap();
+        let mut found = PreflightReport::default();
+        missing_programs("", &plan, &mut found);
+        let [only] = &found.findings[..] else {
+            panic!("{:?}", found.findings);
+        };
+        assert_eq!(only.treatments, [plan.treatments[2].name.clone()]);
+        assert_eq!(only.what, "the directory /no/such/volume is not there");
+    }
 
     #[test]
     fn shell_command_is_looked_for_where_it_begins_with_a_program() {

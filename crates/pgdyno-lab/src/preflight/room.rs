@@ -33,7 +33,7 @@ impl Preflight<'_> {
         let Some(data) = self.target.data.clone() else {
             return Ok(Vec::new());
         };
-        let here = here(plan);
+        let here = self.here(plan);
         let keys: BTreeSet<_> = here.iter().filter_map(|treatment| data_of(treatment)).collect();
         let has = |reset: Reset| here.iter().any(|t| t.data.reset == Some(reset));
         let all: u64 = keys.iter().map(|key| key.plan().bytes()).sum();
@@ -63,7 +63,7 @@ impl Preflight<'_> {
         found.unproven.extend(unproven);
         let most = needs[0].bytes;
         needs.extend(self.wal_need(server, most)?);
-        needs.extend(of_own_servers(plan, &data, found));
+        needs.extend(of_own_servers(plan, (&self.examined, &data), found));
         Ok(needs)
     }
 
@@ -115,8 +115,12 @@ impl Preflight<'_> {
     }
 }
 
-/// What servers of the experiment's own take beside the sandbox's data, in `beside`.
-pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightReport) -> Vec<Need> {
+/// What servers of the experiment's own take beside the data of the one that is examined, in `beside`; that one is there already.
+pub(super) fn of_own_servers(
+    plan: &Plan,
+    (examined, beside): (&ServerVariant, &Path),
+    found: &mut PreflightReport,
+) -> Vec<Need> {
     // A server has all of its data sets at once.
     let mut servers: BTreeMap<ServerVariant, BTreeMap<_, u64>> = BTreeMap::new();
     for number in plan.tested() {
@@ -125,7 +129,7 @@ pub(super) fn of_own_servers(plan: &Plan, beside: &Path, found: &mut PreflightRe
         for variant in treatment
             .variants()
             .into_iter()
-            .filter(|variant| !variant.is_target())
+            .filter(|variant| !variant.is_target() && variant != examined)
         {
             servers
                 .entry(variant)
@@ -235,12 +239,14 @@ fn is_same(one: &Space, other: &Space) -> bool {
     (one.id, one.bytes) == (other.id, other.bytes)
 }
 
-/// The tested treatments whose server is the target.
-pub(super) fn here(plan: &Plan) -> Vec<&Treatment> {
-    let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
-    tested
-        .filter(|treatment| treatment.variant().is_target())
-        .collect()
+impl Preflight<'_> {
+    /// The tested treatments whose server is examined.
+    pub(super) fn here<'p>(&self, plan: &'p Plan) -> Vec<&'p Treatment> {
+        let tested = plan.tested().into_iter().map(|i| &plan.treatments[i]);
+        tested
+            .filter(|treatment| treatment.variant() == self.examined)
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -258,12 +264,30 @@ mod tests {
         );
         let file = ExperimentFile::parse(&text, Path::new("x"), &Catalogue::shipped().unwrap()).unwrap();
         let plan = Plan::unasked(file, &ProfileSettings::new(), 7).unwrap();
-        let needs = of_own_servers(&plan, Path::new("/x"), &mut PreflightReport::default());
+        let examined = (&ServerVariant::default(), Path::new("/x"));
+        let needs = of_own_servers(&plan, examined, &mut PreflightReport::default());
         needs
             .iter()
             .map(|need| need.bytes)
             .filter(|bytes| *bytes > 0)
             .collect()
+    }
+
+    /// It is there already: what it needs is asked of it.
+    #[test]
+    fn examined_server_is_none_that_is_made() {
+        let text = "name='x'\nquestion='?'\ndesign='a-a'\nblocks=3\n[load]\nworkload='tpcb'\nclients=1\nwarmup_s=0\nmeasure_s=1\n[data]\nscale=1\n\
+                    [server]\ndata_on='ext4:4G'\n";
+        let file = ExperimentFile::parse(text, Path::new("x"), &Catalogue::shipped().unwrap()).unwrap();
+        let plan = Plan::unasked(file, &ProfileSettings::new(), 7).unwrap();
+        let examined = plan.first_variant();
+        assert!(!examined.is_target());
+        let needs = of_own_servers(
+            &plan,
+            (&examined, Path::new("/x")),
+            &mut PreflightReport::default(),
+        );
+        assert!(needs.is_empty());
     }
 
     #[test]

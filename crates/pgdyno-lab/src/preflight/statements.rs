@@ -1,6 +1,5 @@
 //! Statements that the server would refuse: of loads and of figures.
 
-use super::room::here;
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::measure::endpoint;
 use crate::plan::{Plan, Treatment, data_of, plan_of_load};
@@ -19,7 +18,8 @@ impl Preflight<'_> {
             let load = &treatment.load;
             load.program.is_none() && load.protocol.unwrap_or(usual) == Protocol::Prepared
         };
-        let treatments: Vec<String> = here(plan)
+        let treatments: Vec<String> = self
+            .here(plan)
             .into_iter()
             .filter(needs)
             .map(|t| t.name.clone())

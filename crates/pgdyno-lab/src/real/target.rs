@@ -44,6 +44,7 @@ impl Server for RealTarget<'_> {
             host: &**self.resources.host,
             catalogue: self.resources.catalogue,
             target,
+            examined: plan.first_variant(),
             journals: self.resources.journals,
             consent: self.resources.consent,
             path: path.as_deref(),

@@ -13,8 +13,8 @@ use crate::target::{self, Ahead};
 use pgdyno_engine::duration;
 use pgdyno_knobs::Target;
 use pgdyno_lab::{
-    Design, ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset, StopRule,
-    Treatment, Unstarted, consents,
+    Design, ExperimentFile, Finding, LabError, Preflight, PreflightReport, ProfileSettings, Reset,
+    ServerVariant, StopRule, Treatment, Unstarted, consents,
 };
 use pgdyno_server::Server;
 use restarts::Restarts;
@@ -226,6 +226,7 @@ fn look(
                 host: &context.host,
                 catalogue: &context.catalogue,
                 target,
+                examined: ServerVariant::default(),
                 journals: context.journals(),
                 consent,
                 path: path.as_deref(),
