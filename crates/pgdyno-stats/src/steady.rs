@@ -1,6 +1,7 @@
 //! Is a throughput series steady? A trend test that allows for autocorrelation.
 
 use crate::matrix::count;
+use crate::spread::student;
 use serde::{Deserialize, Serialize};
 
 /// A line fitted to a series, and whether the series has a trend.
@@ -59,21 +60,26 @@ pub fn steadiness(values: &[f64]) -> Option<Steadiness> {
     })
 }
 
-/// Means of the two halves of the window further apart than this are a way up or down.
-const STEP_THAT_MATTERS: f64 = 0.05;
+/// A series is watched so long, in values, before anything is said of it: what climbs slowly looks level for some seconds.
+const WATCHED_LEAST: usize = 20;
+/// Confidence that the trend is no larger than that, on either side.
+const SETTLED_CONFIDENCE: f64 = 0.90;
 
-/// Whether the later half of a growing series of values, a second each, shows that it has settled: at least six values, with
-/// neither a trend ([`steadiness`]) nor a step between their halves of more than 5 %. The half grows with the series, so that
-/// a slow climb is no level.
+/// Whether a growing series of values, a second each, has settled: whether it will change by less than 10 % in as long again as it has been watched,
+/// twenty values at least. The trend of its later half, with what is not known of it ([`steadiness`]: an interval of 90 %), is taken on for that time.
+/// What changes more slowly than that, no watching so far can show.
 pub fn has_settled(values: &[f64]) -> bool {
-    if values.len() < FEWEST_VALUES {
+    if values.len() < WATCHED_LEAST {
         return false;
     }
-    let latest = &values[(values.len() / 2).min(values.len() - FEWEST_VALUES)..];
-    let (before, after) = latest.split_at(latest.len() / 2);
-    let mean = |part: &[f64]| part.iter().sum::<f64>() / count(part.len());
-    let step = mean(after) / mean(before) - 1.0;
-    step.abs() <= STEP_THAT_MATTERS && steadiness(latest).is_some_and(|found| found.settled)
+    let latest = &values[values.len() / 2..];
+    let degrees_of_freedom = count(latest.len()) - 2.0;
+    let Some((found, quantile)) = steadiness(latest).zip(student(SETTLED_CONFIDENCE, degrees_of_freedom))
+    else {
+        return false;
+    };
+    let drift_at_most = found.drift_ratio.abs() + quantile * found.drift_standard_error;
+    drift_at_most * count(values.len()) / count(latest.len()) <= DRIFT_THAT_MATTERS
 }
 
 /// Standard deviation over mean: the stability of a curve as a number. `None` below two values or without a mean.
@@ -91,24 +97,45 @@ pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chance::{SeedableRng, Xoshiro256PlusPlus, normal};
 
     #[test]
     fn a_warm_up_ends_when_the_curve_has() {
-        let climb: Vec<f64> = (0..20).map(|s| 1000.0 * (1.0 - 0.7_f64.powi(s))).collect();
+        let climb: Vec<f64> = (0..40).map(|s| 1000.0 * (1.0 - 0.7_f64.powi(s))).collect();
         let settles = (1..=climb.len()).find(|&n| has_settled(&climb[..n]));
-        assert!((8..20).contains(&settles.unwrap()), "{settles:?}");
-        // A slow climb is at its level when it is said to be.
-        let slow: Vec<f64> = (0..300)
-            .map(|s| 1000.0 * (1.0 - (-f64::from(s) / 40.0).exp()))
-            .collect();
-        let settles = (1..=slow.len()).find(|&n| has_settled(&slow[..n])).unwrap();
-        assert!(slow[settles - 1] > 970.0, "{settles} {}", slow[settles - 1]);
-        assert!(!has_settled(&climb[..5]) && !has_settled(&[]) && !has_settled(&[0.0; 9]));
-        assert!(has_settled(&[100.0, 101.0, 99.0, 100.0, 102.0, 98.0]));
-        assert!(
-            !has_settled(&[100.0, 100.0, 100.0, 110.0, 110.0, 110.0]),
-            "a step"
-        );
+        assert!((20..30).contains(&settles.unwrap()), "{settles:?}");
+        assert!(!has_settled(&climb[..19]) && !has_settled(&[]) && !has_settled(&[0.0; 30]));
+        let step: Vec<f64> = (0..40).map(|s| if s < 30 { 1000.0 } else { 1100.0 }).collect();
+        assert!(!has_settled(&step), "a step");
+    }
+
+    /// Climbs from nothing and from half of their level, with noise that remembers: where one is said to be at its level, it is.
+    #[test]
+    fn slow_climbs_are_not_called_level_on_their_way() {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(23);
+        let mut settled_at = |from: f64, time_s: f64, noise: f64| {
+            let (mut values, mut lasting) = (Vec::new(), 0.0);
+            for s in 0..900_u32 {
+                let level = 1.0 - (1.0 - from) * (-f64::from(s) / time_s).exp();
+                lasting = 0.3 * lasting + 0.95 * noise * normal(&mut random);
+                values.push(1000.0 * level * (1.0 + lasting));
+                if has_settled(&values) {
+                    return Some(level);
+                }
+            }
+            None
+        };
+        for (from, time_s) in [(0.0, 40.0), (0.5, 30.0), (0.5, 100.0)] {
+            for noise in [0.0, 0.01, 0.03] {
+                let levels: Vec<f64> = (0..40).filter_map(|_| settled_at(from, time_s, noise)).collect();
+                let short = levels.iter().filter(|level| **level < 0.95).count();
+                assert!(
+                    levels.len() >= 38 && short <= 2,
+                    "{from} {time_s} {noise}: {short} of {}",
+                    levels.len()
+                );
+            }
+        }
     }
 
     #[test]
