@@ -27,6 +27,8 @@ const AGAIN_AFTER: Duration = Duration::from_secs(1);
 const ATTEMPT_MAX: Duration = Duration::from_secs(30);
 /// How ssh goes about them: a link that has just come back is soon used.
 const QUICKLY: [&str; 4] = ["-o", "ConnectTimeout=5", "-o", "ServerAliveInterval=5"];
+/// Past a shared connection of the user's: it may be the one that is lost.
+const ALONE: [&str; 2] = ["-o", "ControlPath=none"];
 
 /// What a command prints on the host.
 #[derive(Debug, PartialEq, Eq)]
@@ -360,13 +362,14 @@ impl Host<'_> {
     ) -> Result<Connection, RemoteError> {
         // It may have noticed the loss later than this process.
         let until = Instant::now() + Duration::from_secs(takeover.grace_s.into()) + SILENT_MAX;
-        let mut program = self.way.program.to_vec();
-        program.extend(QUICKLY.map(str::to_owned));
-        let way = SshWay {
-            program: &program,
-            ..self.way
-        };
+        let shared = [self.way.program, &QUICKLY.map(str::to_owned)[..]].concat();
+        let alone = [&shared[..], &ALONE.map(str::to_owned)[..]].concat();
+        let mut programs = [&shared, &alone].into_iter().cycle();
         loop {
+            let way = SshWay {
+                program: programs.next().unwrap_or(&shared),
+                ..self.way
+            };
             let limit = until.min(Instant::now() + ATTEMPT_MAX);
             let error = match self.open(way, dialogue.listener, (stop, Some(limit))) {
                 Err(

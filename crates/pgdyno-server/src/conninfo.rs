@@ -250,18 +250,22 @@ impl Conninfo {
     pub fn without_password(&self) -> String {
         let address = self.address();
         let address = address.map_or_else(String::new, |address| format!(" hostaddr={address}"));
-        let tls = self.said_of_tls.iter();
-        let tls: String = tls
-            .map(|word| format!(" {}={}", word.keyword, quoted(&word.value)))
-            .collect();
         format!(
             "host={}{address} port={} user={} dbname={}{}",
             quoted(&written(&self.host())),
             self.port(),
             quoted(self.user()),
             quoted(self.database()),
-            tls
+            self.tls_words()
         )
+    }
+
+    /// What was asked for about TLS, as words of a connection string, with a blank before each.
+    pub(crate) fn tls_words(&self) -> String {
+        let words = self.said_of_tls.iter();
+        words
+            .map(|word| format!(" {}={}", word.keyword, quoted(&word.value)))
+            .collect()
     }
 
     /// What was asked for about TLS as libpq's variables, for a program that goes to the same server.

@@ -40,7 +40,7 @@ pub fn without_word(text: &str, word: &str) -> Result<(String, Option<String>), 
 }
 
 /// A connection string with the password, for a host that reaches a server by `connection`: what it does not name (port, user, database,
-/// password) is as this host has it. Without one, that host goes the same way as this one.
+/// password, TLS) is as this host has it. Without one, that host goes the same way as this one.
 ///
 /// # Errors
 ///
@@ -60,7 +60,11 @@ pub fn for_other_host(conninfo: &Conninfo, connection: Option<&str>) -> Result<S
         .map(|(word, value)| format!("{word}={} ", quoted(value)))
         .collect();
     // Of a word that is there twice the last one counts.
-    Ok(known + &words.written())
+    Ok(format!(
+        "{known}{} {}",
+        conninfo.tls_words().trim_start(),
+        words.written()
+    ))
 }
 
 /// A connection string that another host has made by [`for_other_host`], on the way of one of `ways`, which are connection strings that
@@ -180,6 +184,26 @@ mod tests {
             "postgres://10.0.0.5:6432/lab",
             "host='10.0.0.5' port=6432 user='ann' dbname='lab'",
         );
+        // Whoever sends the password to nobody but a proven server does so from there, too.
+        let proven = Conninfo::named(
+            "host=db.example hostaddr=127.0.0.1 user=ann password=x sslmode=require channel_binding=require",
+            &|_| None,
+        );
+        let proven = proven.unwrap();
+        for (connection, expected) in [
+            (
+                "host=10.0.0.5",
+                ["sslmode='require'", "channel_binding='require'"],
+            ),
+            (
+                "host=10.0.0.5 sslmode=disable",
+                ["sslmode='disable'", "channel_binding='require'"],
+            ),
+        ] {
+            let text = for_other_host(&proven, Some(connection)).unwrap();
+            let words = keywords::split(&text).unwrap().written();
+            assert!(expected.iter().all(|word| words.contains(word)), "{words}");
+        }
         let same = for_other_host(&conninfo, None).unwrap();
         assert!(same.contains("127.0.0.1") && same.contains("se cret"), "{same}");
     }

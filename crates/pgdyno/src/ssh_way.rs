@@ -17,8 +17,8 @@ const PACKAGED: &str = "/usr/lib/pgdyno/agents";
 /// host's.
 pub(crate) const CARRIED: [&str; 1] = ["PGPASSWORD"];
 
-/// For ssh: a host that does not answer holds up nobody.
-const CONNECT: [&str; 2] = ["-o", "ConnectTimeout=10"];
+/// For ssh: a host that does not answer holds up nobody, and neither does one that asks.
+const CONNECT: [&str; 4] = ["-o", "ConnectTimeout=10", "-o", "BatchMode=yes"];
 /// Nor does one that answers and hangs, where nobody types a password.
 const GREETS_WITHIN: Duration = Duration::from_secs(60);
 
