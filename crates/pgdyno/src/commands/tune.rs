@@ -16,7 +16,7 @@ use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::remote::{arguments, without_options};
 use crate::repeated::repeated;
 use crate::{show, target};
-use file::{BEST, Caches, Common, Draft, Memory};
+use file::{BEST, Caches, Common, Draft, Memory, REFERENCE};
 use outcome::{Compared, Dropped, Kept};
 use pgdyno_advice::{Now, Priors, session_sorts};
 use pgdyno_host::{given_text, replace_given};
@@ -39,7 +39,10 @@ const FORMAT: &str = "pgdyno-tune/1";
 /// What all experiments of tunes are tagged with.
 const TAG: &str = "tune";
 /// Starting points that are compared with the best in the end: name and title.
-const OTHERS: [(&str, &str); 2] = [("advice", "Advice"), ("pgtune", "pgtune's settings")];
+const OTHERS: [(&str, &str); 2] = [
+    ("advice", "Advice for the knobs that are varied"),
+    ("pgtune", "pgtune's settings of the knobs that are varied"),
+];
 /// Name of the profile that it writes.
 const PROFILE: &str = "tuned";
 
@@ -71,6 +74,9 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     let text = common.search(&draft)?;
     let file = parsed(context, &text)?;
     err!("{}", common.planned());
+    for line in draft.not_tried() {
+        err!("{line}");
+    }
     let mut store = context.store(args.store.store.place())?;
     let mut tune = Tune {
         context,
@@ -119,6 +125,7 @@ fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
             of_session: session_sorts(&looked.known),
             present: present.collect(),
         },
+        not_varied: space::not_varied(&space, &profiles),
         space,
         starts,
     };
@@ -209,6 +216,9 @@ fn dry(common: &Common<'_>, draft: &Draft) -> Result<u8> {
     }
     for (knob, why) in &space.skipped {
         err!("not varied: {knob}: {why}");
+    }
+    for line in draft.not_tried() {
+        err!("{line}");
     }
     err!("nothing was run or changed");
     Ok(exit::FINE)
@@ -383,10 +393,12 @@ impl Tune<'_> {
         }
         let confirmed = self.confirm(store, &stored, &winner)?;
         let broken = self.broken(&confirmed, BEST)?;
-        let best_found = Compared::of(&confirmed, BEST).filter(|_| broken.is_empty());
-        let Some(found) = best_found.filter(|found| found.is(Verdict::Better)) else {
+        let Some(found) = self.accepted(&confirmed, BEST)? else {
             return self.not_confirmed(store, &confirmed, &broken);
         };
+        for bound in self.broken(&confirmed, REFERENCE)? {
+            err!("the present state breaks {}, and the best does not", bound.bound);
+        }
         let cold = self
             .args
             .cold
@@ -458,6 +470,15 @@ impl Tune<'_> {
         let text = self.common.compared(words, Caches::Warm, base, steps)?;
         let id = self.measured(store, &text)?;
         report::build(self.context, store, id)
+    }
+
+    /// A treatment that keeps all bounds and is better than the present state. One that breaks a bound is no state to stay with: then it is enough to
+    /// keep them all.
+    fn accepted(&self, report: &Report, name: &str) -> Result<Option<Compared>> {
+        let is_kept = self.broken(report, name)?.is_empty();
+        let is_to_leave = !self.broken(report, REFERENCE)?.is_empty();
+        let found = Compared::of(report, name).filter(|_| is_kept);
+        Ok(found.filter(|found| is_to_leave || found.is(Verdict::Better)))
     }
 
     /// The bounds that a treatment breaks, each with its figure.

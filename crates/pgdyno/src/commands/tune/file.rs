@@ -6,7 +6,7 @@ use crate::failure::{Failure, Result, Usage};
 use crate::show;
 use pgdyno_advice::{MemoryOf, Priors, Scale, SearchSpace};
 use pgdyno_knobs::gucvalue::quantity;
-use pgdyno_knobs::{Catalogue, Setting};
+use pgdyno_knobs::{Catalogue, Cost, Setting};
 use pgdyno_lab::{Reset, WindowPart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +22,8 @@ const MEMORY_PART: f64 = 0.75;
 
 /// The name of the best treatment in the experiments after the search.
 pub(super) const BEST: &str = "best";
+/// The present state, in all of them.
+pub(super) const REFERENCE: &str = "reference";
 /// What is left of it without the settings that do not pay.
 pub(super) const KEPT: &str = "kept";
 
@@ -49,7 +51,18 @@ pub(super) struct Draft {
     pub(super) target: String,
     pub(super) space: SearchSpace,
     pub(super) starts: Vec<Start>,
+    /// What starting points set beside the knobs that are varied: names of knobs by that of the starting point.
+    #[serde(default)]
+    pub(super) not_varied: BTreeMap<String, Vec<String>>,
     pub(super) memory: Memory,
+}
+
+impl Draft {
+    /// What of the starting points is not tried, a line each.
+    pub(super) fn not_tried(&self) -> impl Iterator<Item = String> {
+        let lines = self.not_varied.iter();
+        lines.map(|(start, knobs)| format!("of {start}, not varied and not tried: {}", knobs.join(", ")))
+    }
 }
 
 /// What a search goes by to stay within the memory.
@@ -88,13 +101,21 @@ impl<'a> Common<'a> {
         })
     }
 
-    fn entries(
+    /// `knobs` are those that differ between treatments.
+    fn entries<'k>(
         &self,
         (name, question): (&str, &str),
         design: &str,
         caches: Caches,
+        mut knobs: impl Iterator<Item = &'k str>,
     ) -> Vec<(&'static str, Value)> {
         let args = self.args;
+        // Where none of them needs a restart, none is made: what a trial leaves in the caches is the same for all. Where some do, each trial
+        // begins with one, or those alone would begin with cold caches.
+        let restart = match knobs.any(|knob| self.needs_restart(knob)) {
+            true => "always",
+            false => "when-needed",
+        };
         let mut data = vec![("scale", i64::from(args.scale).into())];
         if args.reset != Reset::None {
             data.push(("reset", args.reset.name().into()));
@@ -136,6 +157,7 @@ impl<'a> Common<'a> {
             ("design", design.into()),
             ("metric", self.metric.into()),
             ("smallest_effect", args.smallest_effect.into()),
+            ("target", table(vec![("restart", restart.into())])),
             ("data", table(data)),
             ("load", table(load)),
         ];
@@ -144,6 +166,14 @@ impl<'a> Common<'a> {
             entries.push(("window", table(ends)));
         }
         entries
+    }
+
+    /// Whether a knob takes a restart, in some version at least.
+    fn needs_restart(&self, knob: &str) -> bool {
+        let known = self.catalogue.get(knob);
+        known.map_or(true, |knob| {
+            matches!(knob.cost, Cost::Restart | Cost::Remount | Cost::Reboot) || knob.restart_until.is_some()
+        })
     }
 
     /// Of experiments whose reference is the present state.
@@ -207,7 +237,8 @@ impl<'a> Common<'a> {
         let factors: Vec<Value> = factors.collect();
         let of_block = trials_of_block(space);
         let words = ("tune", "Which settings are the best here?");
-        let mut file = self.entries(words, "search", Caches::Warm);
+        let varied = space.knobs.iter().map(|knob| knob.knob.as_str());
+        let mut file = self.entries(words, "search", Caches::Warm, varied);
         file.extend([
             ("blocks", i64::from(args.trials.div_ceil(of_block)).into()),
             ("base", self.base(&[])),
@@ -317,6 +348,13 @@ impl<'a> Common<'a> {
         base: &[Setting],
         steps: &[(String, String, Vec<Setting>)],
     ) -> Result<String> {
+        let varied = steps.iter().flat_map(|(_, _, settings)| settings);
+        let mut file = self.entries(
+            words,
+            "one-at-a-time",
+            caches,
+            varied.map(|setting| setting.knob.as_str()),
+        );
         let steps = steps.iter().map(|(name, title, settings)| {
             let settings = settings.iter().map(|s| (s.knob.clone(), s.value.as_str().into()));
             table(vec![
@@ -326,7 +364,6 @@ impl<'a> Common<'a> {
             ])
         });
         let steps: Vec<Value> = steps.collect();
-        let mut file = self.entries(words, "one-at-a-time", caches);
         file.extend([
             ("blocks", i64::from(self.args.blocks).into()),
             ("stop", "when-decided".into()),

@@ -18,9 +18,23 @@ pub(super) struct Kept {
     /// Experiment that measured it.
     pub(super) experiment: Option<i64>,
     pub(super) trials: usize,
+    /// Whether it stays only because the gain was lost without all that did not pay by themselves.
+    pub(super) again: bool,
 }
 
 impl Kept {
+    /// A setting that was dropped, where the gain was lost with what was.
+    pub(super) fn again(dropped: &Dropped) -> Kept {
+        Kept {
+            setting: dropped.setting.clone(),
+            with: None,
+            without: dropped.without,
+            experiment: Some(dropped.experiment),
+            trials: dropped.trials,
+            again: true,
+        }
+    }
+
     /// The only setting of a winner, whose effect is the winner's.
     pub(super) fn alone(setting: &Setting, found: &Compared) -> Kept {
         Kept {
@@ -29,15 +43,20 @@ impl Kept {
             without: None,
             experiment: Some(found.experiment),
             trials: found.trials,
+            again: false,
         }
     }
 
     /// Its effect in a few words.
     pub(super) fn shown(&self) -> String {
-        match (&self.with, &self.without) {
+        let own = match (&self.with, &self.without) {
             (Some(with), _) => format!("with it {}", effect(with)),
             (None, Some(without)) => format!("without it {}", effect(without)),
             (None, None) => "not measured alone".to_owned(),
+        };
+        match self.again {
+            true => format!("{own}; kept, as the gain was lost without all that did not pay"),
+            false => own,
         }
     }
 }
@@ -47,6 +66,9 @@ impl Kept {
 pub(super) struct Dropped {
     pub(super) setting: Setting,
     pub(super) without: Option<Effect>,
+    /// Experiment that measured it, alone or with others.
+    pub(super) experiment: i64,
+    pub(super) trials: usize,
 }
 
 /// A treatment's comparison with the reference of its experiment.
@@ -122,6 +144,10 @@ pub(super) fn profile(
             (Some(with), _) => format!("With it: {} ({} trials).", effect(with), kept.trials),
             (None, Some(without)) => format!("Without it: {} ({} trials).", effect(without), kept.trials),
             (None, None) => "Its own effect was not measured; the profile's as a whole was.".to_owned(),
+        };
+        let reason = match kept.again {
+            true => format!("{reason} Kept, as the gain was lost without all that did not pay."),
+            false => reason,
         };
         let source = kept.experiment.map_or_else(
             || "measured by pgdyno".to_owned(),

@@ -53,7 +53,9 @@ impl Tune<'_> {
             .map(|setting| (vec![*setting], without(&setting.knob)));
         for (settings, name) in groups.chain([(rest, REST.to_owned())]) {
             let found = Compared::of(&report, &name);
-            let pays = found.as_ref().is_none_or(|found| self.pays(found));
+            // Without it a bound is broken that holds with it.
+            let keeps_bound = found.is_some() && !self.broken(&report, &name)?.is_empty();
+            let pays = keeps_bound || found.as_ref().is_none_or(|found| self.pays(found));
             for setting in settings {
                 let is_alone = name != REST;
                 let without = found.as_ref().and_then(|found| found.effect).filter(|_| is_alone);
@@ -64,10 +66,13 @@ impl Tune<'_> {
                         without,
                         experiment: found.as_ref().map(|found| found.experiment),
                         trials: found.as_ref().map_or(0, |found| found.trials),
+                        again: false,
                     }),
                     false => dropped.push(Dropped {
                         setting: setting.clone(),
                         without,
+                        experiment: report.experiment.id,
+                        trials: found.as_ref().map_or(0, |found| found.trials),
                     }),
                 }
             }
@@ -96,7 +101,7 @@ impl Tune<'_> {
         dropped: Vec<Dropped>,
     ) -> Result<(Vec<Kept>, Vec<Dropped>, Option<Compared>)> {
         let whole = |kept: Vec<Kept>, dropped: &[Dropped]| {
-            let back = dropped.iter().map(|dropped| unmeasured(&dropped.setting));
+            let back = dropped.iter().map(Kept::again);
             (kept.into_iter().chain(back).collect(), Vec::new(), None)
         };
         if dropped.is_empty() {
@@ -123,8 +128,8 @@ impl Tune<'_> {
             (Some(kept), Some(best)) => self.loss(kept / best),
             _ => f64::INFINITY,
         };
-        let holds = self.broken(&report, KEPT)?.is_empty() && lost < self.args.smallest_effect;
-        match Compared::of(&report, KEPT).filter(|found| holds && found.is(Verdict::Better)) {
+        let holds = lost < self.args.smallest_effect;
+        match self.accepted(&report, KEPT)?.filter(|_| holds) {
             Some(found) => Ok((kept, dropped, Some(found))),
             None => Ok(whole(kept, &dropped)),
         }
@@ -159,14 +164,4 @@ fn by_importance<'w>(searched: &Searched, winner: &'w [Setting]) -> (Vec<&'w Set
 
 fn without(knob: &str) -> String {
     format!("without-{knob}")
-}
-
-fn unmeasured(setting: &Setting) -> Kept {
-    Kept {
-        setting: setting.clone(),
-        with: None,
-        without: None,
-        experiment: None,
-        trials: 0,
-    }
 }

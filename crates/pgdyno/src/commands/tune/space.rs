@@ -156,6 +156,21 @@ pub(super) fn starts(space: &SearchSpace, profiles: &[ProfileStart]) -> Vec<Star
     starts
 }
 
+/// Knobs that starting points set and the space does not vary.
+pub(super) fn not_varied(space: &SearchSpace, profiles: &[ProfileStart]) -> BTreeMap<String, Vec<String>> {
+    let is_varied = |setting: &&Setting| space.knobs.iter().any(|own| own.knob == setting.knob);
+    let others = profiles.iter().map(|(name, settings)| {
+        let others = settings.iter().filter(|setting| !is_varied(setting));
+        (
+            name.clone(),
+            others
+                .map(|setting| setting.knob.clone())
+                .collect::<Vec<String>>(),
+        )
+    });
+    others.filter(|(_, knobs)| !knobs.is_empty()).collect()
+}
+
 /// Whether two values mean the same: 1GB and 1024MB.
 fn is_same(a: &str, b: &str) -> bool {
     a == b || quantity(a).is_some_and(|number| quantity(b) == Some(number))
