@@ -36,7 +36,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use pgdyno_report::TextFormat;
-use pgdyno_sandbox::MAJORS;
+use pgdyno_sandbox::{DEFAULT_MAJOR, MAJORS};
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -113,7 +113,8 @@ fn long_version() -> &'static str {
         let commit =
             option_env!("PGDYNO_COMMIT").map_or(String::new(), |commit| format!(" from commit {commit}"));
         format!(
-            "{}\n\nBuilt{commit} for {} Linux with {libc}. Servers of PostgreSQL {oldest} to {newest}.\n\
+            "{}\n\nBuilt{commit} for {} Linux with {libc}. Servers of PostgreSQL {oldest} to {newest};\n\
+             archives of up to {DEFAULT_MAJOR} are known, and fetched for sandboxes.\n\
              Report {}, schema {} of the store.",
             env!("CARGO_PKG_VERSION"),
             std::env::consts::ARCH,

@@ -166,7 +166,7 @@ impl SandboxError {
     pub fn hint(&self) -> Option<&'static str> {
         Some(match self {
             SandboxError::Unknown(_) => "`pgdyno sandbox list` shows them; `pgdyno sandbox create` makes one",
-            SandboxError::Exists(_) => "choose another with --name, or `pgdyno sandbox destroy` it first",
+            SandboxError::Exists(_) => "choose another name, or `pgdyno sandbox destroy` it first",
             SandboxError::HalfMade(_) | SandboxError::Record { .. } => {
                 "`pgdyno sandbox destroy NAME` removes what there is of it"
             }

@@ -29,6 +29,9 @@ pub(crate) struct ListArgs {
     /// Only experiments whose question, name, target or notes contain TEXT.
     #[arg(long, value_name = "TEXT")]
     pub(crate) search: Option<String>,
+    /// Only the newest N of them.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
 }

@@ -18,9 +18,11 @@ pub(crate) fn run(context: &Context, args: &ListArgs) -> Result<u8> {
         since_unix_ms: args.since,
         search: args.search.clone(),
     };
-    let found = store
+    let mut found = store
         .as_ref()
         .map_or_else(|| Ok(Vec::new()), |store| store.find(&filter))?;
+    // The newest come first.
+    found.truncate(args.limit.unwrap_or(usize::MAX));
     if args.store.json {
         let rows: Vec<_> = found.iter().map(as_json).collect();
         put_page!("{}", serde_json::to_string_pretty(&rows)?);

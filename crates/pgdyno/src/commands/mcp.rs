@@ -12,7 +12,7 @@ use crate::cli::McpArgs;
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
-use arguments::{ExperimentArgs, FactsArgs, KnobArgs, PairArgs, RunArgs, TargetArgs};
+use arguments::{ExperimentArgs, FactsArgs, KnobArgs, ListArgs, PairArgs, RunArgs, TargetArgs};
 use child::{Limit, Output, ask, command};
 use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_knobs::Catalogue;
@@ -46,6 +46,8 @@ const AT_ONCE: usize = 2;
 const PLANS_MAX: usize = 1000;
 /// Last lines of a running experiment that are shown.
 const LINES: usize = 20;
+/// Experiments that are listed where an agent does not say how many.
+const LISTED: u16 = 100;
 const LOG_BYTES: u64 = 16 << 10;
 /// For this user alone: what agents plan is nobody else's.
 const PRIVATE_MODE: u32 = 0o700;
@@ -257,11 +259,14 @@ impl Tools {
     }
 
     #[tool(
-        description = "List the experiments in the store.",
+        description = "List the newest experiments in the store.",
         annotations(read_only_hint = true)
     )]
-    async fn list(&self) -> Answer {
-        self.of_store(&["list", "--json"]).await
+    async fn list(&self, Parameters(args): Parameters<ListArgs>) -> Answer {
+        let limit = args.limit.unwrap_or(LISTED).to_string();
+        let search = format!("--search={}", args.search);
+        self.of_store(&["list", "--json", "--limit", &limit, &search])
+            .await
     }
 
     #[tool(

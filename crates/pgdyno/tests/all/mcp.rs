@@ -188,6 +188,14 @@ fn what_an_agent_s_killed_server_left_is_restored_by_the_next() {
             .filter(|_| status.to_string().contains("work_mem"))
             .ok_or(status)
     });
+    for (arguments, expected) in [
+        (json!({ "limit": 1 }), 1),
+        (json!({ "limit": 0 }), 0),
+        (json!({ "search": "no such" }), 0),
+    ] {
+        let listed: Value = serde_json::from_str(&agent.fine("list", arguments)).expect("JSON");
+        assert_eq!(listed.as_array().map(Vec::len), Some(expected), "{listed}");
+    }
     signal(run, "-KILL");
     until_is("the run has ended", Value::Null, || {
         agent.status()["running"].clone()

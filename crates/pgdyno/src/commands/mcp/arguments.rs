@@ -34,6 +34,18 @@ pub(super) struct KnobArgs {
     pub(super) knob: Option<String>,
 }
 
+/// Which experiments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct ListArgs {
+    /// Only experiments whose question, name, target or notes contain this; all without it.
+    #[serde(default)]
+    pub(super) search: String,
+    /// Only the newest so many; 100 without it.
+    pub(super) limit: Option<u16>,
+}
+
 /// An experiment.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
