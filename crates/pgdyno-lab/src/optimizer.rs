@@ -71,6 +71,8 @@ pub(crate) enum Message<'m> {
         value: Option<f64>,
         /// Whether the figures of the trial hold; where not, it says nothing of its levels.
         holds: bool,
+        /// Whether a guard has ended it: its levels cannot be chosen again.
+        ended_by_guard: bool,
         block: u32,
     },
     /// The question what is to be tried next.

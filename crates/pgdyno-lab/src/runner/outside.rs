@@ -14,7 +14,10 @@ const REFUSALS_MAX: u32 = 20;
 const SHOWN_CHARS: usize = 200;
 
 /// Why a choice is refused that its block has already: a trial is of one treatment and one block.
-const REPEATED: &str = "this block has a trial of it already; the next block can have another";
+const REPEATED: &str = "this block has a trial of it already";
+
+/// Why a choice is refused that was given up: it would do the same harm once more.
+const GUARDED: &str = "a guard has ended a trial of it";
 
 /// What a program chooses.
 pub(crate) enum Next {
@@ -65,6 +68,7 @@ impl<'o> Outside<'o> {
                 figure: *figure,
                 value: trial.value,
                 holds: trial.holds,
+                ended_by_guard: trial.ended_by_guard,
                 block: trial.block,
             };
             if !self.program.tell(&line(&tell)?)? {
@@ -72,7 +76,7 @@ impl<'o> Outside<'o> {
             }
             self.known += 1;
         }
-        let mut refused = String::new();
+        let (mut refused, mut repeats) = (String::new(), 0);
         for _ in 0..REFUSALS_MAX {
             let ask = Message::Ask {
                 trial: tried.count + 1,
@@ -87,12 +91,15 @@ impl<'o> Outside<'o> {
                     "expected a line as {{\"levels\": {{\"factor\": \"level\"}}}}, and it is {answer}: {error}"
                 ))
             })?;
-            let is_in_block = |trial: &&SearchTrial| trial.block == block;
             let possible = search.chosen(&chosen.levels).and_then(|point| {
-                let mut before = tried.trials.iter().filter(is_in_block);
-                match before.any(|trial| trial.point == point) {
-                    true => Err(REPEATED.to_owned()),
-                    false => Ok(point),
+                let before: Vec<&SearchTrial> =
+                    tried.trials.iter().filter(|trial| trial.point == point).collect();
+                if before.iter().any(|trial| trial.ended_by_guard) {
+                    Err(GUARDED.to_owned())
+                } else if before.iter().any(|trial| trial.block == block) {
+                    Err(REPEATED.to_owned())
+                } else {
+                    Ok(point)
                 }
             });
             match possible {
@@ -108,11 +115,13 @@ impl<'o> Outside<'o> {
                     if !self.program.tell(&line(&refuse)?)? {
                         return Ok(Next::Stopped);
                     }
+                    repeats += u32::from(why == REPEATED);
                     refused = why;
                 }
             }
         }
-        if refused == REPEATED {
+        // Now and then one that is impossible may be among them.
+        if repeats * 2 >= REFUSALS_MAX {
             return Ok(Next::Nothing);
         }
         Err(LabError::Optimizer(format!(
