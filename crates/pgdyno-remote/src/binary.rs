@@ -3,13 +3,15 @@
 use sha2::{Digest, Sha256};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The largest file that is copied: a build without optimisation has 200 MB.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// A program for hosts of one architecture.
+/// A program for hosts of one architecture; copies of it share its bytes.
+#[derive(Clone)]
 pub struct AgentBinary {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Arc<[u8]>,
     pub(crate) sha256: String,
 }
 
@@ -48,7 +50,7 @@ impl AgentBinary {
         })?;
         Ok(AgentBinary {
             sha256: hash_of(&bytes),
-            bytes,
+            bytes: bytes.into(),
         })
     }
 }

@@ -84,7 +84,7 @@ impl Connection {
             false => {
                 let line = format!("take {} {}\n", binary.bytes.len(), binary.sha256);
                 connection.ssh.send(line.into_bytes());
-                connection.ssh.send(binary.bytes);
+                connection.ssh.send(binary.bytes.to_vec());
                 until.1 = until.1.map(|limit| limit + SENT_WITHIN);
             }
         }

@@ -6,8 +6,10 @@ use pgdyno_host::given_text;
 use pgdyno_remote::{
     AgentBinary, BinaryError, Host, Inventory, InventoryHost, Listener, RemoteError, Request, SshHost, SshWay,
 };
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -114,8 +116,20 @@ pub(crate) fn hand_on_stop<'a>(
     }
 }
 
-/// The program for a host: this one for one of the same architecture, else one that was put beside.
+/// The program for a host, which is read once for all hosts of its architecture.
 fn binary(context: &Context, machine: &str) -> std::result::Result<AgentBinary, BinaryError> {
+    static KNOWN: Mutex<BTreeMap<String, AgentBinary>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(machine) {
+        return Ok(known.clone());
+    }
+    let read = read_binary(context, machine)?;
+    known.insert(machine.to_owned(), read.clone());
+    Ok(read)
+}
+
+/// This one for a host of the same architecture, else one that was put beside.
+fn read_binary(context: &Context, machine: &str) -> std::result::Result<AgentBinary, BinaryError> {
     if machine == std::env::consts::ARCH {
         return AgentBinary::read(Path::new("/proc/self/exe"));
     }

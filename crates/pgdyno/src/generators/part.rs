@@ -231,51 +231,41 @@ const SECONDS_BESIDE: u64 = 10;
 
 /// Seconds that a load reports at most.
 fn longest_s(drive: &Plan) -> u64 {
-    length(drive).as_secs() + SECONDS_BESIDE
+    length(drive).as_secs().saturating_add(SECONDS_BESIDE)
 }
 
 /// Length of a load with its warm-up.
 pub(super) fn length(drive: &Plan) -> Duration {
     let (Warmup::For(warmup) | Warmup::Settled(warmup)) = drive.warmup;
-    warmup + drive.measure
+    warmup.saturating_add(drive.measure)
 }
 
 /// What of a host's CPUs was left while it drove the measured time.
 pub(crate) struct CpuShares<'a> {
     context: &'a Context,
-    /// From the first measured second on.
-    series: Option<HostSeries>,
+    /// From the end of the warm-up on.
+    series: HostSeries,
 }
 
 impl<'a> CpuShares<'a> {
     pub(crate) fn new(context: &'a Context) -> CpuShares<'a> {
         CpuShares {
             context,
-            series: None,
+            series: begun(context),
         }
     }
 
     pub(crate) fn second(&mut self, second: &Second) {
-        if second.measured && self.series.is_none() {
-            let mut series = HostSeries::new(HostSeriesOptions {
-                disks: Some(Vec::new()),
-                ..HostSeriesOptions::default()
-            });
-            series.tick(&self.context.host);
-            self.series = Some(series);
+        if !second.measured {
+            self.series = begun(self.context);
         }
     }
 
     /// The shares, of a host that began so late.
-    pub(crate) fn end(self, late: Duration) -> GeneratorHost {
-        let readings = self.series.map(|mut series| series.tick(&self.context.host));
+    pub(crate) fn end(mut self, late: Duration) -> GeneratorHost {
+        let readings = self.series.tick(&self.context.host);
         // The first line of a metric of CPUs is that of all of them.
-        let share = |metric: &str| {
-            readings
-                .iter()
-                .flatten()
-                .find_map(|reading| reading.value(metric))
-        };
+        let share = |metric: &str| readings.iter().find_map(|reading| reading.value(metric));
         let idle = share("cpu.idle_ratio").map(|idle| idle + share("cpu.iowait_ratio").unwrap_or(0.0));
         GeneratorHost {
             idle,
@@ -283,4 +273,14 @@ impl<'a> CpuShares<'a> {
             began_late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
         }
     }
+}
+
+/// A series of the host's CPUs that begins now.
+fn begun(context: &Context) -> HostSeries {
+    let mut series = HostSeries::new(HostSeriesOptions {
+        disks: Some(Vec::new()),
+        ..HostSeriesOptions::default()
+    });
+    series.tick(&context.host);
+    series
 }
