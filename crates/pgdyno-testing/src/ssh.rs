@@ -31,8 +31,19 @@ impl Drop for Namespaces {
     }
 }
 
+/// A file system in memory, gone with its value.
+struct Disk(PathBuf);
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
 /// A host over ssh that has the agent, gone with its value.
 pub struct FarHost {
+    // Unmounted before the files below it go.
+    _disk: Option<Disk>,
     /// Its home directory, with `home` for PGDYNO_HOME below, and what is needed to go there.
     pub files: tempfile::TempDir,
     sshd: Child,
@@ -47,6 +58,15 @@ impl FarHost {
 
     /// The same with more lines for sshd_config, which come first.
     pub fn with(lines: &[&str]) -> FarHost {
+        FarHost::made(lines, None)
+    }
+
+    /// The same with a disk of so many megabytes for what pgdyno keeps there.
+    pub fn with_disk(megabytes: u32) -> FarHost {
+        FarHost::made(&[], Some(megabytes))
+    }
+
+    fn made(lines: &[&str], disk_megabytes: Option<u32>) -> FarHost {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{number}", std::process::id());
@@ -55,6 +75,12 @@ impl FarHost {
         let at = |name: &str| files.path().join(name).to_string_lossy().into_owned();
         fs::create_dir(at("user")).expect("a directory");
         fs::create_dir_all(at("home/state")).expect("a directory");
+        // Before sshd is started: it sees what is mounted then.
+        let disk = disk_megabytes.map(|megabytes| {
+            let size = format!("size={megabytes}m,mode=755");
+            tool("mount", &["-t", "tmpfs", "-o", &size, "tmpfs", &at("home/state")]);
+            Disk(files.path().join("home/state"))
+        });
         // A copy over ssh takes longer than most tests.
         let agents = files
             .path()
@@ -129,6 +155,7 @@ impl FarHost {
             .spawn()
             .expect("sshd runs");
         let host = FarHost {
+            _disk: disk,
             files,
             sshd,
             namespaces,

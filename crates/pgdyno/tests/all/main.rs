@@ -40,6 +40,7 @@ mod preflight;
 mod profile_matrix;
 mod profiles;
 mod remote;
+mod remote_faults;
 mod remote_load;
 mod remote_run;
 mod restart_log;

@@ -24,6 +24,15 @@ impl Pair {
         }
     }
 
+    /// The same with a disk of so many megabytes for what pgdyno keeps there.
+    pub(crate) fn with_disk(megabytes: u32) -> Pair {
+        let home = Home::new();
+        Pair {
+            home,
+            far: FarHost::with_disk(megabytes),
+        }
+    }
+
     /// Runs the program here, for the host over ssh.
     pub(crate) fn run(&self, arguments: &[&str]) -> Said {
         let mut all = arguments.to_vec();
