@@ -31,7 +31,7 @@ pub enum Manager {
     PgCtl(PgCtl),
 }
 
-/// Shell commands that stop and start a server, as "docker stop db" and "docker start db".
+/// Shell commands that stop and start a server, as "sv down postgresql" and "sv up postgresql".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commands {

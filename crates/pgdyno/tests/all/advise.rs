@@ -7,7 +7,7 @@ mod planted_alone;
 mod standby;
 
 use common::Home;
-use common::machine::whole_machine;
+use common::machine::{newest, whole_machine};
 use pgdyno_advice::Advisor;
 use pgdyno_knobs::Catalogue;
 use postgres::{Client, NoTls};
@@ -209,11 +209,11 @@ fn rows(page: &str) -> Vec<&str> {
 
 /// A server that is set by a profile, with what a careful owner sets beside it: little is left to say, and nothing grave.
 #[test]
-fn a_sensibly_configured_server_gets_three_lines_at_most() {
+fn a_sensibly_configured_server_of_the_newest_version_gets_three_lines_at_most() {
     // What other tests set of the kernel would be lines too.
     let _machine = whole_machine();
     let home = Home::on_disk();
-    home.sandbox("healthy", &[]);
+    home.sandbox("healthy", &["--version", &newest()]);
     let profile = home
         .run(&[
             "profile",

@@ -97,8 +97,8 @@ fn an_archive_comes_by_way_of_an_authority_of_ones_own() {
     certificates.signed("archive", "repo1.maven.org", "subjectAltName=DNS:repo1.maven.org");
     let proxy = Proxy::start(&certificates);
     // Nothing is shared with other tests: what is fetched here is no server.
-    let create = |authority: &str, name: &str| -> Said {
-        let mut command = home.command(&["sandbox", "create", name, "--version", "18"]);
+    let create = |version: &str, authority: &str, name: &str| -> Said {
+        let mut command = home.command(&["sandbox", "create", name, "--version", version]);
         command
             .env("PGDYNO_HOME", home.file("own"))
             .env("HTTPS_PROXY", &proxy.address)
@@ -106,6 +106,11 @@ fn an_archive_comes_by_way_of_an_authority_of_ones_own() {
             .env_remove("SSL_CERT_DIR");
         said(command.output().expect("pgdyno runs"))
     };
-    create("strangers.crt", "refused").fails(1, &["certificate", "SSL_CERT_FILE"]);
-    create("authority.crt", "fetched").fails(1, &["this initdb was fetched"]);
+    create("18", "strangers.crt", "refused").fails(1, &["certificate", "SSL_CERT_FILE"]);
+    create("18", "authority.crt", "fetched").fails(1, &["this initdb was fetched"]);
+    let nowhere = [
+        "no archive has PostgreSQL 19 yet, and none is installed here",
+        "--pg-bin",
+    ];
+    create("19", "authority.crt", "nowhere").fails(1, &nowhere);
 }

@@ -2,6 +2,7 @@
 
 use crate::remote::Pair;
 use common::Home;
+use common::machine::newest;
 use pgdyno_testing::ssh::FAR;
 use pgdyno_testing::until;
 use rustix::fs::{Mode, OFlags};
@@ -273,9 +274,21 @@ fn read_all(mut reader: File, sender: &Sender<Vec<u8>>) {
 }
 
 fn home() -> Home {
+    home_of("18")
+}
+
+fn home_of(version: &str) -> Home {
     let home = Home::new();
-    home.run(&["sandbox", "create", "w", "--set", "shared_buffers=32MB"])
-        .fine();
+    home.run(&[
+        "sandbox",
+        "create",
+        "w",
+        "--version",
+        version,
+        "--set",
+        "shared_buffers=32MB",
+    ])
+    .fine();
     home
 }
 
@@ -429,8 +442,9 @@ fn no_colour_is_sent_where_none_is_wanted() {
 }
 
 #[test]
-fn without_a_terminal_there_is_one_look() {
-    let home = home();
+fn one_look_without_a_terminal_at_a_server_of_the_newest_version() {
+    let version = newest();
+    let home = home_of(&version);
     home.run(&["watch", "sandbox:w"])
         .fails(2, &["no terminal", "--once"]);
     home.run(&["watch", "sandbox:w", "--json"]).fails(2, &["--once"]);
@@ -442,7 +456,8 @@ fn without_a_terminal_there_is_one_look() {
         .run(&["watch", "sandbox:w", "--once", "--interval", "500ms"])
         .fine()
         .out;
-    for expected in ["pgdyno watch   sandbox:w   PostgreSQL 18", "TPS", "WAL"] {
+    let first = format!("pgdyno watch   sandbox:w   PostgreSQL {version}");
+    for expected in [first.as_str(), "TPS", "WAL"] {
         assert!(text.contains(expected), "{text}");
     }
     assert!(!text.contains('\x1b'), "{text:?}");
