@@ -163,7 +163,7 @@ pub struct TableRecord {
     /// Factor of the rows; steps where there is none.
     pub rows: Option<String>,
     /// Factors of the columns, one for each combination of their levels; none where each figure is a column.
-    #[serde(deserialize_with = "columns")]
+    #[serde(default, deserialize_with = "columns")]
     pub columns: Vec<String>,
     /// Names of the figures in its cells, one for each column or one alone.
     pub values: Vec<String>,

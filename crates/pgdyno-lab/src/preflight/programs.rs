@@ -96,7 +96,8 @@ fn missing_places(treatment: &Treatment) -> impl Iterator<Item = Finding> {
     places.filter_map(|place| match Place::named(place) {
         Ok(Place::Directory(directory)) if !directory.is_dir() => {
             let what = format!("the directory {place} is not there");
-            Some(Finding::new(FindingKind::Other, what, &[]))
+            let mend = "data_on, wal_on or temp_on (in the file's [server]) of a directory that is there";
+            Some(Finding::new(FindingKind::Other, what, &[mend.to_owned()]))
         }
         _ => None,
     })

@@ -2,7 +2,7 @@
 
 use super::analysis::{Analysis, STEP};
 use super::effects::of_fraction;
-use super::levels::level_of;
+use super::levels::{has_levels, level_of};
 use super::timelines;
 use crate::model::{ClaimOutcome, FactorEffect, Study, StudyClaim};
 use crate::text::percent;
@@ -132,12 +132,6 @@ fn why_not(analysis: &Analysis<'_>, pairs: &[Pair]) -> String {
     let mut sides = pairs.iter().flat_map(|(a, b)| [*a, *b]);
     let reason = sides.find_map(|i| treatments[i].why_not.clone());
     reason.unwrap_or_else(|| "no trial that has the figure finished".to_owned())
-}
-
-fn has_levels(treatment: &TreatmentRecord, levels: &BTreeMap<String, String>) -> bool {
-    levels
-        .iter()
-        .all(|(factor, level)| level_of(treatment, factor) == Some(level))
 }
 
 /// Fractions hold no two treatments against one another: a finding about a factor's second level is tested by its effect.

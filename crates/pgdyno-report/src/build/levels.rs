@@ -30,6 +30,15 @@ pub(super) fn level_of<'a>(treatment: &'a TreatmentRecord, factor: &str) -> Opti
     found.map(|(_, level)| level.as_str())
 }
 
+/// Whether a treatment has all of these levels, each with its factor.
+pub(super) fn has_levels<F: AsRef<str>, L: AsRef<str>>(
+    treatment: &TreatmentRecord,
+    levels: impl IntoIterator<Item = (F, L)>,
+) -> bool {
+    let mut levels = levels.into_iter();
+    levels.all(|(factor, level)| level_of(treatment, factor.as_ref()) == Some(level.as_ref()))
+}
+
 /// Numbers of the levels of these factors that a treatment has.
 pub(super) fn numbers(treatment: &TreatmentRecord, factors: &[&FactorRecord]) -> Option<Vec<usize>> {
     let number = |factor: &&FactorRecord| {

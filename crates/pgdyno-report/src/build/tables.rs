@@ -1,10 +1,10 @@
 //! Tables of results: those that a study names, or one of all combinations of factors.
 
 use super::analysis::{Analysis, STEP, interval_of};
-use super::levels::{groups, level_of};
+use super::levels::{groups, has_levels, level_of};
 use crate::model::{StudyChart, StudyTable, TableBlock, TableCell, TableColumn, TableRow, WholeChart};
 use pgdyno_record::MetricWords;
-use pgdyno_record::{ChartRecord, FactorRecord, TableRecord, TreatmentRecord};
+use pgdyno_record::{ChartRecord, FactorRecord, TableRecord};
 
 /// All tables of an experiment.
 pub(super) fn tables(analysis: &Analysis<'_>) -> Vec<StudyTable> {
@@ -104,7 +104,7 @@ fn filled(analysis: &Analysis<'_>, table: &TableRecord) -> StudyTable {
             let matching = members.iter().copied().filter(|&i| {
                 let treatment = &record.treatments[i];
                 level_of(treatment, rows) == Some(line.level)
-                    && has_levels(treatment, &table.columns, &head.0)
+                    && has_levels(treatment, table.columns.iter().zip(&head.0))
             });
             let values: Vec<f64> = matching
                 .flat_map(|i| analysis.values(i, &head.1.figure))
@@ -159,11 +159,6 @@ fn lines_of<'a>(analysis: &Analysis<'a>, factor: &'a str) -> (&'a str, Vec<Line<
     (factor, steps.collect())
 }
 
-fn has_levels(treatment: &TreatmentRecord, factors: &[String], levels: &[&str]) -> bool {
-    let mut pairs = factors.iter().zip(levels);
-    pairs.all(|(factor, level)| level_of(treatment, factor) == Some(level))
-}
-
 /// What the columns differ in, and each with its levels; combinations that no treatment has are left away.
 fn heads<'a>(
     analysis: &Analysis<'a>,
@@ -186,8 +181,11 @@ fn heads<'a>(
         combinations = longer.collect();
     }
     let treatments = &analysis.record().treatments;
-    let is_there =
-        |(levels, _): &(Vec<&str>, Vec<&str>)| treatments.iter().any(|t| has_levels(t, columns, levels));
+    let is_there = |(levels, _): &(Vec<&str>, Vec<&str>)| {
+        treatments
+            .iter()
+            .any(|t| has_levels(t, columns.iter().zip(levels)))
+    };
     let heads = combinations
         .into_iter()
         .filter(is_there)

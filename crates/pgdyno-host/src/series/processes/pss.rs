@@ -52,7 +52,7 @@ struct Memory {
     pss: u64,
     /// All that is resident (RES).
     resident: u64,
-    /// What of it is files and shared memory, whoever else has it (SHR).
+    /// What of it is files and shared memory, which others may have too (SHR).
     shared: u64,
 }
 
