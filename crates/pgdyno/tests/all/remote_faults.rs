@@ -46,15 +46,7 @@ enum Fault {
     ReadOnly,
 }
 
-const OF_PROCESSES: [Fault; 6] = [
-    Fault::Coordinator,
-    Fault::Agent,
-    Fault::Ssh,
-    Fault::Sshd,
-    Fault::Moment,
-    Fault::Silence,
-];
-const ALL: [Fault; 8] = [
+const ALL: &[Fault] = &[
     Fault::Coordinator,
     Fault::Agent,
     Fault::Ssh,
@@ -64,6 +56,8 @@ const ALL: [Fault; 8] = [
     Fault::FullDisk,
     Fault::ReadOnly,
 ];
+/// Those of processes and links.
+const OF_PROCESSES: &[Fault] = ALL.split_at(6).0;
 
 /// Some may have ended by themselves.
 fn kill(pids: &[u32]) {
@@ -262,7 +256,7 @@ fn faults_of_a_run_there_lose_nothing() {
     };
     let data = there.join("sandboxes/main/data");
     let now = || state(&data, &there.join("journal"));
-    faults(&mut course, &ALL, &|| pair.there("restore"), &now);
+    faults(&mut course, ALL, &|| pair.there("restore"), &now);
     pair.run(&["sandbox", "destroy", "main"]).fine();
 }
 
@@ -290,5 +284,5 @@ fn faults_of_a_load_from_two_hosts_lose_nothing() {
     };
     let (data, journals) = (pair.home.data("main"), pair.home.file("state/journal"));
     let now = || state(&data, &journals);
-    faults(&mut course, &OF_PROCESSES, &|| pair.home.run(&["restore"]), &now);
+    faults(&mut course, OF_PROCESSES, &|| pair.home.run(&["restore"]), &now);
 }

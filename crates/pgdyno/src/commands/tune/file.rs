@@ -101,21 +101,13 @@ impl<'a> Common<'a> {
         })
     }
 
-    /// `knobs` are those that differ between treatments.
-    fn entries<'k>(
+    fn entries(
         &self,
         (name, question): (&str, &str),
         design: &str,
         caches: Caches,
-        mut knobs: impl Iterator<Item = &'k str>,
     ) -> Vec<(&'static str, Value)> {
         let args = self.args;
-        // Where none of them needs a restart, none is made: what a trial leaves in the caches is the same for all. Where some do, each trial
-        // begins with one, or those alone would begin with cold caches.
-        let restart = match knobs.any(|knob| self.needs_restart(knob)) {
-            true => "always",
-            false => "when-needed",
-        };
         let mut data = vec![("scale", i64::from(args.scale).into())];
         if args.reset != Reset::None {
             data.push(("reset", args.reset.name().into()));
@@ -157,7 +149,6 @@ impl<'a> Common<'a> {
             ("design", design.into()),
             ("metric", self.metric.into()),
             ("smallest_effect", args.smallest_effect.into()),
-            ("target", table(vec![("restart", restart.into())])),
             ("data", table(data)),
             ("load", table(load)),
         ];
@@ -237,8 +228,12 @@ impl<'a> Common<'a> {
         let factors: Vec<Value> = factors.collect();
         let of_block = trials_of_block(space);
         let words = ("tune", "Which settings are the best here?");
-        let varied = space.knobs.iter().map(|knob| knob.knob.as_str());
-        let mut file = self.entries(words, "search", Caches::Warm, varied);
+        let mut file = self.entries(words, "search", Caches::Warm);
+        // Where no knob needs a restart, none is made: what a trial leaves in the caches is the same for all. Where some do, each trial begins
+        // with one, or those alone would begin with cold caches.
+        if !space.knobs.iter().any(|knob| self.needs_restart(&knob.knob)) {
+            file.push(("target", table(vec![("restart", "when-needed".into())])));
+        }
         file.extend([
             ("blocks", i64::from(args.trials.div_ceil(of_block)).into()),
             ("base", self.base(&[])),
@@ -348,13 +343,6 @@ impl<'a> Common<'a> {
         base: &[Setting],
         steps: &[(String, String, Vec<Setting>)],
     ) -> Result<String> {
-        let varied = steps.iter().flat_map(|(_, _, settings)| settings);
-        let mut file = self.entries(
-            words,
-            "one-at-a-time",
-            caches,
-            varied.map(|setting| setting.knob.as_str()),
-        );
         let steps = steps.iter().map(|(name, title, settings)| {
             let settings = settings.iter().map(|s| (s.knob.clone(), s.value.as_str().into()));
             table(vec![
@@ -364,6 +352,7 @@ impl<'a> Common<'a> {
             ])
         });
         let steps: Vec<Value> = steps.collect();
+        let mut file = self.entries(words, "one-at-a-time", caches);
         file.extend([
             ("blocks", i64::from(self.args.blocks).into()),
             ("stop", "when-decided".into()),
