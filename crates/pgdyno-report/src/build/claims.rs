@@ -7,7 +7,7 @@ use super::timelines;
 use crate::model::{ClaimOutcome, FactorEffect, Study, StudyClaim};
 use crate::text::percent;
 use pgdyno_judge::{FINDING_BLOCKS_MIN, FINDINGS_TOGETHER, shared};
-use pgdyno_record::{ClaimRecord, StudyRecord, TreatmentRecord};
+use pgdyno_record::{ClaimRecord, StudyRecord};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, Verdict, decide, factorial_effects};
 use std::collections::{BTreeMap, BTreeSet};
 
