@@ -10,7 +10,7 @@ use ladder::{Group, groups};
 use pgdyno_knobs::Catalogue;
 use pgdyno_record::StoredExperiment;
 use pgdyno_stats::{
-    BestClients, Capacity, CapacityModel, CpuLevel, EXTRAPOLATES_MAX, Edge, Estimate, LoadPoint, Need, Price,
+    Best, Capacity, CapacityModel, CpuLevel, EXTRAPOLATES_MAX, Edge, Estimate, LoadPoint, Need, Price,
     best_clients, cost_per_million, happy_zone, three_digits,
 };
 use serde::Serialize;
@@ -100,8 +100,12 @@ pub enum Found {
     },
     /// CPUs were not varied: what clients are good for on this machine as it is.
     Zone {
-        /// Most throughput at any client count, mean over its trials.
+        /// Most throughput at any client count, by blocks that had no say in which it is.
         peak_tps: f64,
+        /// Lower bound of its interval; `None` with a single block.
+        peak_tps_low: Option<f64>,
+        /// Upper bound of its interval; `None` with a single block.
+        peak_tps_high: Option<f64>,
         /// Client count with the most throughput.
         peak_clients: u32,
         /// Lowest client count of the happy zone.
@@ -110,8 +114,8 @@ pub enum Found {
         highest_clients: u32,
         /// Whether more clients might still give more: the largest measured count is in the zone.
         open: bool,
-        /// Whether the peak reaches the throughput that is asked for.
-        reaches: bool,
+        /// Whether the peak reaches the throughput that is asked for; `None` where that is within its interval or there is none.
+        reaches: Option<bool>,
     },
     /// There is no curve.
     No {
@@ -154,8 +158,12 @@ impl Found {
                     }
                 }
             }
-            Found::Zone { reaches: true, .. } => "reached with these CPUs".to_owned(),
-            Found::Zone { .. } => "not reached with these CPUs".to_owned(),
+            Found::Zone { reaches, .. } => match reaches {
+                Some(true) => "reached with these CPUs",
+                Some(false) => "not reached with these CPUs",
+                None => "undecided with these CPUs: more blocks decide it",
+            }
+            .to_owned(),
             Found::No { why } => why.clone(),
         }
     }
@@ -294,10 +302,10 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
     for (thousandths, points) in &group.by_cpus {
         #[expect(clippy::cast_precision_loss, reason = "a number of CPUs")]
         let cpus = *thousandths as f64 / 1e3;
-        let best = best_clients(points, question.p99_ms).filter(|best| !best.tps.is_empty());
-        let Some(BestClients {
-            clients,
-            tps,
+        let best = best_clients(points, question.p99_ms).filter(|best| !best.by_block.is_empty());
+        let Some(Best {
+            level: clients,
+            by_block: tps,
             by_others,
         }) = best
         else {
@@ -424,13 +432,21 @@ fn zone(group: &Group, question: &Question, confidence: f64) -> Outcome {
         let why = "no number of clients kept the response time".to_owned();
         return Outcome::without_curve(Vec::new(), Found::No { why });
     };
+    let peak = zone.peak_tps;
+    let has_interval = points.iter().any(|point| point.block != points[0].block);
     let found = Found::Zone {
-        peak_tps: zone.peak_tps.mean,
+        peak_tps: peak.mean,
+        peak_tps_low: has_interval.then_some(peak.low),
+        peak_tps_high: has_interval.then_some(peak.high),
         peak_clients: zone.peak_clients,
         lowest_clients: zone.lowest_clients,
         highest_clients: zone.highest_clients,
         open: zone.upper_edge == Edge::Unmeasured,
-        reaches: zone.peak_tps.mean >= question.tps,
+        reaches: match question.tps {
+            tps if has_interval && peak.low >= tps => Some(true),
+            tps if has_interval && peak.high < tps => Some(false),
+            _ => None,
+        },
     };
     Outcome::without_curve(Vec::new(), found)
 }

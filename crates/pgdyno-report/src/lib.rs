@@ -26,7 +26,7 @@ pub use html::{HtmlError, html, html_with, page};
 pub use marks::{Mark, MarkKind, mark_metrics};
 pub use model::FORMAT as REPORT_FORMAT;
 pub use model::{
-    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Report, Setting, Shift, Study,
+    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, Highest, LevelOf, Report, Setting, Shift, Study,
     StudyChart, StudyClaim, StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline,
     TimelinePoint, Treatment, Trial, UslCurve, WholeChart, Zone,
 };

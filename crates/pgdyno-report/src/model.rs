@@ -3,9 +3,9 @@
 mod found;
 
 pub use found::{
-    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, LevelOf, Shift, Study, StudyChart, StudyClaim,
-    StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline, TimelinePoint, UslCurve, WholeChart,
-    Zone,
+    Bounded, ClaimOutcome, Curve, CurvePoint, FactorEffect, Highest, LevelOf, Shift, Study, StudyChart,
+    StudyClaim, StudyTable, TableBlock, TableCell, TableColumn, TableRow, Timeline, TimelinePoint, UslCurve,
+    WholeChart, Zone,
 };
 
 use crate::heat::Heat;

@@ -9,6 +9,7 @@
 //! the idea of Kneedle: Satopaa, Albrecht, Irwin & Raghavan, "Finding a 'Kneedle' in a Haystack", ICDCS workshops 2011;
 //! no smoothing spline, one knee).
 
+use crate::best::{At, Best, LevelPoint, best_where};
 use crate::spread::count;
 use crate::summary::{MeanInterval, mean_interval};
 use serde::Serialize;
@@ -26,17 +27,14 @@ pub struct LoadPoint {
     pub p99_ms: Option<f64>,
 }
 
-/// The client count with the most throughput, and what its choice gave.
-#[derive(Debug, Clone, PartialEq)]
-pub struct BestClients {
-    /// The choice of all blocks.
-    pub clients: u32,
-    /// Per block (its number first) the mean throughput, transactions per second, of the client count that the other blocks
-    /// choose: the largest of some means is larger than what it is the mean of, and a block that has no say in the choice does not
-    /// have that part. Blocks without a trial of their count are skipped. A single block must choose for itself.
-    pub tps: Vec<(u32, f64)>,
-    /// Whether the trials that `tps` is of had no say in the choice.
-    pub by_others: bool,
+impl At for LoadPoint {
+    fn at(&self) -> LevelPoint {
+        LevelPoint {
+            block: self.block,
+            level: self.clients,
+            value: self.tps,
+        }
+    }
 }
 
 /// What ends a zone of client counts on one side.
@@ -83,7 +81,8 @@ pub struct HappyZone {
     pub best_clients: u32,
     /// The client count with the most throughput of all; past the knee it is no longer in the zone.
     pub peak_clients: u32,
-    /// The throughput there, transactions per second. One trial has no spread: its bounds are the value itself.
+    /// The throughput there, transactions per second, of blocks that had no say in its choice (see [`Best::by_block`]). A single block
+    /// chooses for itself, and one value has no spread: its bounds are the value itself.
     pub peak_tps: MeanInterval,
     /// The highest client count not past the knee of response time.
     pub knee: Result<u32, NoKnee>,
@@ -136,37 +135,39 @@ pub fn happy_zone(points: &[LoadPoint], confidence: f64) -> Option<HappyZone> {
         upper_edge,
         best_clients: steps[largest(&means, first, highest + 1)?].clients,
         peak_clients: steps[peak].clients,
-        peak_tps: mean_interval(&steps[peak].tps, confidence)?,
+        peak_tps: peak_tps(points, &steps[peak], confidence)?,
         knee,
         past_knee,
     })
 }
 
+/// The throughput at the peak, by blocks that had no say in where it is; of a single block by its trials.
+fn peak_tps(points: &[LoadPoint], peak: &Step, confidence: f64) -> Option<MeanInterval> {
+    let by_block = best_clients(points, None)
+        .filter(|best| best.by_others && best.by_block.len() > 1)
+        .map(|best| best.by_block);
+    let values: Option<Vec<f64>> = by_block.map(|blocks| blocks.into_iter().map(|(_, tps)| tps).collect());
+    mean_interval(values.as_ref().unwrap_or(&peak.tps), confidence)
+}
+
 /// The client count with the most throughput among those whose mean response time keeps a limit; with a limit, client counts
 /// of unknown response time are skipped. `None` where nothing is left.
-pub fn best_clients(points: &[LoadPoint], p99_limit_ms: Option<f64>) -> Option<BestClients> {
-    let choice = |points: &[LoadPoint]| {
-        let mut steps = merged(points);
-        steps.retain(|step| p99_limit_ms.is_none_or(|limit| step.p99_ms.is_some_and(|p99| p99 <= limit)));
-        let means: Vec<f64> = steps.iter().map(Step::mean).collect();
-        Some(steps[largest(&means, 0, means.len())?].clients)
-    };
-    let clients = choice(points)?;
-    let mut blocks: Vec<u32> = points.iter().map(|p| p.block).collect();
-    blocks.sort_unstable();
-    blocks.dedup();
-    let by_others = blocks.len() > 1;
-    let gave = |block: u32| {
-        let (own, others): (Vec<LoadPoint>, Vec<LoadPoint>) = points.iter().partition(|p| p.block == block);
-        let chosen = if by_others { choice(&others)? } else { clients };
-        let step = merged(&own).into_iter().find(|step| step.clients == chosen)?;
-        Some((block, step.mean()))
-    };
-    Some(BestClients {
-        clients,
-        tps: blocks.into_iter().filter_map(gave).collect(),
-        by_others,
+pub fn best_clients(points: &[LoadPoint], p99_limit_ms: Option<f64>) -> Option<Best> {
+    let usable: Vec<LoadPoint> = points.iter().filter(|point| is_usable(point)).copied().collect();
+    best_where(&usable, |of_level: &[LoadPoint]| {
+        p99_limit_ms.is_none_or(|limit| p99_ms(of_level).is_some_and(|p99| p99 <= limit))
     })
+}
+
+fn is_usable(point: &LoadPoint) -> bool {
+    point.clients > 0 && point.tps.is_finite() && point.tps > 0.0
+}
+
+/// Mean of the response times that are known.
+fn p99_ms(points: &[LoadPoint]) -> Option<f64> {
+    let known = points.iter().filter_map(|point| point.p99_ms);
+    let times: Vec<f64> = known.filter(|ms| ms.is_finite() && *ms > 0.0).collect();
+    (!times.is_empty()).then(|| times.iter().sum::<f64>() / count(times.len()))
 }
 
 /// All that was measured with one client count.
@@ -184,22 +185,14 @@ impl Step {
 
 /// By client count, upwards; only those with a throughput.
 fn merged(points: &[LoadPoint]) -> Vec<Step> {
-    let mut sorted: Vec<&LoadPoint> = points.iter().filter(|p| p.clients > 0).collect();
+    let mut sorted: Vec<LoadPoint> = points.iter().filter(|point| is_usable(point)).copied().collect();
     sorted.sort_by_key(|p| p.clients);
-    let steps = sorted.chunk_by(|a, b| a.clients == b.clients).map(|group| {
-        let times: Vec<f64> = group
-            .iter()
-            .filter_map(|p| p.p99_ms)
-            .filter(|ms| ms.is_finite() && *ms > 0.0)
-            .collect();
-        let tps = group.iter().map(|p| p.tps);
-        Step {
-            clients: group[0].clients,
-            tps: tps.filter(|v| v.is_finite() && *v > 0.0).collect(),
-            p99_ms: (!times.is_empty()).then(|| times.iter().sum::<f64>() / count(times.len())),
-        }
+    let steps = sorted.chunk_by(|a, b| a.clients == b.clients).map(|group| Step {
+        clients: group[0].clients,
+        tps: group.iter().map(|point| point.tps).collect(),
+        p99_ms: p99_ms(group),
     });
-    steps.filter(|step| !step.tps.is_empty()).collect()
+    steps.collect()
 }
 
 /// Where the largest of `values[from..to]` is; the first of equal ones.
@@ -399,7 +392,7 @@ mod tests {
             (64, 200.0, 0.0),
         ]);
         let check = |limit, expected| {
-            let found = best_clients(&all, limit).map(|best| best.clients);
+            let found = best_clients(&all, limit).map(|best| best.level);
             assert_eq!(found, expected, "{limit:?}");
         };
         check(None, Some(64));
@@ -424,14 +417,20 @@ mod tests {
             of(2, 16, 95.0),
         ];
         let found = best_clients(&two, None).unwrap();
-        assert_eq!((found.clients, found.by_others), (8, true));
-        assert_eq!(found.tps, [(1, 100.0), (2, 95.0)]);
+        assert_eq!((found.level, found.by_others), (8, true));
+        assert_eq!(found.by_block, [(1, 100.0), (2, 95.0)]);
+        // Nor has the peak the luck of its choice: (130 + 100) / 2 are measured there, more than what such choices give.
+        let zone = happy_zone(&two, 0.95).unwrap();
+        assert_eq!(
+            (zone.peak_clients, zone.peak_tps),
+            (8, mean_interval(&[100.0, 95.0], 0.95).unwrap())
+        );
         // A block without the others' choice has nothing to say; a single block has its own.
         let found = best_clients(&two[..3], None).unwrap();
-        assert_eq!(found.tps, [(1, 100.0)]);
+        assert_eq!(found.by_block, [(1, 100.0)]);
         let found = best_clients(&two[..2], None).unwrap();
-        assert_eq!((found.clients, found.by_others), (16, false));
-        assert_eq!(found.tps, [(1, 110.0)]);
+        assert_eq!((found.level, found.by_others), (16, false));
+        assert_eq!(found.by_block, [(1, 110.0)]);
     }
 
     proptest! {

@@ -1,6 +1,7 @@
 //! Pure mathematics: effects in blocks, verdicts, steadiness, scaling, designs. Reads no clock, does no I/O, knows no database.
 
 mod autocorrelation;
+mod best;
 mod blocks;
 mod boundary;
 mod capacity;
@@ -31,6 +32,7 @@ mod tuning;
 mod usl;
 mod verdict;
 
+pub use best::{Best, LevelPoint, best_level};
 pub use blocks::{BlockFit, Contrast, Observation};
 pub use capacity::{
     Capacity, CapacityError, CapacityModel, CpuLevel, EXTRAPOLATES_MAX, Need, Peak, Price, Resources, Supply,
@@ -42,7 +44,7 @@ pub use design::{
     Design, DesignError, Fraction, fractional_factorial, full_factorial, one_at_a_time, plackett_burman,
 };
 pub use digits::three_digits;
-pub use happy::{BestClients, Edge, HappyZone, LoadPoint, NoKnee, best_clients, happy_zone};
+pub use happy::{Edge, HappyZone, LoadPoint, NoKnee, best_clients, happy_zone};
 pub use interaction::{FactorialEffect, Level, factorial_effects, screening_effects};
 pub use pairs::Comparison;
 pub use power::{FixedDesign, looks_for};

@@ -1,7 +1,7 @@
 import * as Plot from "@observablehq/plot";
 import { useCallback } from "preact/hooks";
 import { tpsDomain, usesLog, uslLine, xRange, zoneBand, zoneInWords, type LinePoint } from "../analysis/curves.ts";
-import { isKnown, tick, tps } from "../format/number.ts";
+import { tick, tps } from "../format/number.ts";
 import { milliseconds } from "../format/span.ts";
 import { axisTick } from "../format/unit.ts";
 import type { Curve, CurvePoint } from "../model.ts";
@@ -12,7 +12,7 @@ const P99_HEIGHT = 200;
 const MARGIN = { top: 28, bottom: 44, left: 60, right: 24 };
 
 export function curveSummary({ x, points, zone }: Curve): string {
-  const parts = points.map((point) => `${tick(point.x)} ${x}: ${tps(point.tps.mean)} TPS, p99 ${milliseconds(point.p99_ms)}`);
+  const parts = points.map((point) => `${tick(point.x)} ${x}: ${tps(point.tps.mean)} TPS, p99 ${milliseconds(point.p99_ms?.mean)}`);
   const happy = zone === null ? "" : ` Happy zone: ${zoneInWords(zone)}.`;
   return `Throughput and response time over ${x}. ${parts.join("; ")}.${happy}`;
 }
@@ -76,15 +76,16 @@ function throughput(curve: Curve, width: number): Element {
 }
 
 function responseTime(curve: Curve, width: number): Element {
-  const known = curve.points.filter(({ p99_ms }) => isKnown(p99_ms));
-  const top = Math.max(1e-9, ...known.map(({ p99_ms }) => p99_ms ?? 0));
+  const known = curve.points.flatMap(({ x, p99_ms }) => (p99_ms === null ? [] : [{ x, ...p99_ms }]));
+  const top = Math.max(1e-9, ...known.map(({ high }) => high));
   return Plot.plot({
     ...base(curve, width, P99_HEIGHT),
     y: { domain: [0, top * 1.08], label: null },
     marks: [
       ...frame(curve, width, "p99 response time, ms"),
-      Plot.line(known, { x: "x", y: "p99_ms", stroke: "var(--t3)", strokeWidth: 2 }),
-      Plot.dot(known, { x: "x", y: "p99_ms", r: 4, symbol: "square", stroke: "var(--t3)", strokeWidth: 2, fill: "var(--page)" }),
+      Plot.line(known, { x: "x", y: "mean", stroke: "var(--t3)", strokeWidth: 2 }),
+      Plot.ruleX(known, { x: "x", y1: "low", y2: "high", stroke: "var(--t3)", strokeWidth: 1.5 }),
+      Plot.dot(known, { x: "x", y: "mean", r: 4, symbol: "square", stroke: "var(--t3)", strokeWidth: 2, fill: "var(--page)" }),
     ],
   });
 }
@@ -95,7 +96,7 @@ export function CurveChart({ curve }: { curve: Curve }) {
     (width: number) => {
       const both = document.createElement("div");
       both.append(throughput(curve, width));
-      if (curve.points.some(({ p99_ms }) => isKnown(p99_ms))) both.append(responseTime(curve, width));
+      if (curve.points.some(({ p99_ms }) => p99_ms !== null)) both.append(responseTime(curve, width));
       return both;
     },
     [curve],

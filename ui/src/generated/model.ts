@@ -173,6 +173,8 @@ export type Curve = {
   x: string,
   /** Points with rising x, one for each treatment. */
   points: Array<CurvePoint>,
+  /** Where throughput is highest; `null` where none was measured. */
+  highest: Highest | null,
   /** The Universal Scalability Law fitted to all trials; `null` where it does not fit. */
   usl: UslCurve | null,
   /** Why there is no fitted law. */
@@ -191,8 +193,8 @@ export type CurvePoint = {
   treatment: string,
   /** Throughput; with a single trial its bounds are the value itself. */
   tps: Interval,
-  /** Mean of the trials' 99th percentiles. */
-  p99_ms: number | null,
+  /** Mean of the trials' 99th percentiles; with a single one its bounds are the value itself. */
+  p99_ms: Interval | null,
   /** Number of trials that the means are of. */
   n: number,
 };
@@ -427,8 +429,12 @@ export type Found = { "kind": "needs",
   /** The peak's CPUs / largest number measured: above 1 nobody has seen it. */
   peak_extrapolates: number | null,
 } | { "kind": "zone",
-  /** Most throughput at any client count, mean over its trials. */
+  /** Most throughput at any client count, by blocks that had no say in which it is. */
   peak_tps: number,
+  /** Lower bound of its interval; `null` with a single block. */
+  peak_tps_low: number | null,
+  /** Upper bound of its interval; `null` with a single block. */
+  peak_tps_high: number | null,
   /** Client count with the most throughput. */
   peak_clients: number,
   /** Lowest client count of the happy zone. */
@@ -437,8 +443,8 @@ export type Found = { "kind": "needs",
   highest_clients: number,
   /** Whether more clients might still give more: the largest measured count is in the zone. */
   open: boolean,
-  /** Whether the peak reaches the throughput that is asked for. */
-  reaches: boolean,
+  /** Whether the peak reaches the throughput that is asked for; `null` where that is within its interval or there is none. */
+  reaches: boolean | null,
 } | { "kind": "no",
   /** Reason in a sentence. */
   why: string,
@@ -454,6 +460,15 @@ export type Heat = {
   edges_ms: Array<number>,
   /** For each stretch a count for each class. */
   counts: Array<Array<number>>,
+};
+
+/** Where throughput is highest, and what it is there by blocks that had no say in where: the largest of some means is larger than what it is
+ * the mean of. A single block has its say, and no interval. */
+export type Highest = {
+  /** Number of clients or CPUs, or level. */
+  x: number,
+  /** Throughput; of a single block its bounds are the value itself. */
+  tps: Interval,
 };
 
 /** A factor's part of what the settings changed. */
@@ -1303,10 +1318,6 @@ export type Zone = {
   highest: number,
   /** The client count of the zone with the most throughput. */
   best: number,
-  /** The client count with the most throughput of all. */
-  peak: number,
-  /** Throughput at `peak` clients. */
-  peak_tps: Interval,
   /** Highest client count not past the knee of response time. */
   knee: number | null,
   /** Why there is no knee. */

@@ -64,10 +64,11 @@ function Zones({ document }: { document: CapacityDocument }) {
         {document.answer.rows.map((row) => {
           const { found } = row;
           const zone = found.kind === "zone" ? found : null;
+          const low = zone?.peak_tps_low ?? null;
           return (
             <tr role="row" key={rowName(row)}>
               <th scope="row" role="rowheader">{rowName(row)}</th>
-              <Cell label="Peak, TPS" number>{tps(zone?.peak_tps)}</Cell>
+              <Cell label="Peak, TPS" number>{zone === null || low === null ? tps(zone?.peak_tps) : <Bounds estimate={{ value: zone.peak_tps, low, high: zone.peak_tps_high }} figure={tps} />}</Cell>
               <Cell label="Clients there" number>{count(zone?.peak_clients)}</Cell>
               <Cell label="Happy zone, clients">{zone === null ? UNKNOWN : `${count(zone.lowest_clients)} to ${count(zone.highest_clients)}${zone.open ? " or more" : ""}`}</Cell>
               <Cell label="Answer">{row.remark}</Cell>

@@ -42,7 +42,8 @@ function PointTable({ curve }: { curve: Curve }) {
               {point.n > 1 ? <span class="interval">{bounds(point.tps.low, point.tps.high, tps)}</span> : null}
             </Cell>
             <Cell label="p99, ms" number>
-              {bareMilliseconds(point.p99_ms)}
+              <span class="figure-main">{bareMilliseconds(point.p99_ms?.mean)}</span>
+              {point.n > 1 && point.p99_ms !== null ? <span class="interval">{bounds(point.p99_ms.low, point.p99_ms.high, bareMilliseconds)}</span> : null}
             </Cell>
             <Cell label="Trials" number>
               {count(point.n)}

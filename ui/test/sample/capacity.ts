@@ -46,7 +46,7 @@ export function coresDocument(tps: number): CapacityDocument {
 
 /** What a ladder of clients alone has to say. */
 export function zoneDocument(tps: number): CapacityDocument {
-  const found = { kind: "zone", peak_tps: 1850, peak_clients: 32, lowest_clients: 32, highest_clients: 64, open: true, reaches: tps <= 1850 } as const;
+  const found = { kind: "zone", peak_tps: 1850, peak_tps_low: 1820, peak_tps_high: 1880, peak_clients: 32, lowest_clients: 32, highest_clients: 64, open: true, reaches: tps <= 1850 } as const;
   return {
     format: CAPACITY_FORMAT, tps, cpus: null, p99_ms: null, price_per_cpu_hour: null, price_per_host_hour: null,
     answer: { experiment: 8, name: "ladder", cpu_factors: [], client_factors: ["clients"], confidence: 0.95, rows: [{ of: [], model: null, measured: [], found, gives: null, remark: found.reaches ? "reached with these CPUs" : "not reached with these CPUs", notes: [] }] },

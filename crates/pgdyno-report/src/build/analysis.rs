@@ -1,13 +1,15 @@
 //! What all parts of a report share: which trials count, what is compared with what, and what may be said of it. The
 //! deciding is the store's [`Judge`]; here it is asked.
 
+use super::treatment::mean;
 use crate::model::{Decision, Excluded, Interval, TrialLength};
 use crate::text::share;
 use pgdyno_judge::{Judge, Judged, Observations, Progress, is_in_last_block, progress};
 use pgdyno_record::MetricWords;
 use pgdyno_record::{ExperimentRecord, ExperimentStatus, StoredExperiment, TrialRecord, TrialStatus};
 use pgdyno_stats::{
-    Comparison, Effect, FUTILITY_ERROR, FixedDesign, NoiseParts, Observation, Rules, mean_interval,
+    Comparison, Effect, FUTILITY_ERROR, FixedDesign, LevelPoint, NoiseParts, Observation, Rules, best_level,
+    mean_interval,
 };
 
 /// The usual probability at which a smallest effect that can be found is reported (source: Cohen, *Statistical Power
@@ -31,6 +33,37 @@ pub(super) fn interval_of(values: &[f64], confidence: f64) -> Option<Interval> {
         },
         high: found.high,
     })
+}
+
+/// The best of so many levels by a figure, by its number among them, and what it is there by blocks that had no say in the choice; of a
+/// single block its bounds are the value itself. `None` where nothing was measured.
+pub(super) fn best_of<'t>(
+    levels: impl Iterator<Item = Vec<&'t TrialRecord>>,
+    metric: &str,
+    larger_is_better: bool,
+    confidence: f64,
+) -> Option<(usize, Interval)> {
+    let sign = if larger_is_better { 1.0 } else { -1.0 };
+    let points: Vec<LevelPoint> = (0..)
+        .zip(levels)
+        .flat_map(|(level, trials)| {
+            let values = trials.into_iter().filter_map(move |trial| {
+                Some(LevelPoint {
+                    block: trial.block,
+                    level,
+                    value: sign * trial.figure(metric)?,
+                })
+            });
+            values.collect::<Vec<LevelPoint>>()
+        })
+        .collect();
+    let best = best_level(&points)?;
+    let own = || points.iter().filter(|point| point.level == best.level);
+    let values: Vec<f64> = match best.by_others && best.by_block.len() > 1 {
+        true => best.by_block.iter().map(|(_, value)| sign * value).collect(),
+        false => vec![mean(own().map(|point| sign * point.value))?],
+    };
+    Some((best.level as usize, interval_of(&values, confidence)?))
 }
 
 /// The upper one of two in the middle.

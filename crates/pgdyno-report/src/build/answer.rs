@@ -1,6 +1,6 @@
 //! The answer in a sentence or two.
 
-use super::analysis::{Analysis, place_of};
+use super::analysis::{Analysis, best_of, place_of};
 use super::treatment::Drafts;
 use crate::metric::{is_duration, with_unit};
 use crate::model::{Curve, FactorEffect, Timeline, Treatment, Zone};
@@ -73,8 +73,8 @@ pub(super) fn answer(analysis: &Analysis<'_>, drafts: &Drafts) -> String {
     let any_finished = drafts.treatments.iter().any(|t| t.trials_finished > 0);
     let main = match record.design.as_str() {
         _ if !any_finished => None,
-        "ladder" => of_curves(record, drafts),
-        DESIGN_OF_LOADS if !record.factors.is_empty() => of_curves(record, drafts),
+        "ladder" => of_curves(analysis, drafts),
+        DESIGN_OF_LOADS if !record.factors.is_empty() => of_curves(analysis, drafts),
         DESIGN_OF_LOADS => of_load(record, drafts),
         "fractional" | "screening" => of_effects(record, &drafts.effects),
         "search" => Some(of_search(record, &drafts.treatments)),
@@ -403,10 +403,11 @@ fn of_effects(record: &ExperimentRecord, effects: &[FactorEffect]) -> Option<Str
     })
 }
 
-fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
+fn of_curves(analysis: &Analysis<'_>, drafts: &Drafts) -> Option<String> {
+    let record = analysis.record();
     let curves = &drafts.curves;
     if curves.is_empty() {
-        return extremes(record, &drafts.treatments);
+        return extremes(analysis, &drafts.treatments);
     }
     let shown: Vec<&Curve> = match curves.len() > CURVES_IN_ANSWER {
         true => highest(curves).into_iter().collect(),
@@ -440,13 +441,7 @@ fn of_curves(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
 
 /// The curve that goes highest, of those over clients where there are some: they have a happy zone.
 fn highest(curves: &[Curve]) -> Option<&Curve> {
-    let top = |curve: &&Curve| {
-        curve
-            .points
-            .iter()
-            .map(|point| point.tps.mean)
-            .fold(0.0, f64::max)
-    };
+    let top = |curve: &&Curve| curve.highest.as_ref().map_or(0.0, |highest| highest.tps.mean);
     let of = |zoned: bool| {
         let kept = curves.iter().filter(move |curve| curve.zone.is_some() || !zoned);
         kept.max_by(|a, b| top(a).total_cmp(&top(b)))
@@ -455,19 +450,16 @@ fn highest(curves: &[Curve]) -> Option<&Curve> {
 }
 
 fn peak_text(curve: &Curve) -> Option<String> {
-    let peak = curve
-        .points
-        .iter()
-        .max_by(|a, b| a.tps.mean.total_cmp(&b.tps.mean))?;
+    let highest = curve.highest.as_ref()?;
     let last = curve
         .points
         .last()
-        .is_some_and(|last| last.x.total_cmp(&peak.x).is_eq());
+        .is_some_and(|last| last.x.total_cmp(&highest.x).is_eq());
     let still = if last { " and may still grow beyond" } else { "" };
     let top = format!(
         "throughput is highest with {}, {} TPS{still}",
-        counted(peak.x, &curve.x),
-        number(peak.tps.mean)
+        counted(highest.x, &curve.x),
+        number(highest.tps.mean)
     );
     Some(match &curve.zone {
         Some(zone) => format!("{top}; the happy zone is {}", zone_sentence(zone)),
@@ -496,26 +488,21 @@ pub(crate) fn zone_sentence(zone: &Zone) -> String {
 }
 
 /// A ladder of something that has no number: its best level.
-fn extremes(record: &ExperimentRecord, treatments: &[Treatment]) -> Option<String> {
+fn extremes(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Option<String> {
+    let record = analysis.record();
     let metric = MetricWords::of(&record.metric);
+    let trials = treatments
+        .iter()
+        .map(|treatment| analysis.counted(&treatment.name));
     let larger = record.larger_is_better(&record.metric);
-    let value = |t: &&Treatment| t.figures.get(&record.metric).copied();
-    let measured = || treatments.iter().filter(|t| value(t).is_some());
-    let by = |a: &&Treatment, b: &&Treatment| {
-        value(a)
-            .partial_cmp(&value(b))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    };
-    let best = match larger {
-        true => measured().max_by(by),
-        false => measured().min_by(by),
-    }?;
+    let (best, figure) = best_of(trials, &record.metric, larger, record.confidence)?;
+    let best = &treatments[best];
     place_of(record, &best.name)?;
     Some(format!(
         "{}: {} is best with \u{201c}{}\u{201d}, {}",
         load_of(record),
         metric.title,
         best.title,
-        with_unit(&metric, value(&best)?)
+        with_unit(&metric, figure.mean)
     ))
 }

@@ -1,12 +1,11 @@
 //! Throughput over clients or CPUs: the points, the scalability law through them, and the happy zone.
 
-use super::analysis::{Analysis, interval_of};
+use super::analysis::{Analysis, best_of, interval_of};
 use super::levels::{groups, level_of};
-use crate::model::{Bounded, Curve, CurvePoint, Interval, UslCurve, Zone};
+use crate::model::{Bounded, Curve, CurvePoint, Highest, Interval, UslCurve, Zone};
 use pgdyno_record::{ExperimentRecord, FactorRecord, TrialRecord};
 use pgdyno_stats::{
     Estimate, HappyZone, LoadPoint, NoKnee, OpenEstimate, UslFit, UslPoint, fit_usl, happy_zone,
-    mean_interval,
 };
 
 /// What a factor's levels are numbers of.
@@ -66,13 +65,13 @@ impl Step<'_> {
     }
 
     /// Mean of the trials that have one.
-    fn p99_ms(&self) -> Option<f64> {
+    fn p99_ms(&self, confidence: f64) -> Option<Interval> {
         let known: Vec<f64> = self
             .trials
             .iter()
             .filter_map(|(trial, _)| trial.figure("p99_ms"))
             .collect();
-        mean_interval(&known, 0.5).map(|interval| interval.mean)
+        interval_of(&known, confidence)
     }
 }
 
@@ -129,12 +128,20 @@ fn curve(
             x: step.x,
             treatment: step.treatment.to_owned(),
             tps: interval_of(&step.tps(), confidence)?,
-            p99_ms: step.p99_ms(),
+            p99_ms: step.p99_ms(confidence),
             n: step.trials.len(),
         })
     });
+    let trials = steps
+        .iter()
+        .map(|step| step.trials.iter().map(|(trial, _)| *trial).collect());
+    let highest = best_of(trials, "tps", true, confidence);
     Curve {
         title,
+        highest: highest.map(|(place, tps)| Highest {
+            x: steps[place].x,
+            tps,
+        }),
         factor: factor.name.clone(),
         x: match axis {
             Axis::Clients => "clients".to_owned(),
@@ -201,12 +208,6 @@ fn zone(steps: &[Step<'_>], confidence: f64) -> Option<Zone> {
         lowest: found.lowest_clients,
         highest: found.highest_clients,
         best: found.best_clients,
-        peak: found.peak_clients,
-        peak_tps: Interval {
-            mean: found.peak_tps.mean,
-            low: found.peak_tps.low,
-            high: found.peak_tps.high,
-        },
         knee: found.knee.ok(),
         why_no_knee: found.knee.err().as_ref().map(NoKnee::to_string),
         lower_edge: found.lower_edge,

@@ -252,6 +252,8 @@ pub struct Curve {
     pub x: String,
     /// Points with rising x, one for each treatment.
     pub points: Vec<CurvePoint>,
+    /// Where throughput is highest; `None` where none was measured.
+    pub highest: Option<Highest>,
     /// The Universal Scalability Law fitted to all trials; `None` where it does not fit.
     pub usl: Option<UslCurve>,
     /// Why there is no fitted law.
@@ -260,6 +262,17 @@ pub struct Curve {
     pub zone: Option<Zone>,
     /// Why there is no zone.
     pub why_no_zone: Option<String>,
+}
+
+/// Where throughput is highest, and what it is there by blocks that had no say in where: the largest of some means is larger than what it is
+/// the mean of. A single block has its say, and no interval.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+pub struct Highest {
+    /// Number of clients or CPUs, or level.
+    pub x: f64,
+    /// Throughput; of a single block its bounds are the value itself.
+    pub tps: Interval,
 }
 
 /// Throughput at one number of clients or CPUs.
@@ -272,8 +285,8 @@ pub struct CurvePoint {
     pub treatment: String,
     /// Throughput; with a single trial its bounds are the value itself.
     pub tps: Interval,
-    /// Mean of the trials' 99th percentiles.
-    pub p99_ms: Option<f64>,
+    /// Mean of the trials' 99th percentiles; with a single one its bounds are the value itself.
+    pub p99_ms: Option<Interval>,
     /// Number of trials that the means are of.
     pub n: usize,
 }
@@ -306,10 +319,6 @@ pub struct Zone {
     pub highest: u32,
     /// The client count of the zone with the most throughput.
     pub best: u32,
-    /// The client count with the most throughput of all.
-    pub peak: u32,
-    /// Throughput at `peak` clients.
-    pub peak_tps: Interval,
     /// Highest client count not past the knee of response time.
     pub knee: Option<u32>,
     /// Why there is no knee.

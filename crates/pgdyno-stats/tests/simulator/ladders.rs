@@ -99,8 +99,8 @@ pub(crate) fn winners(ladder: &Ladder, ladders: u32) -> (f64, f64) {
             let values: Vec<f64> = values.collect();
             mean_of(&values)
         };
-        naive += mean(&mut points.iter().filter(|p| p.clients == best.clients).map(|p| p.tps));
-        own += mean(&mut best.tps.iter().map(|&(_, tps)| tps));
+        naive += mean(&mut points.iter().filter(|p| p.clients == best.level).map(|p| p.tps));
+        own += mean(&mut best.by_block.iter().map(|&(_, tps)| tps));
     }
     let truth = f64::from(ladders) * (ladder.law)(4.0);
     (naive / truth - 1.0, own / truth - 1.0)
@@ -139,8 +139,8 @@ fn measured(random: &mut Random, ladder: &Ladder) -> Vec<CpuLevel> {
         let best = best_clients(&points(random, ladder, &heights, cpus), None).expect("trials");
         CpuLevel {
             cpus,
-            clients: f64::from(best.clients) * cpus,
-            tps: best.tps,
+            clients: f64::from(best.level) * cpus,
+            tps: best.by_block,
         }
     };
     ladder.cpus.iter().map(level).collect()

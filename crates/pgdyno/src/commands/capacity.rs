@@ -317,6 +317,8 @@ fn zone(row: &Row) -> Vec<String> {
     let (tps, clients, zone) = match &row.found {
         Found::Zone {
             peak_tps,
+            peak_tps_low,
+            peak_tps_high,
             peak_clients,
             lowest_clients,
             highest_clients,
@@ -325,7 +327,15 @@ fn zone(row: &Row) -> Vec<String> {
         } => {
             let more = if *open { " or more" } else { "" };
             (
-                show::figure(*peak_tps),
+                match peak_tps_low.zip(*peak_tps_high) {
+                    Some((low, high)) => format!(
+                        "{} ({} to {})",
+                        show::figure(*peak_tps),
+                        show::figure(low),
+                        show::figure(high)
+                    ),
+                    None => show::figure(*peak_tps),
+                },
                 peak_clients.to_string(),
                 format!("{lowest_clients} to {highest_clients}{more}"),
             )

@@ -3,7 +3,9 @@
 use super::{cell, or_dash, title_of};
 use crate::build::zone_sentence;
 use crate::metric::figure;
-use crate::model::{Bounded, ClaimOutcome, Curve, Report, StudyTable, TableBlock, TableCell, UslCurve};
+use crate::model::{
+    Bounded, ClaimOutcome, Curve, Interval, Report, StudyTable, TableBlock, TableCell, UslCurve,
+};
 use crate::text::{effect, number, percent, verdict_word};
 use pgdyno_stats::Edge;
 use std::fmt::Write;
@@ -228,16 +230,17 @@ pub(super) fn curves(text: &mut String, report: &Report) {
         line!(text, "| {} | TPS | p99 ms | trials |", cell(&curve.x));
         line!(text, "|--:|--:|--:|--:|");
         for point in &curve.points {
-            let mut tps = number(point.tps.mean);
-            if point.n > 1 {
-                let _ = write!(
-                    tps,
-                    " ({} \u{2026} {})",
-                    number(point.tps.low),
-                    number(point.tps.high)
-                );
-            }
-            let p99 = or_dash(point.p99_ms.map(number));
+            let with_bounds = |figure: &Interval| match point.n > 1 {
+                true => format!(
+                    "{} ({} \u{2026} {})",
+                    number(figure.mean),
+                    number(figure.low),
+                    number(figure.high)
+                ),
+                false => number(figure.mean),
+            };
+            let tps = with_bounds(&point.tps);
+            let p99 = or_dash(point.p99_ms.as_ref().map(with_bounds));
             line!(text, "| {} | {tps} | {p99} | {} |", point.x, point.n);
         }
         line!(text);
