@@ -358,10 +358,11 @@ impl Running<'_, '_, '_> {
                 let begun = self.runner.clock.now();
                 (self.runner.on_event)(Event::TrialBegins { treatment, block });
                 let position = u32::try_from(i + 1).unwrap_or(u32::MAX);
-                let Some((record, series)) = self.trial((Some(number), treatment), block, position) else {
+                let Some((mut record, series)) = self.trial((Some(number), treatment), block, position)
+                else {
                     return Ok(false);
                 };
-                self.spent += self.runner.clock.now().saturating_sub(begun);
+                self.spend(begun, std::iter::once(&mut record));
                 self.store(&record, &series)?;
                 (self.runner.on_event)(Event::TrialEnds(&record));
             }
@@ -371,6 +372,15 @@ impl Running<'_, '_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// Counts what was spent since `begun` for these trials, of one load.
+    fn spend<'t>(&mut self, begun: Duration, trials: impl Iterator<Item = &'t mut TrialRecord>) {
+        let mut took = self.runner.clock.now().saturating_sub(begun);
+        self.spent += took;
+        for record in trials {
+            record.took_s = Some(std::mem::take(&mut took).as_secs_f64());
+        }
     }
 
     fn store(&mut self, record: &TrialRecord, series: &SeriesRecord) -> Result<(), LabError> {
@@ -443,7 +453,8 @@ impl Running<'_, '_, '_> {
                 Some(_) => {}
             }
             self.take_in(&record);
-            self.spent += Duration::from_secs_f64((record.warmup_s + record.measured_s).max(0.0));
+            let took_s = record.took_s.unwrap_or(record.warmup_s + record.measured_s);
+            self.spent += Duration::try_from_secs_f64(took_s).unwrap_or_default();
             done.insert((record.block, record.treatment));
         }
         self.has_trials = !done.is_empty();

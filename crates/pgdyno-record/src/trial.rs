@@ -237,6 +237,10 @@ pub struct TrialRecord {
     pub warmup_s: f64,
     /// Length of the measured time.
     pub measured_s: f64,
+    /// What it took of a budget of time, its preparation included; of several trials of one load the first has all of it, and the others
+    /// 0. `None` where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_s: Option<f64>,
     /// Client CPU per committed transaction.
     pub client_cpu_us_per_tx: Option<f64>,
     /// Server CPU per committed transaction, warm-up included.
@@ -317,6 +321,7 @@ impl TrialRecord {
             stability_cv: None,
             warmup_s: 0.0,
             measured_s: 0.0,
+            took_s: None,
             client_cpu_us_per_tx: None,
             server_cpu_us_per_tx: None,
             wal_bytes_per_tx: None,

@@ -42,8 +42,8 @@ impl<'s> Running<'_, '_, 's> {
                 // A load is long, and a window may be: others would take the experiment for killed.
                 self.runner.results.keep()?;
                 let begun = self.runner.clock.now();
-                let trials = self.block_in_turns(slice, block, &missing);
-                self.spent += self.runner.clock.now().saturating_sub(begun);
+                let mut trials = self.block_in_turns(slice, block, &missing);
+                self.spend(begun, trials.iter_mut().flatten().map(|(record, _)| record));
                 // Half a load is none.
                 let Some(trials) = trials.filter(|_| !self.is_stopped()) else {
                     return Ok(false);

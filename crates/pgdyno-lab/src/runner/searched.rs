@@ -65,10 +65,10 @@ impl Running<'_, '_, '_> {
                 treatment: &treatment,
                 block,
             });
-            let Some((record, series)) = self.trial((None, &treatment), block, position) else {
+            let Some((mut record, series)) = self.trial((None, &treatment), block, position) else {
                 return Ok(false);
             };
-            self.spent += self.runner.clock.now().saturating_sub(begun);
+            self.spend(begun, std::iter::once(&mut record));
             self.store(&record, &series)?;
             (self.runner.on_event)(Event::TrialEnds(&record));
             tried.take_in(&search, &record);

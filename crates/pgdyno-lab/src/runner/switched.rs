@@ -81,8 +81,8 @@ impl<'x> Running<'x, '_, '_> {
             // A load is long, and a window may be: others would take the experiment for killed.
             self.runner.results.keep()?;
             let begun = self.runner.clock.now();
-            let loaded = self.load(slices, &blocks);
-            self.spent += self.runner.clock.now().saturating_sub(begun);
+            let mut loaded = self.load(slices, &blocks);
+            self.spend(begun, loaded.trials.iter_mut().map(|(record, _)| record));
             for (record, series) in &loaded.trials {
                 self.store(record, series)?;
                 done.insert((record.block, record.treatment.clone()));

@@ -150,6 +150,7 @@ impl Results for Shared {
         let mut world = self.step();
         let variant = world.at.first().cloned().filter(|variant| !variant.is_target());
         let is_switched = world.is_switched;
+        let mut took_s = 0.0;
         match world.course.take() {
             Some(course) => {
                 if !is_switched {
@@ -157,8 +158,9 @@ impl Results for Shared {
                     world.broken.extend(course.broken_by(trial, variant));
                 }
                 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a trial")]
-                let spent_s = (ended_ms - course.begun_ms) as f64 / 1e3;
-                world.spent_s += spent_s;
+                let since_s = (ended_ms - course.begun_ms) as f64 / 1e3;
+                took_s = since_s;
+                world.spent_s += since_s;
             }
             // The trials of one load are stored together.
             None if is_switched => {}
@@ -180,6 +182,7 @@ impl Results for Shared {
         }
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         world.stored[index(id)].trials.push((number, trial.clone()));
+        world.took_s.push(took_s);
         if world.goes_wrong(world.odds.unsure, "unsure") {
             return Err(full(&mut world));
         }

@@ -54,11 +54,12 @@ impl Ran {
         after_all(&self.world, &self.plan, self.stored(), self.early)
     }
 
-    /// The trials without the time at which they ran.
+    /// The trials without the time at which they ran, and that they took.
     fn trials(&self) -> Vec<TrialRecord> {
         let trials = self.stored().trials.iter();
         let timeless = |(_, trial): &(i64, TrialRecord)| TrialRecord {
             started_unix_ms: 0,
+            took_s: None,
             ..trial.clone()
         };
         trials.map(timeless).collect()

@@ -205,6 +205,8 @@ pub(super) struct World {
     pub(super) begun: Vec<Begun>,
     /// What the trials so far have taken, as far as a process knows.
     pub(super) spent_s: f64,
+    /// What each stored trial has taken.
+    pub(super) took_s: Vec<f64>,
     /// The server that the process has gone to.
     pub(super) at: Vec<ServerVariant>,
     /// The first that has failed outside of a trial, so that the process may end.
@@ -284,6 +286,7 @@ impl World {
             course: None,
             begun: Vec::new(),
             spent_s: 0.0,
+            took_s: Vec::new(),
             at: Vec::new(),
             excuse: None,
             has_panicked: false,
@@ -373,8 +376,7 @@ impl World {
         (self.course, self.at) = (None, Vec::new());
         (self.excuse, self.has_panicked, self.is_unrestored) = (None, false, false);
         self.restored.clear();
-        let stored = self.stored.iter().flat_map(|experiment| &experiment.trials);
-        self.spent_s = stored.map(|(_, trial)| trial.warmup_s + trial.measured_s).sum();
+        self.spent_s = self.took_s.iter().sum();
         self.interrupt_at = None;
         self.stop.store(false, Ordering::Relaxed);
         self.process += 1;
