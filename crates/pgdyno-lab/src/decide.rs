@@ -1,9 +1,13 @@
 //! Decisions while an experiment runs: whether what is there decides all comparisons. The
 //! mathematics is pgdyno-stats', the reading of records pgdyno-store's, shared with the report.
 
+use crate::error::LabError;
 use pgdyno_judge::{Judge, Observations, Progress};
-use pgdyno_record::{ExperimentRecord, TrialRecord};
+use pgdyno_record::{ExperimentRecord, TrialRecord, TrialStatus};
 use std::collections::BTreeSet;
+
+/// So many finished trials without the figure that decides are not so by chance.
+const WITHOUT_FIGURE: u32 = 3;
 
 /// What is known of the trials so far.
 #[derive(Clone)]
@@ -11,6 +15,11 @@ pub(crate) struct Looks {
     judge: Judge,
     observed: Observations,
     trials: u32,
+    /// The figure that decides.
+    metric: String,
+    finished: u32,
+    /// Finished trials that have the figure.
+    given: u32,
 }
 
 impl Looks {
@@ -19,18 +28,36 @@ impl Looks {
             judge: Judge::new(record, &record.metric),
             observed: Observations::default(),
             trials: 0,
+            metric: record.metric.clone(),
+            finished: 0,
+            given: 0,
         }
     }
 
     /// Takes in a trial.
     pub(crate) fn add(&mut self, record: &TrialRecord) {
         self.trials += 1;
+        if record.status == TrialStatus::Finished {
+            self.finished += 1;
+            self.given += u32::from(record.figure(&self.metric).is_some());
+        }
         self.judge.observe(&mut self.observed, record);
     }
 
     /// Trials that were taken in.
     pub(crate) fn trials(&self) -> u32 {
         self.trials
+    }
+
+    /// An error where the figure that decides is one that no trial has: further ones would be for nothing.
+    pub(crate) fn has_figure(&self) -> Result<(), LabError> {
+        match self.given == 0 && self.finished >= WITHOUT_FIGURE {
+            true => Err(LabError::NoFigure {
+                metric: self.metric.clone(),
+                trials: self.finished,
+            }),
+            false => Ok(()),
+        }
     }
 
     /// Treatments that are not tried any more after this block: all their comparisons are decided, or are with one of those that
@@ -49,5 +76,33 @@ fn after(block: u32) -> Progress {
     Progress {
         ended: block as usize,
         is_over: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::fixture::{experiment, trial};
+
+    #[test]
+    fn a_figure_that_no_trial_has_is_an_error_after_three() {
+        let mut record = experiment(1, &["before", "after"]).record;
+        record.metric = "server_cpu_us_per_tx".to_owned();
+        let mut looks = Looks::new(&record);
+        let failed = TrialRecord::begun(1, 1, "before");
+        for trial in [&failed, &trial(1, "after", 10.0), &trial(2, "before", 10.0)] {
+            looks.add(trial);
+            assert!(looks.has_figure().is_ok());
+        }
+        looks.add(&trial(2, "after", 10.0));
+        let error = looks.has_figure().unwrap_err().to_string();
+        assert!(
+            error.starts_with("none of 3 finished trials has server_cpu_us_per_tx, which decides"),
+            "{error}"
+        );
+        record.metric = "tps".to_owned();
+        let mut looks = Looks::new(&record);
+        (1..=3).for_each(|block| looks.add(&trial(block, "after", 10.0)));
+        assert!(looks.has_figure().is_ok());
     }
 }

@@ -62,6 +62,17 @@ pub enum LabError {
         /// The error of the store.
         source: Box<StoreError>,
     },
+    /// The figure that decides is one that no trial has.
+    #[error(
+        "none of {trials} finished trials has {metric}, which decides: this target does not give it, or the load is too short for it. Name \
+         another figure, or measure longer"
+    )]
+    NoFigure {
+        /// Name of the figure.
+        metric: String,
+        /// Number of finished trials.
+        trials: u32,
+    },
     /// A search has nothing to vary.
     #[error("there is nothing to search: {0}")]
     NothingToSearch(SpaceError),

@@ -364,7 +364,6 @@ impl Running<'_, '_, '_> {
                 };
                 self.spend(begun, std::iter::once(&mut record));
                 self.store(&record, &series)?;
-                (self.runner.on_event)(Event::TrialEnds(&record));
             }
             if self.is_decided(block) {
                 self.ends_early("every comparison is decided", block);
@@ -394,7 +393,8 @@ impl Running<'_, '_, '_> {
         })?;
         self.take_in(record);
         self.own += self.runner.clock.now().saturating_sub(begun);
-        Ok(())
+        (self.runner.on_event)(Event::TrialEnds(record));
+        self.looks.has_figure()
     }
 
     /// Takes in a stored trial.

@@ -51,7 +51,6 @@ impl<'s> Running<'_, '_, 's> {
                 for (record, series) in &trials {
                     self.store(record, series)?;
                     done.insert((record.block, record.treatment.clone()));
-                    (self.runner.on_event)(Event::TrialEnds(record));
                 }
             }
             if self.is_decided(block) {

@@ -70,7 +70,6 @@ impl Running<'_, '_, '_> {
             };
             self.spend(begun, std::iter::once(&mut record));
             self.store(&record, &series)?;
-            (self.runner.on_event)(Event::TrialEnds(&record));
             tried.take_in(&search, &record);
             place = search.place_after(tried.last);
         }

@@ -86,7 +86,6 @@ impl<'x> Running<'x, '_, '_> {
             for (record, series) in &loaded.trials {
                 self.store(record, series)?;
                 done.insert((record.block, record.treatment.clone()));
-                (self.runner.on_event)(Event::TrialEnds(record));
             }
             // What a load that broke off has measured is not confirmed: the next one has less to lose.
             if !loaded.is_whole {

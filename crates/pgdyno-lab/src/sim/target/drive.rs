@@ -5,7 +5,7 @@ use crate::error::LabError;
 use crate::plan::{ServerVariant, Treatment, measure_s};
 use crate::ports::{Drive, Driven, GoOn, InTurns, Load};
 use crate::sim::World;
-use crate::sim::course::{Drove, Ending};
+use crate::sim::course::{Drove, Ending, JOB};
 use crate::sim::load::measurement;
 use crate::sim::world::Panicked;
 use pgdyno_engine::TurnShare;
@@ -291,6 +291,9 @@ impl Load for SimTarget {
         }
         let mut measured = measurement(fate.tps, warmup_s, measured_s);
         let committed = measured.load.measured.committed;
+        if treatment.load.program.as_deref() == Some("job") {
+            measured.figures.insert(JOB.to_owned(), measured_s);
+        }
         measured.is_disturbed = world.is_disturbed(drive.seed);
         if let Some(check) = &mut measured.cross_check {
             check.agrees = !fate.disagrees;
