@@ -315,6 +315,7 @@ impl Running<'_, '_, '_> {
             (1..=plan.file.blocks).filter(|block| !is_done(&done, *block, name))
         });
         let lost = u32::try_from(lost.count()).unwrap_or(u32::MAX);
+        let budget_s = self.time_left().map(|left| left.as_secs_f64());
         (self.runner.on_event)(Event::Begun {
             id: self.id,
             trials: plan.trials().saturating_sub(lost),
@@ -325,6 +326,7 @@ impl Running<'_, '_, '_> {
                 } else {
                     BESIDE_S
                 },
+            budget_s,
         });
         if let Some(slices) = Slices::of(&plan.file) {
             return self.switched(slices, &mut done);

@@ -20,6 +20,9 @@ pub struct ProgressRecord {
     pub done_before: u32,
     /// Expected length of a trial in seconds: load, restart, checkpoint and cross-check.
     pub trial_s: f64,
+    /// What a budget of time left for this process when it began; `None` without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_s: Option<f64>,
     /// When this process began its first trial.
     pub begun_unix_ms: u64,
     /// When it stored its last one; the same where there is none yet.
@@ -40,6 +43,7 @@ impl ProgressRecord {
             done,
             done_before: done,
             trial_s,
+            budget_s: None,
             begun_unix_ms: now_unix_ms,
             counted_unix_ms: now_unix_ms,
             phase: String::new(),
@@ -69,7 +73,7 @@ impl ProgressRecord {
         RESTORING.clone_into(&mut self.phase);
     }
 
-    /// Seconds until the last trial ends, by the mean length of those that this process has run; `None` once no further one
+    /// Seconds until the last trial ends, by the mean length of those that this process has run and by the budget; `None` once no further one
     /// begins, for how long the rest takes is unknown.
     pub fn left_s(&self, now_unix_ms: u64) -> Option<f64> {
         if self.phase == RESTORING {
@@ -85,7 +89,9 @@ impl ProgressRecord {
             here => seconds(self.begun_unix_ms, self.counted_unix_ms) / f64::from(here),
         };
         let left_s = each_s * f64::from(self.trials.saturating_sub(self.done));
-        Some((left_s - seconds(self.counted_unix_ms, now_unix_ms)).max(0.0))
+        let left_s = left_s - seconds(self.counted_unix_ms, now_unix_ms);
+        let budget_s = self.budget_s.unwrap_or(f64::INFINITY) - seconds(self.begun_unix_ms, now_unix_ms);
+        Some(left_s.min(budget_s).max(0.0))
     }
 }
 

@@ -63,12 +63,14 @@ impl Noted {
             trials,
             done,
             trial_s,
+            budget_s,
         } = event
         {
-            self.of = Some((
-                *id,
-                ProgressRecord::begun(*trials, *done, *trial_s, now_unix_ms()),
-            ));
+            let progress = ProgressRecord {
+                budget_s: *budget_s,
+                ..ProgressRecord::begun(*trials, *done, *trial_s, now_unix_ms())
+            };
+            self.of = Some((*id, progress));
             return self.write();
         }
         let Some((_, progress)) = &mut self.of else {
@@ -172,6 +174,7 @@ mod tests {
             trials: 8,
             done: 2,
             trial_s: 1000.0,
+            budget_s: None,
         };
         check(begun, 8, "", true);
         check(Event::Waiting { minutes: 1 }, 8, "waiting for its hours", true);

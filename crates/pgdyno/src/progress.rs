@@ -67,6 +67,8 @@ pub(crate) struct Experiment {
     /// Trials that have had a turn in the load that runs, by block and name; they end with it.
     turned: BTreeSet<(u32, String)>,
     trial_s: f64,
+    /// What a budget of time left when the first trial began.
+    budget: Option<Duration>,
     begun: Instant,
     now: String,
     /// Titles of treatments, by name.
@@ -91,6 +93,7 @@ impl Experiment {
             done_before: 0,
             turned: BTreeSet::new(),
             trial_s: 0.0,
+            budget: None,
             begun: Instant::now(),
             now: String::new(),
             titles: BTreeMap::new(),
@@ -133,6 +136,7 @@ impl Experiment {
                 trials,
                 done,
                 trial_s,
+                budget_s,
             } => {
                 if let Some(data) = self.data.take() {
                     data.done();
@@ -140,6 +144,7 @@ impl Experiment {
                 self.id = Some(*id);
                 (self.trials, self.done, self.done_before) = (*trials, *done, *done);
                 self.trial_s = *trial_s;
+                self.budget = budget_s.and_then(|left_s| Duration::try_from_secs_f64(left_s).ok());
                 self.begun = Instant::now();
                 let left = duration_text(self.left());
                 self.line(&format!(
@@ -253,8 +258,15 @@ impl Experiment {
         output::show_beside(&self.bar, &text);
     }
 
-    /// From the mean length of the trials so far; of turns within a load, whose length is planned, from that.
+    /// From the mean length of the trials so far; of turns within a load, whose length is planned, from that. A budget of time ends it sooner.
     fn left(&self) -> Duration {
+        let budget = self
+            .budget
+            .map(|budget| budget.saturating_sub(self.begun.elapsed()));
+        self.trials_left().min(budget.unwrap_or(Duration::MAX))
+    }
+
+    fn trials_left(&self) -> Duration {
         let here = self.done - self.done_before;
         if here == 0 || !self.turned.is_empty() {
             let trials = self.trials.saturating_sub(self.passed());

@@ -60,7 +60,7 @@ export function searched(): Report {
   };
   report.experiment = {
     ...report.experiment, name: "tune-search", question: "Which settings are the best for this load?", design: "search", reference: "reference", blocks_planned: 2, blocks_finished: 0,
-    answer: "tpcb-like with 32 clients: of 10 trials the best is “candidate 4” with 1,490 TPS, +46.8 % to the state before. Chosen from many, it looks better than it is: new trials must confirm it.",
+    answer: "tpcb-like with 32 clients: of 10 trials the best is “candidate 4” with 1,490 TPS, +46.8 % to the reference. Chosen from many, it looks better than it is: new trials must confirm it.",
     factors: Object.entries(LEVELS).map(([name, levels]) => ({ name, title: name, condition: false, levels })),
   };
   delete report.experiment.headline;

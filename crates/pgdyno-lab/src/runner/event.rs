@@ -29,6 +29,8 @@ pub enum Event<'a> {
         done: u32,
         /// Expected length of a trial in seconds: load, restart, checkpoint and cross-check.
         trial_s: f64,
+        /// What is left of a budget of time, in seconds; `None` without one.
+        budget_s: Option<f64>,
     },
     /// No trial begins outside of the hours of the file.
     Waiting {

@@ -47,6 +47,12 @@ impl Running<'_, '_, '_> {
         self.blocks_in_budget(1).err()
     }
 
+    /// What is left of the budget of time; `None` without one.
+    pub(super) fn time_left(&self) -> Option<Duration> {
+        let limit = self.plan.file.budget.time.as_deref()?;
+        Some(duration(limit).ok()?.saturating_sub(self.spent))
+    }
+
     /// Blocks of so many trials that the budget has room for, or why it has room for none.
     pub(super) fn blocks_in_budget(&self, trials_of_block: u32) -> Result<u32, &'static str> {
         let budget = &self.plan.file.budget;
@@ -57,17 +63,16 @@ impl Running<'_, '_, '_> {
                 return Err("the budget of trials is spent");
             }
         }
-        if let Some(limit) = budget.time.as_deref().and_then(|time| duration(time).ok()) {
+        if let Some(left) = self.time_left() {
             let trials = self.looks.trials().max(1);
             let trial = (self.spent / trials).max(Duration::from_secs_f64(self.plan.trial_s()));
             let block_s = trial.as_secs_f64() * f64::from(trials_of_block.max(1));
-            let left_s = limit.saturating_sub(self.spent).as_secs_f64();
             #[expect(
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 reason = "a number of blocks, cut off where it is large"
             )]
-            let affordable = (left_s / block_s) as u32;
+            let affordable = (left.as_secs_f64() / block_s) as u32;
             if affordable == 0 {
                 return Err("the budget of time is spent");
             }

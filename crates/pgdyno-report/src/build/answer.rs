@@ -210,7 +210,7 @@ pub(super) fn of_searched(record: &ExperimentRecord, found: &Searched, title: &s
     let metric = MetricWords::of(&record.metric);
     let expected = found.expected_ratio().filter(|_| !is_reference);
     let expected = expected.map_or_else(String::new, |ratio| {
-        format!(", {} % to the state before", percent(ratio))
+        format!(", {} % to the reference", percent(ratio))
     });
     let main = format!(
         "{}: of {} trials the best is \u{201c}{title}\u{201d} with {}{expected}",

@@ -235,12 +235,12 @@ impl Search<'_> {
         };
         let (point, of) = self.most(&merit, &*model, (trials, block), &best, random)?;
         let (mean, sd) = scaled.logarithm(of);
-        let (to_beat, _) = scaled.logarithm(belief);
+        let (to_beat, sd_to_beat) = scaled.logarithm(belief);
         Some(Suggestion {
             point,
             reason: Reason::Improvement {
                 expected: mean - to_beat,
-                sd,
+                sd: sd.hypot(sd_to_beat),
             },
         })
     }

@@ -576,8 +576,9 @@ impl Tune<'_> {
         let proven = proof.last.as_ref().unwrap_or(&proof.found);
         let title = format!("Tuned for {}", self.target);
         let summary = format!(
-            "{} against the state before: {}. Found by experiment {id}.",
+            "{} against {}: {}. Found by experiment {id}.",
             self.common.metric,
+            self.common.before(),
             proven.shown(smallest)
         );
         let text = outcome::profile(PROFILE, (&title, &summary), &self.args.fix, kept)?;
@@ -612,15 +613,20 @@ impl Tune<'_> {
             return Ok(exit::FINE);
         }
         put!(
-            "{} against the state before: {}",
+            "{} against {}: {}",
             self.common.metric,
+            self.common.before(),
             proven.shown(smallest)
         );
         if let Some(ratio) = searched.expected_ratio() {
             put!("the search expected {:+.1} % of its best", 100.0 * (ratio - 1.0));
         }
         for (_, title, found) in &proof.others {
-            put!("{title} against the state before: {}", found.shown(smallest));
+            put!(
+                "{title} against {}: {}",
+                self.common.before(),
+                found.shown(smallest)
+            );
         }
         if let Some(cold) = &proof.cold {
             put!(

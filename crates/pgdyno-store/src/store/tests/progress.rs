@@ -11,6 +11,9 @@ use pgdyno_record::{ExperimentStatus, ProgressRecord, TrialStatus};
 #[test]
 fn what_is_left_goes_by_the_trials_so_far() {
     let mut progress = ProgressRecord::begun(10, 2, 10.0, 1_000_000);
+    progress.budget_s = Some(30.0);
+    assert_eq!(progress.left_s(1_010_000), Some(20.0));
+    progress.budget_s = None;
     let left = |progress: &ProgressRecord, now| progress.left_s(now).unwrap().round();
     assert_eq!(left(&progress, 1_000_000), 80.0);
     assert_eq!(left(&progress, 1_004_000), 76.0);

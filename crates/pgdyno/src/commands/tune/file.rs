@@ -173,6 +173,19 @@ impl<'a> Common<'a> {
         Some(("guard", table(vec![("slowdown_max", most.into())])))
     }
 
+    /// What the best is compared with: "the state before", or that with what `--fix` sets.
+    pub(super) fn before(&self) -> String {
+        let fixed = self
+            .args
+            .fix
+            .iter()
+            .map(|(knob, value)| format!("{knob} = {value}"));
+        match fixed.collect::<Vec<String>>() {
+            fixed if fixed.is_empty() => "the state before".to_owned(),
+            fixed => format!("the state before with {}", fixed.join(", ")),
+        }
+    }
+
     /// The settings that all trials run with.
     fn base(&self, more: &[Setting]) -> Value {
         let fixed = self.args.fix.iter();
