@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The reference against itself, so many times: how often does an experiment claim a difference that is none? And the spread of this host,
 # and what covariates would explain of it. The treatments differ by one connection of max_connections,
-# which has no effect and needs a restart.
+# which has no effect and needs a restart; with DESIGN=switchback by a millisecond of deadlock_timeout, which needs none.
 # Usage: benches/aa.sh [PGDYNO] [EXPERIMENTS] [TREATMENTS]     KEEP=file keeps the store of all trials.
 set -eu
 pgdyno=${1:-target/release/pgdyno}
@@ -9,11 +9,15 @@ name=aa
 . "$(dirname "$0")/home.sh"
 many=${2:-30}
 treatments=${3:-6}
-values=$(seq -s ", " 101 $((100 + treatments)))
+design=${DESIGN:-one-at-a-time}
+case $design in
+  switchback) knob=deadlock_timeout values=$(seq -s ", " 1001 $((1000 + treatments))) warmup_s=2 measure_s=3 ;;
+  *) knob=max_connections values=$(seq -s ", " 101 $((100 + treatments))) warmup_s=0.3 measure_s=1 ;;
+esac
 cat >"$PGDYNO_HOME/aa.toml" <<TOML
 name = "aa"
 question = "How much do equal treatments differ here?"
-design = "one-at-a-time"
+design = "$design"
 blocks = 6
 stop = "when-decided"
 [target]
@@ -25,11 +29,11 @@ scale = 2
 [load]
 workload = "tpcb"
 clients = 4
-warmup_s = 0.3
-measure_s = 1
+warmup_s = $warmup_s
+measure_s = $measure_s
 [[factor]]
-name = "connections"
-of = "max_connections"
+name = "equal"
+of = "$knob"
 values = [$values]
 TOML
 for i in $(seq "$many"); do

@@ -1,7 +1,6 @@
 //! What all parts of a report share: which trials count, what is compared with what, and what may be said of it. The
 //! deciding is the store's [`Judge`]; here it is asked.
 
-use super::treatment::mean;
 use crate::model::{Decision, Excluded, Interval, TrialLength};
 use crate::text::share;
 use pgdyno_judge::{Judge, Judged, Observations, Progress, is_in_last_block, progress};
@@ -58,11 +57,7 @@ pub(super) fn best_of<'t>(
         })
         .collect();
     let best = best_level(&points)?;
-    let own = || points.iter().filter(|point| point.level == best.level);
-    let values: Vec<f64> = match best.by_others && best.by_block.len() > 1 {
-        true => best.by_block.iter().map(|(_, value)| sign * value).collect(),
-        false => vec![mean(own().map(|point| sign * point.value))?],
-    };
+    let values: Vec<f64> = best.by_block.iter().map(|(_, value)| sign * value).collect();
     Some((best.level as usize, interval_of(&values, confidence)?))
 }
 
