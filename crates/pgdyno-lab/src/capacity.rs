@@ -102,9 +102,9 @@ pub enum Found {
     Zone {
         /// Most throughput at any client count, by blocks that had no say in which it is.
         peak_tps: f64,
-        /// Lower bound of its interval; `None` with a single block.
+        /// Lower bound of its interval; `None` of a single value.
         peak_tps_low: Option<f64>,
-        /// Upper bound of its interval; `None` with a single block.
+        /// Upper bound of its interval; `None` of a single value.
         peak_tps_high: Option<f64>,
         /// Client count with the most throughput.
         peak_clients: u32,
@@ -302,7 +302,7 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
     for (thousandths, points) in &group.by_cpus {
         #[expect(clippy::cast_precision_loss, reason = "a number of CPUs")]
         let cpus = *thousandths as f64 / 1e3;
-        let best = best_clients(points, question.p99_ms).filter(|best| !best.by_block.is_empty());
+        let best = best_clients(points, question.p99_ms);
         let Some(Best {
             level: clients,
             by_block: tps,
@@ -433,7 +433,8 @@ fn zone(group: &Group, question: &Question, confidence: f64) -> Outcome {
         return Outcome::without_curve(Vec::new(), Found::No { why });
     };
     let peak = zone.peak_tps;
-    let has_interval = points.iter().any(|point| point.block != points[0].block);
+    // A single value has none.
+    let has_interval = peak.low < peak.high;
     let found = Found::Zone {
         peak_tps: peak.mean,
         peak_tps_low: has_interval.then_some(peak.low),

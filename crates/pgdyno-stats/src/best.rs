@@ -22,7 +22,7 @@ pub struct Best {
     /// The choice of all blocks; the lowest of equal ones.
     pub level: u32,
     /// Per block (its number first) the mean value at the level that the other blocks choose. Blocks without a trial of their level
-    /// are skipped. A single block must choose for itself.
+    /// are skipped. A single block must choose for itself, and so must blocks that are all skipped. Never empty.
     pub by_block: Vec<(u32, f64)>,
     /// Whether the trials that `by_block` is of had no say in the choice.
     pub by_others: bool,
@@ -49,15 +49,21 @@ pub(crate) fn best_where<P: At>(points: &[P], keeps: impl Fn(&[P]) -> bool) -> O
     };
     let level = choice(points)?;
     let blocks: BTreeSet<u32> = points.iter().map(|point| point.at().block).collect();
-    let by_others = blocks.len() > 1;
-    let gave = |block: u32| {
+    let gave = |block: u32, by_others: bool| {
         let (own, others): (Vec<P>, Vec<P>) = points.iter().partition(|point| point.at().block == block);
         let chosen = if by_others { choice(&others)? } else { level };
         Some((block, mean(by_level(&own).get(&chosen)?)?))
     };
+    let by_block = |by_others| -> Vec<(u32, f64)> {
+        let blocks = blocks.iter();
+        blocks.filter_map(|block| gave(*block, by_others)).collect()
+    };
+    // Of a single block there are no others.
+    let of_others = by_block(true);
+    let by_others = !of_others.is_empty();
     Some(Best {
         level,
-        by_block: blocks.into_iter().filter_map(gave).collect(),
+        by_block: if by_others { of_others } else { by_block(false) },
         by_others,
     })
 }
@@ -117,5 +123,8 @@ mod tests {
         let best = best_level(&points).unwrap();
         assert_eq!((best.level, best.by_others), (2, false));
         assert_eq!(best_level(&[]), None);
+        // Blocks of which none has what the other chooses.
+        let best = best_level(&[point(1, 1, 5.0), point(2, 2, 3.0)]).unwrap();
+        assert_eq!((best.by_others, best.by_block), (false, vec![(1, 5.0)]));
     }
 }

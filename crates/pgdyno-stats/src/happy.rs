@@ -143,10 +143,8 @@ pub fn happy_zone(points: &[LoadPoint], confidence: f64) -> Option<HappyZone> {
 
 /// The throughput at the peak, by blocks that had no say in where it is; of a single block by its trials.
 fn peak_tps(points: &[LoadPoint], peak: &Step, confidence: f64) -> Option<MeanInterval> {
-    let by_block = best_clients(points, None)
-        .filter(|best| best.by_others && best.by_block.len() > 1)
-        .map(|best| best.by_block);
-    let values: Option<Vec<f64>> = by_block.map(|blocks| blocks.into_iter().map(|(_, tps)| tps).collect());
+    let best = best_clients(points, None).filter(|best| best.by_others);
+    let values: Option<Vec<f64>> = best.map(|best| best.by_block.iter().map(|(_, tps)| *tps).collect());
     mean_interval(values.as_ref().unwrap_or(&peak.tps), confidence)
 }
 
