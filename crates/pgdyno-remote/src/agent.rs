@@ -4,7 +4,7 @@ use crate::frame::{self, Frame};
 use crate::link::{Bell, Link, Next};
 use crate::message::{ALIVE_EVERY, FromAgent, Hello, PROTOCOL, Request, SILENT_MAX, Takeover, Then, ToAgent};
 use crate::question::{Answer, Numbered, Question};
-use crate::waiting::{Place, bring, is_token, next_call, set_nonblocking};
+use crate::waiting::{OF_COORDINATOR, Place, bring, is_token, next_call, set_nonblocking};
 use pgdyno_record::ProgressRecord;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -79,11 +79,18 @@ impl Streams {
 /// What an agent asks of its coordinator while a command runs.
 #[derive(Clone)]
 pub struct Coordinator {
+    /// What the tokens of all runs of its store begin with; `None` of a command that does not outlive its connection.
+    of_store: Option<String>,
     link: Link,
     answers: Arc<Mutex<Receiver<Numbered<Answer>>>>,
 }
 
 impl Coordinator {
+    /// What the tokens of all runs of its store begin with; `None` of a command that does not outlive its connection.
+    pub fn of_store(&self) -> Option<&str> {
+        self.of_store.as_deref()
+    }
+
     /// Shows the coordinator how far the experiment is. Where it does not get there it is dropped.
     pub fn mention(&self, id: i64, progress: &ProgressRecord) {
         self.link.mention(&FromAgent::Progress {
@@ -222,7 +229,9 @@ pub fn serve(
             }
         }
     })?;
+    let token = request.takeover.as_ref().map(|takeover| &takeover.token);
     let coordinator = Coordinator {
+        of_store: token.and_then(|token| Some(token.get(..OF_COORDINATOR)?.to_owned())),
         link: link.clone(),
         answers: Arc::new(Mutex::new(answers)),
     };

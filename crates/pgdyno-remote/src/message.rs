@@ -1,6 +1,8 @@
 //! Messages between a coordinator and an agent.
 
+use crate::binary::hash_of;
 use crate::question::{Answer, Numbered, Question};
+use crate::waiting::OF_COORDINATOR;
 use pgdyno_record::ProgressRecord;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
@@ -114,7 +116,7 @@ impl fmt::Debug for CarriedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Takeover {
-    /// Name of the waiting agent: hexadecimal digits that no other coordinator has drawn.
+    /// Name of the waiting agent, in hexadecimal digits: the first half is that of all runs of one store, the second is drawn.
     pub token: String,
     /// So long it waits for another connection.
     pub grace_s: u32,
@@ -123,15 +125,17 @@ pub struct Takeover {
 }
 
 impl Takeover {
-    /// With a new token, by the kernel's randomness.
+    /// With a new token, by the kernel's randomness. `store` is a text that only the store which keeps the results has: who resumes one of its
+    /// runs ends no other store's.
     ///
     /// # Errors
     ///
     /// Of the system call.
-    pub fn draw(grace_s: u32, then: Then) -> io::Result<Takeover> {
-        let mut bytes = [0_u8; 8];
+    pub fn draw(store: &str, grace_s: u32, then: Then) -> io::Result<Takeover> {
+        let mut bytes = [0_u8; 4];
         getrandom(&mut bytes[..], GetRandomFlags::empty())?;
-        let token = format!("{:016x}", u64::from_ne_bytes(bytes));
+        let hash = hash_of(store.as_bytes());
+        let token = format!("{}{:08x}", &hash[..OF_COORDINATOR], u32::from_ne_bytes(bytes));
         Ok(Takeover { token, grace_s, then })
     }
 }

@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Digits of a token.
 const TOKEN_DIGITS: usize = 16;
+/// Those of them that all runs of a store have.
+pub(crate) const OF_COORDINATOR: usize = 8;
 /// The first byte of a call: what is wanted.
 const ATTACH: u8 = b'a';
 const END: u8 = b'e';
@@ -156,15 +158,16 @@ pub struct EndedWaiting {
     pub lasting: usize,
 }
 
-/// Ends all agents of this user that wait for another connection, in order, and waits for each for at most `limit`. Those that have a
-/// coordinator go on.
-pub fn end_waiting(directory: &Path, limit: Duration) -> EndedWaiting {
+/// Ends agents of this user that wait for another connection, in order, and waits for each for at most `limit`: those whose tokens begin
+/// with `token`, which is empty for all. Those that have a coordinator go on.
+pub fn end_waiting(directory: &Path, token: &str, limit: Duration) -> EndedWaiting {
     let mut found = EndedWaiting::default();
     let Ok(held) = Directory::open(directory) else {
         return found;
     };
     let names = held.entries().unwrap_or_default().into_iter();
-    for (name, _) in names.filter(|(name, _)| name.to_str().is_some_and(is_token)) {
+    let is_meant = |name: &str| is_token(name) && name.starts_with(token);
+    for (name, _) in names.filter(|(name, _)| name.to_str().is_some_and(is_meant)) {
         let mut stream = match dial::unix(&directory.join(&name), None) {
             Ok(stream) => stream,
             Err(error) => {
@@ -280,15 +283,17 @@ mod tests {
             }
         });
         let limit = Duration::from_secs(60);
-        assert_eq!(end_waiting(&home, limit), EndedWaiting::default());
+        assert_eq!(end_waiting(&home, "", limit), EndedWaiting::default());
+        // One of another store is not asked.
+        assert_eq!(end_waiting(&home, "ffffffff", limit), EndedWaiting::default());
         let ended = EndedWaiting { ended: 1, lasting: 0 };
-        assert_eq!(end_waiting(&home, limit), ended);
+        assert_eq!(end_waiting(&home, &TOKEN[..OF_COORDINATOR], limit), ended);
         answers.join().unwrap();
         // One that was killed leaves its socket.
         let left = home.join("fedcba9876543210");
         drop(UnixListener::bind(&left).unwrap());
         drop(place);
-        assert_eq!(end_waiting(&home, limit), EndedWaiting::default());
+        assert_eq!(end_waiting(&home, "", limit), EndedWaiting::default());
         assert!(!left.exists());
     }
 }

@@ -18,8 +18,6 @@ use std::time::{Duration, Instant};
 
 /// Hosts that are asked at the same time.
 const AT_ONCE: usize = 16;
-/// The longest that a host's command may take: one that hangs holds up nobody.
-const LIMIT: Duration = Duration::from_secs(600);
 /// What is kept of what a command prints.
 const PRINTED_MAX: usize = 64 << 20;
 /// Characters of a value in the table.
@@ -36,8 +34,8 @@ struct Seen {
 }
 
 /// Runs the command of this process's command line on the hosts of the inventory.
-pub(crate) fn run(context: &Context, command: &Command, hosts: &HostsArgs, file: &Path) -> Result<u8> {
-    let hosts = hosts_of(file, &hosts.target_group)?;
+pub(crate) fn run(context: &Context, command: &Command, args: &HostsArgs, file: &Path) -> Result<u8> {
+    let hosts = hosts_of(file, &args.target_group)?;
     let (arguments, as_json) = arguments_of_each(arguments()?);
     let request = request(arguments, Vec::new());
     let stop = stop_flag()?;
@@ -47,7 +45,11 @@ pub(crate) fn run(context: &Context, command: &Command, hosts: &HostsArgs, file:
         for _ in 0..AT_ONCE.min(hosts.len()) {
             scope.spawn(|| {
                 while let Some(host) = next(&todo) {
-                    let found = ask(context, host, &request, &stop);
+                    let found = ask(context, host, (&request, args.host_timeout), &stop);
+                    // At once: others may take long.
+                    if let Some(error) = found.error.as_ref().filter(|_| !as_json) {
+                        err!("{}: {error}", found.name);
+                    }
                     seen.lock().unwrap_or_else(PoisonError::into_inner).push(found);
                 }
             });
@@ -69,7 +71,7 @@ fn next<'h>(todo: &Mutex<VecDeque<&'h InventoryHost>>) -> Option<&'h InventoryHo
 
 /// The command line for each host, which prints JSON; whether the user asks for that too.
 fn arguments_of_each(all: Vec<String>) -> (Vec<String>, bool) {
-    let mut each = without_options(all, &["--inventory", "--target-group"]);
+    let mut each = without_options(all, &["--inventory", "--target-group", "--host-timeout"]);
     let as_json = each.iter().any(|argument| argument == "--json");
     if !as_json {
         each.push("--json".to_owned());
@@ -77,7 +79,12 @@ fn arguments_of_each(all: Vec<String>) -> (Vec<String>, bool) {
     (each, as_json)
 }
 
-fn ask(context: &Context, host: &InventoryHost, request: &Request, stop: &AtomicBool) -> Seen {
+fn ask(
+    context: &Context,
+    host: &InventoryHost,
+    (request, limit): (&Request, Duration),
+    stop: &AtomicBool,
+) -> Seen {
     let failed = |why: String| Seen {
         name: host.name.clone(),
         code: exit::FAILED,
@@ -93,7 +100,7 @@ fn ask(context: &Context, host: &InventoryHost, request: &Request, stop: &Atomic
     };
     let mut said = Said::default();
     let begun = Instant::now();
-    let is_late = || begun.elapsed() > LIMIT;
+    let is_late = || begun.elapsed() > limit;
     let is_over = AtomicBool::new(false);
     let own_stop = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
@@ -107,7 +114,7 @@ fn ask(context: &Context, host: &InventoryHost, request: &Request, stop: &Atomic
         ended
     });
     match ended {
-        Err(_) if is_late() => failed(format!("it has not ended within {} s", LIMIT.as_secs())),
+        Err(_) if is_late() => failed(format!("it has not ended within {limit:?}")),
         Err(error) => failed(with_hint(error)),
         Ok(code) => {
             let remarks = String::from_utf8_lossy(&said.remarks).trim().to_owned();
@@ -197,11 +204,6 @@ fn values(command: &Command, result: &Value) -> BTreeMap<String, String> {
 }
 
 fn print(command: &Command, seen: &[Seen]) {
-    for found in seen {
-        if let Some(error) = &found.error {
-            err!("{}: {error}", found.name);
-        }
-    }
     let answered: Vec<(&str, BTreeMap<String, String>)> = seen
         .iter()
         .filter_map(|found| Some((&*found.name, values(command, found.result.as_ref()?))))

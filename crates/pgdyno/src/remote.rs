@@ -24,7 +24,7 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
                 true => (Kept::Nothing(Box::new(sent.load_hosts(context, on))), None),
                 false => (
                     Kept::of(Book::of_run(context, args, &sent)?),
-                    Some(takeover(&args.at)?),
+                    Some(takeover(context, &args.store, &args.at)?),
                 ),
             };
             let request = request(sent_arguments(context, all, true), sent.files);
@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
         Command::Resume(args) => {
             let mut arguments = sent_arguments(context, all, false);
             let book = Book::of_resume(context, args, &mut arguments)?;
-            let takeover = Some(takeover(&args.at)?);
+            let takeover = Some(takeover(context, &args.store, &args.at)?);
             let request = request(arguments, Vec::new());
             (Request { takeover, ..request }, Some(Kept::of(book)))
         }

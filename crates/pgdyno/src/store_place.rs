@@ -104,6 +104,17 @@ impl StorePlace {
         }
     }
 
+    /// A text that no other store has: the name of this host and the file, or the database and its schema. Without a password.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            StorePlace::File(path) => {
+                let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+                format!("{:?} {}", rustix::system::uname().nodename(), path.display())
+            }
+            StorePlace::Server { schema, name, .. } => format!("{name} {schema}"),
+        }
+    }
+
     /// Whether both are the same store: a file may have several names.
     pub(crate) fn is_same(&self, other: &StorePlace) -> bool {
         match (self, other) {

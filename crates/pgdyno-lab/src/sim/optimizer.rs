@@ -5,6 +5,9 @@ use crate::ports::{Optimizer, Optimizers};
 use serde_json::{Value, json};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+/// After so many choices that were refused, it varies one factor of the reference alone.
+const NEAR_AFTER: u32 = 5;
+
 pub(super) struct SimulatedOptimizers;
 
 impl Optimizers for SimulatedOptimizers {
@@ -42,7 +45,9 @@ impl Optimizer for Simulated {
         assert_eq!(message["ask"]["trial"], self.known.len() + 1, "it knows of all");
         let opening = self.opening.as_ref().expect("an opening");
         let mut levels = serde_json::Map::new();
-        for factor in opening["factors"].as_array().expect("factors") {
+        let factors = opening["factors"].as_array().expect("factors");
+        let varied = self.refused as usize % factors.len();
+        for (place, factor) in factors.iter().enumerate() {
             let mut hasher = DefaultHasher::new();
             (
                 opening["seed"].to_string(),
@@ -56,6 +61,7 @@ impl Optimizer for Simulated {
             // The first choice is one that nobody can try, now and then.
             let level = match self.refused == 0 && self.known.len() % 5 == 3 {
                 true => json!("no such level"),
+                false if self.refused >= NEAR_AFTER && place != varied => all[0].clone(),
                 false => all[chosen].clone(),
             };
             levels.insert(factor["name"].as_str().expect("a name").to_owned(), level);

@@ -4,6 +4,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use pgdyno_engine::duration;
 use pgdyno_remote::SshHost;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The host that a command works on.
 #[derive(Debug, Clone, Default, Args)]
@@ -29,6 +30,9 @@ pub(crate) struct HostsArgs {
     /// Only the hosts of this group of the inventory.
     #[arg(long, value_name = "GROUP", default_value = "all", requires = "inventory")]
     pub(crate) target_group: String,
+    /// The longest that a host of the inventory may take.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "600s", requires = "inventory")]
+    pub(crate) host_timeout: Duration,
 }
 
 /// A group of an inventory that drives a load.

@@ -81,7 +81,7 @@ pub(crate) struct TuneArgs {
     /// Blocks of each experiment that confirms, at most; it ends earlier once all is decided.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub(crate) blocks: u32,
-    /// Confirm the best with cold caches too: it must not be worse there.
+    /// Compare what is kept with the present state with cold caches too: it must not be worse there.
     #[arg(long)]
     pub(crate) cold: bool,
     /// End a trial early once its throughput is below that of the present state by this share for five seconds, e.g. 20%, and try its

@@ -17,7 +17,7 @@ use pgdyno_host::HostAccess;
 use pgdyno_knobs::nearest_name;
 use pgdyno_lab::{Consent, ExperimentFile, Lab, LabError, Plan, ProfileSettings, Summary, sized};
 use pgdyno_record::{DESIGN_OF_LOADS, ExperimentStatus};
-use pgdyno_remote::SshHost;
+use pgdyno_remote::{Coordinator, SshHost};
 use pgdyno_report::Report;
 use pgdyno_store::Store;
 use std::path::Path;
@@ -144,8 +144,8 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
         .or_else(|| stored.record.sandbox.as_deref().map(target::of_sandbox_named));
     let command = format!("resume {id}");
     // It may be this experiment's own that has lost its coordinator.
-    if context.coordinator().is_some() {
-        restore::end_waiting_agents()?;
+    if let Some(of_store) = context.coordinator().and_then(Coordinator::of_store) {
+        restore::end_waiting_agents(of_store)?;
     }
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;

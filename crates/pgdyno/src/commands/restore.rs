@@ -21,12 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an agent that waits for another connection has to restore what its run has changed.
 const AGENT_MAX: Duration = Duration::from_secs(120);
 
-/// Ends runs of other hosts that wait for another connection; they restore what they have changed. Those that have one go on.
-pub(crate) fn end_waiting_agents() -> Result<()> {
+/// Ends runs of other hosts that wait for another connection; they restore what they have changed. Those that have one go on. `of_store` is what
+/// the tokens of a store's runs begin with; empty for those of all stores.
+pub(crate) fn end_waiting_agents(of_store: &str) -> Result<()> {
     let Some(directory) = waiting_agents() else {
         return Ok(());
     };
-    let found = end_waiting(&directory, AGENT_MAX);
+    let found = end_waiting(&directory, of_store, AGENT_MAX);
     if found.ended > 0 {
         err!(
             "runs that had lost their coordinator and are ended now: {}",
@@ -45,7 +46,7 @@ pub(crate) fn end_waiting_agents() -> Result<()> {
 pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
     let is_for_all = args.numbers.is_empty() && args.sandbox.is_empty();
     if is_for_all {
-        end_waiting_agents()?;
+        end_waiting_agents("")?;
     }
     let listed = context.journals().listed()?;
     if let Some(number) = args

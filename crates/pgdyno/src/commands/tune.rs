@@ -399,20 +399,22 @@ impl Tune<'_> {
         for bound in self.broken(&confirmed, REFERENCE)? {
             err!("the present state breaks {}, and the best does not", bound.bound);
         }
-        let cold = self
-            .args
-            .cold
-            .then(|| self.confirm_cold(store, &winner))
-            .transpose()?;
-        let is_worse = |cold: &&Compared| cold.effect.is_none() || cold.is(Verdict::Worse);
-        if let Some(cold) = cold.as_ref().filter(is_worse) {
-            return self.worse_when_cold(store, &found, cold);
-        }
         let (kept, dropped) = match &*winner {
             [only] => (vec![Kept::alone(only, &found)], Vec::new()),
             _ => self.ablated(store, (&searched, &stored), &winner)?,
         };
         let (kept, dropped, last) = self.proven(store, &winner, kept, dropped)?;
+        // Of what the profile will set.
+        let settings: Vec<Setting> = kept.iter().map(|kept| kept.setting.clone()).collect();
+        let cold = self
+            .args
+            .cold
+            .then(|| self.confirm_cold(store, &settings))
+            .transpose()?;
+        let is_worse = |cold: &&Compared| cold.effect.is_none() || cold.is(Verdict::Worse);
+        if let Some(cold) = cold.as_ref().filter(is_worse) {
+            return self.worse_when_cold(store, last.as_ref().unwrap_or(&found), cold);
+        }
         let others = OTHERS
             .iter()
             .filter_map(|(name, title)| Some((*name, *title, Compared::of(&confirmed, name)?)));
@@ -452,10 +454,10 @@ impl Tune<'_> {
         self.run(store, words, &[], &steps)
     }
 
-    /// The winner against the present state, when loads begin with cold caches.
-    fn confirm_cold(&self, store: &mut Store, winner: &[Setting]) -> Result<Compared> {
+    /// What is kept against the present state, when loads begin with cold caches.
+    fn confirm_cold(&self, store: &mut Store, kept: &[Setting]) -> Result<Compared> {
         err!("comparing it with the present state with cold caches");
-        let id = self.measured(store, &self.common.cold(winner)?)?;
+        let id = self.measured(store, &self.common.cold(kept)?)?;
         let found = Compared::of(&report::build(self.context, store, id)?, BEST);
         found.ok_or_else(|| Failure::new(format!("experiment {id} is without its treatment")))
     }
@@ -561,7 +563,7 @@ impl Tune<'_> {
             format!("; with cold caches {}", cold.shown(smallest))
         });
         let found = proof.found.shown(smallest);
-        format!("confirmed: {found}{expected}{cold}{dropped}{last}")
+        format!("confirmed: {found}{expected}{dropped}{last}{cold}")
     }
 
     fn finish(
@@ -629,10 +631,7 @@ impl Tune<'_> {
             );
         }
         if let Some(cold) = &proof.cold {
-            put!(
-                "with cold caches, the best of the search: {}",
-                cold.shown(smallest)
-            );
+            put!("with cold caches: {}", cold.shown(smallest));
         }
         for own in kept {
             put!(

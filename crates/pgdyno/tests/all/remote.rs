@@ -210,6 +210,20 @@ fn hosts_of_an_inventory_answer_side_by_side_and_a_lost_one_holds_up_nobody() {
     let error = hosts[2]["error"].as_str().expect("an error");
     assert!(error.contains("could not be reached"), "{error}");
 
+    // One that never answers, and is not waited for.
+    let text =
+        format!("{text}[quiet]\nsilent ansible_host=far ansible_ssh_common_args='-o ProxyCommand=cat'\n");
+    pair.home.write("hosts.ini", &text);
+    run(&[
+        "facts",
+        "--host-only",
+        "--target-group",
+        "quiet",
+        "--host-timeout",
+        "1s",
+    ])
+    .fails(1, &["silent: it has not ended within 1s"]);
+
     // A setting that one of them would not have is shown with its hosts; here both are one.
     pair.run(&["sandbox", "create", "main"]).fine();
     pair.run(&["apply", "sandbox:main", "work_mem=7MB"]).fine();

@@ -312,12 +312,13 @@ impl Book {
 }
 
 /// How long a run outlives its connection, and what then.
-pub(crate) fn takeover(at: &RunHostArgs) -> Result<Takeover> {
+pub(crate) fn takeover(context: &Context, store: &StoreArgs, at: &RunHostArgs) -> Result<Takeover> {
+    let store = context.store_place(store.store.place())?.identity();
     let then = match at.on_disconnect {
         OnDisconnect::Restore => Then::Restore,
         OnDisconnect::Keep => Then::Keep,
     };
-    Takeover::draw(at.grace, then).context("drawing a name for the connection")
+    Takeover::draw(&store, at.grace, then).context("drawing a name for the connection")
 }
 
 /// Refuses an experiment that would be resumed on this host, or with other load hosts than were named for it: its record is made by a host that is

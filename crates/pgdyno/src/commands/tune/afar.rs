@@ -55,7 +55,7 @@ pub(super) fn run(
     let sent = Sent::written((&parsed(context, text)?, text), &args.target);
     let kept = Kept::of(Book::of_command(context, &args.store, &args.at, (&sent, repeat))?);
     let request = Request {
-        takeover: Some(takeover(&args.at)?),
+        takeover: Some(takeover(context, &args.store, &args.at)?),
         ..remote::request(arguments, sent.files)
     };
     let (code, shown) = remote::run_shown(context, (&args.at.on, host), &request, io::sink(), Some(kept))?;

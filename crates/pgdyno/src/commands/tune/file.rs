@@ -323,8 +323,8 @@ impl<'a> Common<'a> {
         let args = self.args;
         let cold = if args.cold { ", with cold caches too" } else { "" };
         format!(
-            "at most {} trials of {} of load to search{}; then {} blocks at most of each experiment to confirm the best{cold}, to remove \
-             what does not pay, and to confirm what is left",
+            "at most {} trials of {} of load to search{}; then {} blocks at most of each experiment to confirm the best, to remove what \
+             does not pay, and to confirm what is left{cold}",
             args.trials,
             shown(args.warmup + args.duration),
             args.time
@@ -333,18 +333,18 @@ impl<'a> Common<'a> {
         )
     }
 
-    /// The best of a search compared with the present state, when loads begin with cold caches.
-    pub(super) fn cold(&self, best: &[Setting]) -> Result<String> {
+    /// What is kept of the best of a search compared with the present state, when loads begin with cold caches.
+    pub(super) fn cold(&self, kept: &[Setting]) -> Result<String> {
         let words = (
             "tune-cold",
-            "Is the best of the search worse than the present state with cold caches?",
+            "Is what is kept of the best worse than the present state with cold caches?",
         );
-        let title = "The best of the search".to_owned();
+        let title = "What is kept of the best".to_owned();
         self.compared(
             words,
             Caches::Cold,
             &[],
-            &[(BEST.to_owned(), title, best.to_vec())],
+            &[(BEST.to_owned(), title, kept.to_vec())],
         )
     }
 
