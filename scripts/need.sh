@@ -57,6 +57,7 @@ test)
   # Hosts over ssh, in network namespaces.
   { have sshd || [ -x /usr/sbin/sshd ]; } || want openssh-server
   { have ssh && have ssh-keygen; } || want openssh-client
+  have sudo || want sudo
   # File systems of their own on loop devices.
   { have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ]; } || want e2fsprogs
   { have mkfs.xfs || [ -x /usr/sbin/mkfs.xfs ]; } || want xfsprogs

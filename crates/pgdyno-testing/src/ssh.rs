@@ -3,9 +3,9 @@
 
 use super::{Home, directory, memory, program, shared, tool, until};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,6 +17,10 @@ const NETWORK: &str = "198.18";
 pub const FAR_ADDRESS: &str = "198.18.0.2";
 /// Where agents are kept, below the user's home.
 const AGENTS: &str = ".cache/pgdyno/agents";
+/// A user without rights on a host [`FarHost::with_user`].
+pub const USER: &str = "ssh:operator@far";
+/// The number of that user.
+const UID: u32 = 4321;
 /// Either end of the cable.
 const LINK: &str = "cable";
 
@@ -27,8 +31,14 @@ impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in &self.0 {
             let _ = Command::new("ip").args(["netns", "delete", name]).status();
+            let _ = fs::remove_dir_all(etc(name));
         }
     }
+}
+
+/// What a process that `ip netns exec` starts finds in /etc instead of this machine's own files.
+fn etc(namespace: &str) -> PathBuf {
+    Path::new("/etc/netns").join(namespace)
 }
 
 /// A file system in memory, gone with its value.
@@ -58,15 +68,20 @@ impl FarHost {
 
     /// The same with more lines for sshd_config, which come first.
     pub fn with(lines: &[&str]) -> FarHost {
-        FarHost::made(lines, None)
+        FarHost::made(lines, None, false)
     }
 
     /// The same with a disk of so many megabytes for what pgdyno keeps there.
     pub fn with_disk(megabytes: u32) -> FarHost {
-        FarHost::made(&[], Some(megabytes))
+        FarHost::made(&[], Some(megabytes), false)
     }
 
-    fn made(lines: &[&str], disk_megabytes: Option<u32>) -> FarHost {
+    /// The same with one more user, [`USER`], who has the home directory and no agent in it.
+    pub fn with_user() -> FarHost {
+        FarHost::made(&[], None, true)
+    }
+
+    fn made(lines: &[&str], disk_megabytes: Option<u32>, has_user: bool) -> FarHost {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{number}", std::process::id());
@@ -98,6 +113,21 @@ impl FarHost {
             tool("ip", &["netns", "add", name]);
         }
         let [near, far] = &namespaces.0;
+        if has_user {
+            fs::create_dir_all(etc(far)).expect("a directory");
+            let passwd = format!("operator:x:{UID}:{UID}::{}:/bin/sh\n", at("user"));
+            for (name, line) in [("passwd", &*passwd), ("shadow", "operator:*:20000::::::\n")] {
+                let all = fs::read_to_string(Path::new("/etc").join(name)).expect("a file") + line;
+                fs::write(etc(far).join(name), all).expect("written");
+            }
+            let rules = etc(far).join("sudoers");
+            fs::write(&rules, "").expect("written");
+            fs::set_permissions(rules, fs::Permissions::from_mode(0o440)).expect("set");
+            // Root's home for pgdyno is another: sudo drops the variables of the user.
+            fs::write(at("sudo_environment"), format!("PGDYNO_HOME={}\n", at("root"))).expect("written");
+            fs::remove_dir_all(&agents).expect("removed");
+            tool("chown", &["-R", &UID.to_string(), &at("user"), &at("home")]);
+        }
         tool(
             "ip",
             &[
@@ -173,6 +203,16 @@ impl FarHost {
     /// A path below its files: `user` is the home directory there, `home` PGDYNO_HOME.
     pub fn file(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
+    }
+
+    /// Lets [`USER`] run everything by sudo, with a password, which no one has, or without.
+    pub fn allow_sudo(&self, has_password: bool) {
+        let word = if has_password { "PASSWD" } else { "NOPASSWD" };
+        let rules = format!(
+            "Defaults env_file={}\noperator ALL=(ALL) {word}: ALL\n",
+            self.file("sudo_environment").display()
+        );
+        fs::write(etc(&self.namespaces.0[1]).join("sudoers"), rules).expect("written");
     }
 
     /// What PGDYNO_SSH is to be.

@@ -291,3 +291,44 @@ fn saturation(name: &str, host: &GeneratorHost) -> Vec<String> {
     .flatten()
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_that_could_not_drive_its_part_is_named_with_its_reason() {
+        let able = GeneratorHost {
+            idle: Some(IDLE_MIN),
+            steal: Some(STEAL_MAX),
+            began_late_ns: 50_000_000,
+        };
+        let check = |host: GeneratorHost, expected: &[&str]| {
+            let found = saturation("ssh:gen1", &host);
+            assert_eq!(found.len(), expected.len(), "{found:?}");
+            for (found, expected) in found.iter().zip(expected) {
+                assert!(
+                    found.starts_with("load host ssh:gen1: ") && found.contains(expected),
+                    "{found}"
+                );
+            }
+        };
+        check(able, &[]);
+        check(GeneratorHost::default(), &[]);
+        let busy = GeneratorHost {
+            idle: Some(0.049),
+            ..able
+        };
+        check(busy, &["idle for 4.9 %"]);
+        let robbed = GeneratorHost {
+            steal: Some(0.03),
+            ..busy
+        };
+        check(robbed, &["idle", "gave 3.0 %"]);
+        let late = GeneratorHost {
+            began_late_ns: 51_000_000,
+            ..able
+        };
+        check(late, &["51 ms later"]);
+    }
+}

@@ -91,10 +91,10 @@ fn hint_of_host(error: &HostError) -> Option<&'static str> {
             Some("the kernel does not move some interrupts: a timer's, and those of queues that it manages")
         }
         HostError::Refused { path, .. } if path.starts_with("/sys/kernel/debug/") => Some(
-            "root may be needed; a kernel that is locked down (Secure Boot, lockdown=) refuses debugfs to root too",
+            "root may be needed (over ssh: --sudo); a kernel that is locked down (Secure Boot, lockdown=) refuses debugfs to root too",
         ),
         error if error.is_refused() => {
-            Some("root may be needed, or this is a container with a read-only /proc/sys")
+            Some("root may be needed (over ssh: --sudo), or this is a container with a read-only /proc/sys")
         }
         _ => None,
     }

@@ -114,7 +114,7 @@ fn what_a_kernel_has_not_shows_not_or_keeps_to_itself_is_distinguished() {
             "nothing was changed",
             "kernel.sched_nr_migrate",
             "may not be read: Operation not permitted",
-            "hint: root may be needed; a kernel that is locked down",
+            "hint: root may be needed (over ssh: --sudo); a kernel that is locked down",
         ],
     );
 }

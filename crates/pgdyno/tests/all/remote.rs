@@ -1,7 +1,7 @@
 //! Hosts over ssh, against a real sshd in a network namespace, and against hosts that misbehave.
 
 use pgdyno_remote::PROTOCOL;
-use pgdyno_testing::ssh::{FAR, FarHost};
+use pgdyno_testing::ssh::{FAR, FarHost, USER};
 use pgdyno_testing::{Home, Said, Started, pass, said, signal, until, until_is};
 use serde_json::Value;
 use std::fs;
@@ -294,6 +294,40 @@ fn exit_codes_and_errors_of_the_other_host_are_passed_on() {
     fs::write(home.join(".cache"), "").expect("written");
     pair.run(&["facts"])
         .fails(1, &["no agent could be started on ssh:far", "mkdir"]);
+}
+
+#[test]
+fn user_of_the_other_host_has_roots_rights_by_sudo_alone() {
+    let pair = Pair {
+        home: Home::new(),
+        far: FarHost::with_user(),
+    };
+    let run = |arguments: &[&str]| {
+        let mut all = arguments.to_vec();
+        all.extend(["--host", USER]);
+        said(pair.far.command(&pair.home, &all).output().expect("pgdyno runs"))
+    };
+    // Of the host's own network.
+    let backlog = || {
+        let read = pair.far.ssh("cat /proc/sys/net/core/somaxconn").output();
+        said(read.expect("ssh runs")).fine().out
+    };
+    let before = backlog();
+    let apply = ["apply", "--host-only", "net.core.somaxconn=4321"];
+    run(&apply).fails(1, &["net.core.somaxconn", "--sudo"]);
+    let by_sudo = [&apply[..], &["--sudo"]].concat();
+    run(&by_sudo).fails(1, &["no agent could be started", "sudo: "]);
+    pair.far.allow_sudo(true);
+    run(&by_sudo).fails(1, &["no agent could be started", "sudo: a password is required"]);
+    assert_eq!(backlog(), before);
+    pair.far.allow_sudo(false);
+    run(&by_sudo).fine();
+    assert_eq!(backlog(), "4321\n");
+    // The user's own journal has nothing of it.
+    assert!(run(&["restore"]).fine().err.contains("nothing to restore"));
+    assert_eq!(backlog(), "4321\n");
+    run(&["restore", "--sudo"]).fine();
+    assert_eq!(backlog(), before);
 }
 
 /// A way to a "host" that is a script.
