@@ -1,4 +1,5 @@
-//! Prints the tables of docs/explanation/statistics.md: how often the rules are wrong, and how soon they are right.
+//! Prints the tables of docs/explanation/statistics.md: how often the rules are wrong, and how soon they are right. Names of some as arguments print
+//! those alone.
 #![allow(clippy::print_stdout, reason = "the tables are what it is for")]
 
 #[path = "../tests/simulator/mod.rs"]
@@ -30,15 +31,30 @@ fn main() {
         ..QUIET
     };
     scenes.push(("linear drift of 2 % a trial".to_owned(), steep));
-    false_alarms(&scenes);
-    unequal();
-    factors();
-    shown();
-    first_looks(&scenes);
-    power();
-    futility();
-    switchback();
-    capacity();
+    let tables: [(&str, &dyn Fn()); 9] = [
+        ("false-alarms", &|| false_alarms(&scenes)),
+        ("unequal", &unequal),
+        ("factors", &factors),
+        ("shown", &shown),
+        ("first-looks", &|| first_looks(&scenes)),
+        ("power", &power),
+        ("futility", &futility),
+        ("switchback", &switchback),
+        ("capacity", &capacity),
+    ];
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    for name in &asked {
+        let known = tables.map(|(name, _)| name).join(", ");
+        assert!(
+            known.split(", ").any(|one| one == name),
+            "{name}: expected of {known}"
+        );
+    }
+    for (name, table) in tables {
+        if asked.is_empty() || asked.iter().any(|one| one == name) {
+            table();
+        }
+    }
 }
 
 /// Treatments that take turns within a load, beside trials of their own: false alarms, and how soon an effect of 3 % is found.

@@ -2,8 +2,8 @@
 
 use super::{QUIET, Random, Scene, experiment, is_claimed, to_first};
 use pgdyno_stats::{
-    Comparison, Effect, Observation, Rules, Sequential, StoppingRule, Trials, WarmUp, compare_within, decide,
-    warm_up_end,
+    Comparison, Effect, Observation, Rules, Sequential, StoppingRule, Trials, Verdict, WarmUp,
+    compare_within, decide, warm_up_end,
 };
 
 /// Experiments without any effect of a kind.
@@ -21,12 +21,16 @@ pub(crate) enum Shown {
     Findings,
     /// Data that was made once for each treatment.
     Instances,
+    /// "Better" of a treatment that is slower, for its trials stall now and then, and who stalls is flagged.
+    Stalls,
+    /// "Better" of a treatment without an effect whose slow trials fail.
+    FailsLow,
     /// A warm-up in a series that has none.
     WarmUps,
 }
 
 impl Shown {
-    pub(crate) const ALL: [(&str, Shown); 7] = [
+    pub(crate) const ALL: [(&str, Shown); 9] = [
         (
             "a fixed design of ten blocks, six treatments, evaluated after each block",
             Shown::Early,
@@ -47,6 +51,14 @@ impl Shown {
         (
             "data made once for each of two treatments, 1.5 % apart",
             Shown::Instances,
+        ),
+        (
+            "\"better\" of a treatment that loses 2.4 %: a quarter of its trials stall",
+            Shown::Stalls,
+        ),
+        (
+            "\"better\" of a treatment without an effect whose slow trials fail",
+            Shown::FailsLow,
         ),
         ("a warm-up in a minute without one", Shown::WarmUps),
     ];
@@ -122,6 +134,26 @@ impl Shown {
                 let made_each = experiment(random, each, &[0.0; 2], 10);
                 [once, made_each].map(|observations| claims(&observations, &to_first(2), rules))
             }
+            Shown::Stalls => {
+                let scene = Scene {
+                    stalls: Some((1, 0.25, 0.21)),
+                    ..QUIET
+                };
+                let all = experiment(random, scene, &[0.0, 1.03_f64.ln()], 12);
+                // What is flagged was not counted; flags that one treatment alone has exclude nothing now.
+                let unflagged: Vec<Observation> =
+                    all.iter().filter(|one| one.value > 900.0).copied().collect();
+                [unflagged, all].map(|observations| better(&observations, [0, 0], rules))
+            }
+            Shown::FailsLow => {
+                let scene = Scene {
+                    fails_low: Some((1, 0.3)),
+                    ..QUIET
+                };
+                let observations = experiment(random, scene, &[0.0; 2], 12);
+                let failed = 24 - observations.len();
+                [0, failed].map(|failed| better(&observations, [failed, 0], rules))
+            }
             Shown::WarmUps => {
                 let series = series(random, 60);
                 let cut = matches!(warm_up_end(&series), WarmUp::EndsAt(1..));
@@ -142,6 +174,12 @@ fn until(observations: &[Observation], blocks: usize) -> Vec<Observation> {
 fn claims(observations: &[Observation], comparisons: &[Comparison], rules: Rules) -> bool {
     let found = decide(observations, comparisons, rules);
     found.iter().flatten().any(is_claimed)
+}
+
+/// Whether the second treatment is better than the first one; so many trials of either have failed, the second one's first.
+fn better(observations: &[Observation], failed: [usize; 2], rules: Rules) -> bool {
+    let found = decide(observations, &to_first(2), rules).remove(0);
+    found.is_some_and(|effect| effect.where_failed(failed[0], failed[1]).verdict == Verdict::Better)
 }
 
 /// The figure that decides has 3 % of effect, and another none; their noise is the same, as that of throughput and of response times is.
