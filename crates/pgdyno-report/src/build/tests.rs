@@ -9,6 +9,8 @@ use pgdyno_stats::Verdict;
 use pgdyno_store::Life;
 
 mod factors;
+mod findings;
+mod ladders;
 
 fn treatment(name: &str, why_not: Option<&str>) -> TreatmentRecord {
     TreatmentRecord {

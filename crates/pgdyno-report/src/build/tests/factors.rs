@@ -11,11 +11,15 @@ use pgdyno_record::{
 use pgdyno_stats::Verdict;
 use std::collections::BTreeMap;
 
-type Levels<'a> = &'a [(&'a str, bool, &'a [&'a str])];
+pub(super) type Levels<'a> = &'a [(&'a str, bool, &'a [&'a str])];
 
 /// All combinations of the levels of factors (name, condition, levels), three blocks, with the throughput that `tps` gives
 /// the numbers of the levels. A factor named "clients" sets them.
-fn factorial(design: &str, factors: Levels<'_>, tps: impl Fn(&[usize]) -> f64) -> StoredExperiment {
+pub(super) fn factorial(
+    design: &str,
+    factors: Levels<'_>,
+    tps: impl Fn(&[usize]) -> f64,
+) -> StoredExperiment {
     let mut stored = stored("one-at-a-time", 3);
     stored.trials.clear();
     stored.record.treatments.clear();
@@ -76,7 +80,7 @@ fn factorial(design: &str, factors: Levels<'_>, tps: impl Fn(&[usize]) -> f64) -
 }
 
 /// The same blocks so many times, one after the other.
-fn repeat(stored: &mut StoredExperiment, times: u32) {
+pub(super) fn repeat(stored: &mut StoredExperiment, times: u32) {
     let once: Vec<TrialRecord> = stored.trials.iter().map(|(_, trial)| trial.clone()).collect();
     for further in 1..times {
         for trial in &once {
@@ -89,7 +93,12 @@ fn repeat(stored: &mut StoredExperiment, times: u32) {
     stored.record.blocks *= times;
 }
 
-fn claim(of: &[(&str, &str)], against: &[(&str, &str)], found: &str, ratio: Option<f64>) -> ClaimRecord {
+pub(super) fn claim(
+    of: &[(&str, &str)],
+    against: &[(&str, &str)],
+    found: &str,
+    ratio: Option<f64>,
+) -> ClaimRecord {
     let levels = |of: &[(&str, &str)]| -> BTreeMap<String, String> {
         of.iter().map(|(f, l)| ((*f).into(), (*l).into())).collect()
     };
@@ -105,7 +114,7 @@ fn claim(of: &[(&str, &str)], against: &[(&str, &str)], found: &str, ratio: Opti
     }
 }
 
-fn study(tables: Vec<TableRecord>, claims: Vec<ClaimRecord>) -> Option<StudyRecord> {
+pub(super) fn study(tables: Vec<TableRecord>, claims: Vec<ClaimRecord>) -> Option<StudyRecord> {
     Some(StudyRecord {
         source: "ibm-z".into(),
         title: "A study (2020)".into(),
@@ -116,7 +125,7 @@ fn study(tables: Vec<TableRecord>, claims: Vec<ClaimRecord>) -> Option<StudyReco
 }
 
 /// Pages double it, the scheduler does nothing, and both together add a half more.
-fn pages_and_scheduler() -> StoredExperiment {
+pub(super) fn pages_and_scheduler() -> StoredExperiment {
     factorial(
         "full-factorial",
         &[
@@ -127,7 +136,27 @@ fn pages_and_scheduler() -> StoredExperiment {
     )
 }
 
-fn report(stored: &StoredExperiment) -> Report {
+/// The law with lambda 100, sigma 0.02, kappa 0.0005: its peak is at 44 clients.
+pub(super) fn ladder() -> StoredExperiment {
+    let clients: &[&str] = &["1", "4", "16", "32", "64", "128"];
+    let mut stored = factorial("ladder", &[("clients", true, clients)], |row| {
+        let n: f64 = clients[row[0]].parse().unwrap();
+        100.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.0005 * n * (n - 1.0))
+    });
+    let reached: Vec<(String, f64)> = stored
+        .trials
+        .iter()
+        .map(|(_, t)| (t.treatment.clone(), t.tps.unwrap()))
+        .collect();
+    for ((_, trial), (name, tps)) in stored.trials.iter_mut().zip(reached) {
+        let clients: f64 = name.trim_start_matches("clients=").parse().unwrap();
+        // Little's law.
+        trial.percentiles.as_mut().unwrap().p99_ms = Some(3000.0 * clients / tps);
+    }
+    stored
+}
+
+pub(super) fn report(stored: &StoredExperiment) -> Report {
     build(stored, "test", 0)
 }
 
@@ -171,37 +200,6 @@ fn a_factorial_has_a_table_and_effects_of_its_own() {
 }
 
 #[test]
-fn a_level_that_fails_more_often_is_neither_better_by_its_effect_nor_by_a_finding() {
-    let mut stored = pages_and_scheduler();
-    let none: &[(&str, &str)] = &[];
-    let finding = claim(&[("pages", "2M")], none, "better", None);
-    stored.record.study = study(Vec::new(), vec![finding]);
-    repeat(&mut stored, 4);
-    let verdicts = |stored: &StoredExperiment| {
-        let report = report(stored);
-        let effects = report.effects.iter().map(|one| one.effect.unwrap().verdict);
-        (effects.collect::<Vec<_>>(), report.claims[0].outcome)
-    };
-    let fail = |stored: &mut StoredExperiment, name: &str| {
-        let mut trials = stored.trials.iter_mut().map(|(_, trial)| trial);
-        let one = trials.find(|trial| trial.treatment == name && trial.status == TrialStatus::Finished);
-        one.unwrap().status = TrialStatus::Failed;
-    };
-    use Verdict::{Better, Undecided};
-    assert_eq!(verdicts(&stored), (vec![Better; 3], ClaimOutcome::Agrees));
-    fail(&mut stored, "pages=2M, scheduler=none");
-    // Of the interaction both levels together count, of which none failed.
-    let expected = vec![Undecided, Better, Better];
-    assert_eq!(verdicts(&stored), (expected, ClaimOutcome::Undecided));
-    fail(&mut stored, "pages=4k, scheduler=none");
-    assert_eq!(verdicts(&stored), (vec![Better; 3], ClaimOutcome::Agrees));
-    for _ in 0..3 {
-        fail(&mut stored, "pages=2M, scheduler=bfq");
-    }
-    assert_eq!(verdicts(&stored).0, [Undecided; 3]);
-}
-
-#[test]
 fn conditions_are_no_effects_but_part_blocks() {
     let stored = factorial(
         "full-factorial",
@@ -226,122 +224,6 @@ fn conditions_are_no_effects_but_part_blocks() {
         Some("The scheduler bfq")
     );
     assert!(report.decision.method.contains("under the same conditions"));
-}
-
-#[test]
-fn findings_are_held_against_the_verdicts_here() {
-    let mut stored = pages_and_scheduler();
-    let none: &[(&str, &str)] = &[];
-    let claims = [
-        (
-            claim(
-                &[("pages", "2M"), ("scheduler", "none")],
-                none,
-                "better",
-                Some(1.12),
-            ),
-            ClaimOutcome::Agrees,
-        ),
-        (
-            claim(&[("pages", "2M"), ("scheduler", "none")], none, "same", None),
-            ClaimOutcome::Disagrees,
-        ),
-        (
-            claim(&[("scheduler", "bfq"), ("pages", "4k")], none, "same", None),
-            ClaimOutcome::Agrees,
-        ),
-        (
-            claim(&[("scheduler", "bfq"), ("pages", "4k")], none, "not-worse", None),
-            ClaimOutcome::Agrees,
-        ),
-        (
-            claim(&[("pages", "2M"), ("scheduler", "none")], none, "not-worse", None),
-            ClaimOutcome::Agrees,
-        ),
-        (
-            claim(
-                &[("pages", "4k"), ("scheduler", "none")],
-                &[("pages", "2M")],
-                "not-worse",
-                None,
-            ),
-            ClaimOutcome::Disagrees,
-        ),
-        // Nothing with one kind of pages and a half more with the other: more on average.
-        (
-            claim(&[("scheduler", "bfq")], &[("scheduler", "none")], "worse", None),
-            ClaimOutcome::Disagrees,
-        ),
-        (
-            claim(&[("pages", "1G")], none, "better", None),
-            ClaimOutcome::NotTested,
-        ),
-    ];
-    stored.record.study = study(
-        Vec::new(),
-        claims.iter().map(|(claim, _)| claim.clone()).collect(),
-    );
-    repeat(&mut stored, 4);
-    let report = report(&stored);
-    for (claim, (_, outcome)) in report.claims.iter().zip(&claims) {
-        assert_eq!(claim.outcome, *outcome, "{claim:?}");
-    }
-    let sentence = &report.claims[0].sentence;
-    assert!(
-        sentence.starts_with("[ibm-z] found +12.0 %; here +1"),
-        "{sentence}"
-    );
-    assert!(sentence.ends_with("): agrees"), "{sentence}");
-    assert_eq!(report.claims[6].treatments.len(), 2);
-    let mean = report.claims[6].effect.unwrap();
-    assert!(
-        (mean.ratio - 1.5_f64.sqrt()).abs() < 0.01 && mean.ratio_high / mean.ratio_low < 1.05,
-        "{mean:?}"
-    );
-    let summary = "Of 8 findings of [ibm-z], this host agrees with 4, disagrees with 3, 1 is not tested";
-    assert_eq!(report.study.as_ref().unwrap().summary.as_deref(), Some(summary));
-    assert!(report.experiment.answer.ends_with(&format!(" {summary}.")));
-}
-
-#[test]
-fn a_finding_about_a_cumulative_step_is_about_the_step() {
-    let mut stored = stored("cumulative", 3);
-    stored.record.study = study(
-        Vec::new(),
-        vec![
-            claim(&[("step", "c")], &[], "same", None),
-            claim(&[("step", "c")], &[("step", "reference")], "better", None),
-            claim(&[("step", "b")], &[], "better", None),
-        ],
-    );
-    repeat(&mut stored, 4);
-    let report = report(&stored);
-    let found: Vec<(&str, ClaimOutcome)> = report
-        .claims
-        .iter()
-        .map(|c| (c.against[0].as_str(), c.outcome))
-        .collect();
-    assert_eq!(
-        found,
-        [
-            ("a", ClaimOutcome::Agrees),
-            ("reference", ClaimOutcome::Agrees),
-            ("reference", ClaimOutcome::NotTested)
-        ]
-    );
-    assert!(
-        report.claims[2].sentence.contains("not permitted"),
-        "{:?}",
-        report.claims[2]
-    );
-}
-
-#[test]
-fn one_block_decides_no_finding() {
-    let mut stored = pages_and_scheduler();
-    stored.trials.retain(|(_, trial)| trial.block == 1);
-    stored.record.study = study(Vec::new(), vec![claim(&[("pages", "2M")], &[], "better", None)]);
-    assert_eq!(report(&stored).claims[0].outcome, ClaimOutcome::Undecided);
 }
 
 #[test]
@@ -372,74 +254,6 @@ fn a_study_names_its_tables() {
         ("The scheduler", 1)
     );
     assert!(report.study.unwrap().summary.is_none());
-}
-
-/// The law with lambda 100, sigma 0.02, kappa 0.0005: its peak is at 44 clients.
-fn ladder() -> StoredExperiment {
-    let clients: &[&str] = &["1", "4", "16", "32", "64", "128"];
-    let mut stored = factorial("ladder", &[("clients", true, clients)], |row| {
-        let n: f64 = clients[row[0]].parse().unwrap();
-        100.0 * n / (1.0 + 0.02 * (n - 1.0) + 0.0005 * n * (n - 1.0))
-    });
-    let reached: Vec<(String, f64)> = stored
-        .trials
-        .iter()
-        .map(|(_, t)| (t.treatment.clone(), t.tps.unwrap()))
-        .collect();
-    for ((_, trial), (name, tps)) in stored.trials.iter_mut().zip(reached) {
-        let clients: f64 = name.trim_start_matches("clients=").parse().unwrap();
-        // Little's law.
-        trial.percentiles.as_mut().unwrap().p99_ms = Some(3000.0 * clients / tps);
-    }
-    stored
-}
-
-#[test]
-fn a_ladder_has_a_curve_with_its_law_and_its_zone() {
-    let report = report(&ladder());
-    let [curve] = &report.curves[..] else {
-        panic!("one curve")
-    };
-    assert_eq!(
-        (curve.x.as_str(), curve.points.len(), &curve.title),
-        ("clients", 6, &None)
-    );
-    let usl = curve.usl.as_ref().unwrap();
-    assert!((usl.sigma.value.unwrap() - 0.02).abs() < 0.02, "{usl:?}");
-    assert!((usl.peak_x.value.unwrap() - 44.0).abs() < 5.0, "{usl:?}");
-    let zone = curve.zone.as_ref().unwrap();
-    assert!(zone.lowest <= zone.best && zone.best <= zone.highest, "{zone:?}");
-    let answer = &report.experiment.answer;
-    assert!(
-        answer.contains("throughput is highest with 32 clients"),
-        "{answer}"
-    );
-    assert!(answer.contains("the happy zone is"), "{answer}");
-    assert_eq!(report.experiment.headline.as_deref(), Some("clients=32"));
-    assert!(report.treatments.iter().all(|t| t.step.is_none()));
-    assert_eq!(report.decision.minimum_detectable_effect, None);
-}
-
-#[test]
-fn a_curve_says_why_it_has_no_law_and_no_zone() {
-    let few = report(&factorial("ladder", &[("cpus", true, &["1", "2"])], |row| {
-        [100.0, 190.0][row[0]]
-    }));
-    assert_eq!(few.curves[0].x, "CPUs");
-    assert!(few.curves[0].why_no_usl.as_ref().unwrap().contains("at least 4"));
-    assert!(few.curves[0].why_no_zone.is_some());
-    let words = report(&factorial("ladder", &[("disk", true, &["xfs", "ext4"])], |row| {
-        [100.0, 190.0][row[0]]
-    }));
-    assert!(words.curves.is_empty());
-    assert!(
-        words
-            .experiment
-            .answer
-            .contains("is best with \u{201c}The disk=ext4\u{201d}"),
-        "{}",
-        words.experiment.answer
-    );
 }
 
 #[test]
@@ -797,16 +611,4 @@ fn the_json_of_factors_has_the_names_that_the_page_expects() {
         json["claims"][0]["against"][0], "clients=1",
         "a condition alone is held against its first level"
     );
-}
-
-/// Findings of all shipped studies are judged as one family, whichever of them is run.
-#[test]
-fn findings_of_shipped_studies_are_as_many_as_are_judged_together() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../catalog/experiments");
-    let files = std::fs::read_dir(directory).expect("experiments").flatten();
-    let findings = files.map(|file| {
-        let text = std::fs::read_to_string(file.path()).expect("a file");
-        text.matches("[[study.claim]]").count()
-    });
-    assert_eq!(findings.sum::<usize>(), pgdyno_judge::FINDINGS_TOGETHER);
 }
