@@ -56,5 +56,6 @@ mod store;
 mod switchback;
 mod tune;
 mod users;
+mod versions;
 mod vocabulary;
 mod watch;
