@@ -215,6 +215,80 @@ impl Priors {
             .retain(|(knob, _)| !is_there(knob) && seen.insert(knob.clone()));
         space
     }
+
+    /// A knob with these values and the present one, which is the first; it need have no prior. Where it has one, no value is larger than
+    /// that allows.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be varied so on the target.
+    pub fn knob_with_values(&self, of: &SpaceFor<'_>, id: &str, own: &[&str]) -> Result<SpaceKnob, String> {
+        knob(of, id)?;
+        let present = present(of, id)?;
+        let prior = self.0.iter().find(|prior| prior.knob == id);
+        let most = prior.map(|prior| prior.most(of)).transpose()?.flatten();
+        let mut values = vec![(present, PRESENT)];
+        for text in own {
+            if !is_legal(of.catalogue, id, text) {
+                return Err(format!("{text} is no value of it"));
+            }
+            if !is_settable(of.catalogue, id, text) {
+                return Err(format!(
+                    "{text} may lose committed data, and no search chooses that"
+                ));
+            }
+            if !is_within(text, most) {
+                return Err(format!("{text} is more than there is room for"));
+            }
+            add(&mut values, (*text).to_owned(), 1.0);
+        }
+        if values.len() < 2 {
+            return Err("none of its values is other than the present one".to_owned());
+        }
+        let is_number = |(text, _): &(String, f64)| quantity(text).is_some_and(|(_, number)| number > 0.0);
+        Ok(SpaceKnob {
+            knob: id.to_owned(),
+            scale: if values.iter().all(is_number) {
+                Scale::Log
+            } else {
+                Scale::None
+            },
+            values,
+            relevance: prior
+                .map_or(1.0, |prior| prior.matters.of(of.load))
+                .max(f64::MIN_POSITIVE),
+            reason: "Its values are the user's.".to_owned(),
+            source: "user".to_owned(),
+        })
+    }
+}
+
+/// A knob that the target has.
+fn knob<'a>(of: &SpaceFor<'a>, id: &str) -> Result<&'a Knob, String> {
+    let knob = of.catalogue.get(id).map_err(|error| error.to_string())?;
+    match knob.kind == Kind::Guc && of.major.is_some_and(|major| !knob.is_in(major)) {
+        true => Err("this version of the server does not have it".to_owned()),
+        false => Ok(knob),
+    }
+}
+
+/// The present value of a knob, which a trial sets like any other.
+fn present(of: &SpaceFor<'_>, id: &str) -> Result<String, String> {
+    let present = match (of.current)(id) {
+        Now::Is(now) => now,
+        Now::Unknown => return Err("its present value is unknown".to_owned()),
+        Now::Nowhere(why) => return Err(why),
+    };
+    // What only the kernel itself writes is not set.
+    match is_legal(of.catalogue, id, &present) {
+        true => Ok(present),
+        false => Err(format!("its present value, {present}, is none that can be set")),
+    }
+}
+
+/// Whether a value is no larger than the most that is allowed; what is no quantity is.
+fn is_within(text: &str, most: Option<f64>) -> bool {
+    most.is_none_or(|most| quantity(text).is_none_or(|(_, number)| number <= most))
 }
 
 impl Prior {
@@ -248,32 +322,15 @@ impl Prior {
 
     /// The knob with its values on a target, or why it is not varied there.
     fn resolve(&self, of: &SpaceFor<'_>) -> Result<SpaceKnob, String> {
-        let knob = of.catalogue.get(&self.knob).map_err(|error| error.to_string())?;
-        if knob.kind == Kind::Guc && of.major.is_some_and(|major| !knob.is_in(major)) {
-            return Err("this version of the server does not have it".to_owned());
-        }
+        let knob = knob(of, &self.knob)?;
         if let Some(when) = &self.when
             && !when.holds(of.known).map_err(|error| error.reason())?
         {
             return Err(format!("this does not hold here: {when}"));
         }
-        let present = match (of.current)(&self.knob) {
-            Now::Is(now) => now,
-            Now::Unknown => return Err("its present value is unknown".to_owned()),
-            Now::Nowhere(why) => return Err(why),
-        };
-        // It is set in trials like the others: what only the kernel itself writes is not.
-        if !is_legal(of.catalogue, &self.knob, &present) {
-            return Err(format!("its present value, {present}, is none that can be set"));
-        }
-        let most = match &self.at_most {
-            Some(most) => most.evaluate(of.known).map_err(|error| error.reason())?.as_f64(),
-            None => None,
-        };
-        let is_possible = |text: &str| {
-            let is_within = most.is_none_or(|most| quantity(text).is_none_or(|(_, number)| number <= most));
-            is_within && is_settable(of.catalogue, &self.knob, text)
-        };
+        let present = present(of, &self.knob)?;
+        let most = self.most(of)?;
+        let is_possible = |text: &str| is_within(text, most) && is_settable(of.catalogue, &self.knob, text);
         let mut values = vec![(present, PRESENT)];
         for (value, weight) in &self.values {
             let text = self.text_of(value, knob, of.known)?;
@@ -310,6 +367,14 @@ impl Prior {
             }),
             false => Err("it does not matter for this load".to_owned()),
         }
+    }
+
+    /// The largest value that the target has room for.
+    fn most(&self, of: &SpaceFor<'_>) -> Result<Option<f64>, String> {
+        let Some(most) = &self.at_most else {
+            return Ok(None);
+        };
+        Ok(most.evaluate(of.known).map_err(|error| error.reason())?.as_f64())
     }
 
     fn text_of(&self, of: &ProfileValue, knob: &Knob, known: &Known) -> Result<String, String> {
@@ -366,6 +431,13 @@ mod tests {
     }
 
     fn space(load: Matters, starts: &[Vec<Setting>]) -> SearchSpace {
+        of_priors((load, starts), |priors, of| priors.space(of))
+    }
+
+    fn of_priors<T>(
+        (load, starts): (Matters, &[Vec<Setting>]),
+        ask: impl Fn(&Priors, &SpaceFor<'_>) -> T,
+    ) -> T {
         let catalogue = Catalogue::shipped().unwrap();
         let known = known(&[
             ("memory.total_bytes", json!(1_u64 << 30)),
@@ -379,14 +451,54 @@ mod tests {
             "block.read_ahead_kb@data" => Now::Nowhere("it is on no disk".into()),
             _ => Now::Unknown,
         };
-        Priors::shipped(&catalogue).unwrap().space(&SpaceFor {
-            known: &known,
-            catalogue: &catalogue,
-            major: Some(18),
-            current: &present,
-            load,
-            starts,
-        })
+        let priors = Priors::shipped(&catalogue).unwrap();
+        ask(
+            &priors,
+            &SpaceFor {
+                known: &known,
+                catalogue: &catalogue,
+                major: Some(18),
+                current: &present,
+                load,
+                starts,
+            },
+        )
+    }
+
+    #[test]
+    fn values_of_the_user_take_the_place_of_the_catalogues() {
+        let own = |knob: &str, values: &[&str]| {
+            of_priors((WRITES, &[]), |priors, of| {
+                priors.knob_with_values(of, knob, values)
+            })
+        };
+        let values = |knob: &SpaceKnob| -> Vec<String> {
+            knob.values.iter().map(|(value, _)| value.clone()).collect()
+        };
+        let buffers = own("shared_buffers", &["256MB", "0.25GB", "131072kB", "200MB"]).unwrap();
+        assert_eq!(values(&buffers), ["128MB", "256MB", "200MB"]);
+        assert_eq!(buffers.scale, Scale::Log);
+        let prior = space(WRITES, &[]);
+        let prior = prior.knobs.iter().find(|knob| knob.knob == "shared_buffers");
+        assert_eq!(Some(buffers.relevance), prior.map(|knob| knob.relevance));
+        let words = own("wal_compression", &["lz4"]).unwrap();
+        assert_eq!(
+            (values(&words), words.scale),
+            (vec!["off".into(), "lz4".into()], Scale::None)
+        );
+        for (knob, value, why) in [
+            (
+                "shared_buffers",
+                "128MB",
+                "none of its values is other than the present one",
+            ),
+            ("no_such_knob", "1", "no_such_knob"),
+            ("block.read_ahead_kb@data", "16", "it is on no disk"),
+            ("work_mem", "16MB", "its present value is unknown"),
+        ] {
+            let found = own(knob, &[value]).unwrap_err();
+            assert!(found.contains(why), "{found}");
+        }
     }
 
     const WRITES: Matters = Matters {

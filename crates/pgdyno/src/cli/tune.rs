@@ -36,6 +36,9 @@ pub(crate) struct TuneArgs {
     /// Do not vary this knob; may be repeated.
     #[arg(long, value_name = "KNOB")]
     pub(crate) without: Vec<String>,
+    /// Vary this knob over these values and its present one, e.g. work_mem=4MB,16MB,64MB, whatever the catalogue has of it; may be repeated.
+    #[arg(long, value_name = "KNOB=VALUE,...", value_parser = super::assignment)]
+    pub(crate) space: Vec<(String, String)>,
     /// Run all trials with this setting, e.g. shared_buffers=2GB; may be repeated.
     #[arg(long, value_name = "KNOB=VALUE", value_parser = super::assignment)]
     pub(crate) fix: Vec<(String, String)>,

@@ -268,6 +268,15 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
         &["--only", "jit", "--fix", "jit=off"],
         &["there is no knob to vary"],
     );
+    for (space, why) in [
+        ("work_mem=much", "much"),
+        ("work_mem=4MB", "none of its values is other than the present one"),
+        ("fsync=off", "may lose committed data"),
+        ("no_such_knob=1", "no_such_knob"),
+        ("jit=off,on", "--fix or --without names it too"),
+    ] {
+        refused(&["--space", space, "--fix", "jit=off"], &["--space", why]);
+    }
     refused(&["--subject-to", "p99_ms < 3"], &["p99_ms <= 20"]);
     refused(&["--trials", "2"], &["6..=200"]);
     refused(&["--optimizer", "python3 my.py"], &["expected exec:COMMAND"]);
@@ -290,6 +299,16 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
     ];
     let search = home.run(&dry).fine();
     assert!(search.out.contains("program = \"pgbench\""), "{}", search.out);
+    // A knob that no search varies by itself, and another one's values.
+    let own = ["--space", "work_mem=1MB,3MB", "--space", "geqo_threshold=8,20"];
+    let own = home.run(&[&dry[..], &own].concat()).fine().out;
+    for part in [
+        "values = [\"4MB\", \"1MB\", \"3MB\"]",
+        "values = [\"12\", \"8\", \"20\"]",
+    ] {
+        assert!(own.contains(part), "{own}");
+    }
+    can_be_run(&home, &own);
     can_be_run(&home, &search.out);
     let risky = home.run(&["tune", "sandbox:t", "--fix", "fsync=off", "--only", "work_mem"]);
     assert!(

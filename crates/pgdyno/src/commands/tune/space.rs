@@ -89,20 +89,48 @@ pub(super) fn space(
         }
     }
     let starts: Vec<Vec<Setting>> = profiles.iter().map(|(_, settings)| settings.clone()).collect();
-    let mut space = priors.space(&SpaceFor {
+    let of = SpaceFor {
         known: &looked.known,
         catalogue: &context.catalogue,
         major: looked.known.major(),
         current: &|knob| looked.current(context, knob),
         load: shares(kind),
         starts: &starts,
-    });
+    };
+    let mut space = priors.space(&of);
     let is_wanted =
         |knob: &String| (args.only.is_empty() || args.only.contains(knob)) && !args.without.contains(knob);
     let is_fixed = |knob: &String| args.fix.iter().any(|(fixed, _)| fixed == knob);
     space
         .knobs
         .retain(|own| is_wanted(&own.knob) && !is_fixed(&own.knob));
+    for (knob, values) in &args.space {
+        let wrong = |why: &str| Usage(format!("--space {knob}={values}: {why}"));
+        if is_fixed(knob) || args.without.contains(knob) {
+            return Err(wrong("--fix or --without names it too").into());
+        }
+        if args.space.iter().filter(|(other, _)| other == knob).count() > 1 {
+            return Err(wrong("it is named twice").into());
+        }
+        let own: Vec<&str> = values.split(',').map(str::trim).collect();
+        let own = priors
+            .knob_with_values(&of, knob, &own)
+            .map_err(|why| wrong(&why))?;
+        for (value, _) in &own.values[1..] {
+            let setting = Setting {
+                knob: knob.clone(),
+                value: value.clone(),
+            };
+            if let Some(why) = looked.objection(context, &setting, args.consent.allow_restart) {
+                return Err(wrong(&why).into());
+            }
+        }
+        space.skipped.retain(|(skipped, _)| skipped != knob);
+        match space.knobs.iter_mut().find(|other| other.knob == *knob) {
+            Some(other) => *other = own,
+            None => space.knobs.push(own),
+        }
+    }
     // What could not be set would keep every trial from beginning, for each sets all knobs.
     let objection = |own: &SpaceKnob| {
         let setting = another_value(own)?;
