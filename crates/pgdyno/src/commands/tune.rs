@@ -403,7 +403,7 @@ impl Tune<'_> {
             [only] => (vec![Kept::alone(only, &found)], Vec::new()),
             _ => self.ablated(store, (&searched, &stored), &winner)?,
         };
-        let (kept, dropped, last) = self.proven(store, &winner, kept, dropped)?;
+        let (kept, dropped, last) = self.proven(store, &winner, (kept, dropped))?;
         // Of what the profile will set.
         let settings: Vec<Setting> = kept.iter().map(|kept| kept.setting.clone()).collect();
         let cold = self

@@ -115,6 +115,84 @@ fn setting_that_pays_is_found_confirmed_and_written_as_a_profile() {
     );
 }
 
+/// Waits on average 200 ms; half as long with one setting, and with either of two others six tenths as long, with both a little less. None of them
+/// does anything else here.
+const WAITS: &str = "SELECT pg_sleep(0.4 * random() * CASE current_setting('geqo_threshold') WHEN '8' THEN 0.5 ELSE 1 END * \
+     CASE (current_setting('from_collapse_limit') = '4')::int + (current_setting('join_collapse_limit') = '4')::int \
+     WHEN 0 THEN 1 WHEN 1 THEN 0.6 ELSE 0.54 END);\n";
+
+#[test]
+fn of_settings_that_bring_the_same_one_stays() {
+    let home = home();
+    let script = home.write("waits.sql", WAITS).to_string_lossy().into_owned();
+    let knobs = ["geqo_threshold", "from_collapse_limit", "join_collapse_limit"];
+    let values = ["8", "4", "4"];
+    let mut start = "name = \"mine\"\ntitle = \"Mine\"\nsummary = \"Mine.\"\n".to_owned();
+    let mut spaces = Vec::new();
+    for (knob, value) in knobs.iter().zip(values) {
+        start += &format!(
+            "[[setting]]\nknob = \"{knob}\"\nvalue = \"{value}\"\nreason = \"A test.\"\nsource = \"None.\"\n"
+        );
+        spaces.extend(["--space".to_owned(), format!("{knob}={value}")]);
+    }
+    let start = home.write("mine.toml", &start).to_string_lossy().into_owned();
+    let output = home.file("found.toml").to_string_lossy().into_owned();
+    // Of the catalogue's knobs one that is fixed, so none.
+    let mut arguments = vec![
+        "tune",
+        "sandbox:t",
+        "--script",
+        &script,
+        "--only",
+        "jit",
+        "--fix",
+        "jit=off",
+        "--start",
+        &start,
+    ];
+    arguments.extend([
+        "--scale",
+        "1",
+        "--clients",
+        "40",
+        "--duration",
+        "1s",
+        "--warmup",
+        "200ms",
+        "--trials",
+        "6",
+    ]);
+    arguments.extend([
+        "--seed",
+        "1",
+        "--blocks",
+        "5",
+        "--smallest-effect",
+        "25%",
+        "--output",
+        &output,
+        "--json",
+    ]);
+    arguments.extend(spaces.iter().map(String::as_str));
+    let said = home.run(&arguments).fine();
+    let found = said.json();
+    let names = |list: &str| -> Vec<String> {
+        let list = found[list].as_array().expect("settings").iter();
+        list.map(|one| one["setting"]["knob"].as_str().expect("a knob").to_owned())
+            .collect()
+    };
+    let (kept, dropped) = (names("kept"), names("dropped"));
+    assert_eq!((kept.len(), dropped.len()), (2, 1), "{found:#}");
+    assert_eq!(kept[0], knobs[0], "{found:#}");
+    assert!(knobs[1..].contains(&kept[1].as_str()) && knobs[1..].contains(&dropped[0].as_str()));
+    assert_eq!(found["proven"]["effect"]["verdict"], "better", "{found:#}");
+    let profile = fs::read_to_string(&output).expect("a profile");
+    assert!(
+        profile.contains("Kept, as the gain was lost without all that did not pay"),
+        "{profile}"
+    );
+}
+
 const SEARCH: &str = "name = 'search'\nquestion = 'Which is best?'\ndesign = 'search'\nblocks = 2\nseed = 3\n[data]\nscale = 1\n\
      [load]\nworkload = 'select-only'\nclients = 1\nrate = '200'\nwarmup_s = 0\nmeasure_s = 1\n[search]\ntrials = 7\n\
      [[search.start]]\nname = 'mine'\nlevels = { work_mem = '8MB' }\n\

@@ -11,7 +11,7 @@ fn method_of_compression_that_took_effect_is_stored_of_the_newest_version() {
         .fine();
     let text = "name = \"test\"\nquestion = \"Which one is it?\"\ndesign = \"a-b\"\nblocks = 1\n[target]\nsandbox = \"x\"\n\
         restart = \"when-needed\"\n[data]\nscale = 1\n[load]\nworkload = \"tpcb\"\nclients = 1\nrate = \"100\"\nwarmup_s = 0\n\
-        measure_s = 0.5\n[[step]]\nname = \"compressed\"\nsettings.wal_compression = true\n";
+        measure_s = 1\n[[step]]\nname = \"compressed\"\nsettings.wal_compression = true\n";
     let path = home.write("experiment.toml", text);
     home.run(&["run", &path.to_string_lossy()]).fine();
     let json = home.run(&["report", "--format", "json"]).fine().json();

@@ -92,26 +92,29 @@ impl Tune<'_> {
         }
     }
 
-    /// What is left, against the present state and the winner; where it has lost the gain, the winner stays as it is.
+    /// What is left, against the present state and the winner. Where the gain is lost without all that was dropped, the half of it that cost the most
+    /// is kept after all, and what is left then is compared, until it holds.
     pub(super) fn proven(
         &self,
         store: &mut Store,
         winner: &[Setting],
-        kept: Vec<Kept>,
-        dropped: Vec<Dropped>,
+        (mut kept, mut dropped): (Vec<Kept>, Vec<Dropped>),
     ) -> Result<(Vec<Kept>, Vec<Dropped>, Option<Compared>)> {
-        let whole = |kept: Vec<Kept>, dropped: &[Dropped]| {
-            let back = dropped.iter().map(Kept::again);
-            (kept.into_iter().chain(back).collect(), Vec::new(), None)
-        };
-        if dropped.is_empty() {
-            return Ok((kept, dropped, None));
+        while !dropped.is_empty() {
+            // Of several that bring the same, each can go, and not all.
+            if !kept.is_empty() {
+                err!("confirming what is left against the present state");
+                if let Some(found) = self.holds(store, winner, &kept)? {
+                    return Ok((kept, dropped, Some(found)));
+                }
+            }
+            keep_half(&mut kept, &mut dropped, |ratio| self.loss(ratio));
         }
-        // Of several that bring the same, each can go, and not all.
-        if kept.is_empty() {
-            return Ok(whole(kept, &dropped));
-        }
-        err!("confirming what is left against the present state");
+        Ok((kept, dropped, None))
+    }
+
+    /// What is left against the present state, where it brings as much as the winner.
+    fn holds(&self, store: &mut Store, winner: &[Setting], kept: &[Kept]) -> Result<Option<Compared>> {
         let left: Vec<Setting> = kept.iter().map(|kept| kept.setting.clone()).collect();
         let steps = [
             (
@@ -129,10 +132,7 @@ impl Tune<'_> {
             _ => f64::INFINITY,
         };
         let holds = lost < self.args.smallest_effect;
-        match self.accepted(&report, KEPT)?.filter(|_| holds) {
-            Some(found) => Ok((kept, dropped, Some(found))),
-            None => Ok(whole(kept, &dropped)),
-        }
+        Ok(self.accepted(&report, KEPT)?.filter(|_| holds))
     }
 
     /// What a ratio loses; a larger metric is worse where it is one to be minimised.
@@ -142,6 +142,14 @@ impl Tune<'_> {
             None => 1.0 - ratio,
         }
     }
+}
+
+/// Keeps the half of what was dropped that cost the most, and at least one; of what was not removed alone nothing is known.
+fn keep_half(kept: &mut Vec<Kept>, dropped: &mut Vec<Dropped>, loss: impl Fn(f64) -> f64) {
+    let cost = |one: &Dropped| one.without.map_or(f64::NEG_INFINITY, |effect| loss(effect.ratio));
+    dropped.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+    let half = dropped.len().div_ceil(2);
+    kept.extend(dropped.drain(..half).map(|one| Kept::again(&one)));
 }
 
 /// The settings that are removed alone, by what the search found of them, and the rest.
@@ -164,4 +172,45 @@ fn by_importance<'w>(searched: &Searched, winner: &'w [Setting]) -> (Vec<&'w Set
 
 fn without(knob: &str) -> String {
     format!("without-{knob}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_stats::Effect;
+
+    #[test]
+    fn what_cost_the_most_is_kept_after_all() {
+        let one = |knob: &str, ratio: Option<f64>| Dropped {
+            setting: Setting {
+                knob: knob.to_owned(),
+                value: "1".to_owned(),
+            },
+            without: ratio.map(|ratio| Effect {
+                ratio,
+                ratio_low: ratio,
+                ratio_high: ratio,
+                verdict: Verdict::Same,
+                blocks: 5,
+            }),
+            experiment: 7,
+            trials: 5,
+        };
+        let (mut kept, mut dropped) = (
+            Vec::new(),
+            vec![
+                one("unknown", None),
+                one("little", Some(0.995)),
+                one("most", Some(0.985)),
+            ],
+        );
+        keep_half(&mut kept, &mut dropped, |ratio| 1.0 - ratio);
+        let names =
+            |kept: &[Kept]| -> Vec<String> { kept.iter().map(|one| one.setting.knob.clone()).collect() };
+        assert_eq!(names(&kept), ["most", "little"]);
+        assert!(kept.iter().all(|one| one.again));
+        assert_eq!(dropped.len(), 1);
+        keep_half(&mut kept, &mut dropped, |ratio| 1.0 - ratio);
+        assert_eq!((names(&kept)[2].as_str(), dropped.len()), ("unknown", 0));
+    }
 }
