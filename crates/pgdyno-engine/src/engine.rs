@@ -249,6 +249,7 @@ pub fn run_segment(
             measured_s: 0.0,
             warmup_s: 0.0,
             in_flight_at_end: 0,
+            began_late_ns: 0,
             sessions: 0,
             servers: vec![ServerShare::default(); endpoints.len()],
             turns: match plan.turns {
@@ -363,6 +364,7 @@ impl<'a> Worker<'a> {
         {
             thread::park_timeout(early);
         }
+        let began_late = start.elapsed();
         let mut drive = Drive::new(Setup {
             outline: self.transactions.outline(),
             limits: self.limits(),
@@ -394,7 +396,10 @@ impl<'a> Worker<'a> {
             let message = drive.good_bye(client);
             let _ = send(&socket, message, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
-        Ok(drive.finish(engine))
+        Ok(Part {
+            began_late,
+            ..drive.finish(engine)
+        })
     }
 
     /// A CPU that cannot be had is no reason to do without the load: the kernel then chooses.

@@ -2,6 +2,7 @@
 
 use crate::books::{Books, FirstError, Times};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// One thread's share of the result.
 pub(crate) struct Part {
@@ -12,6 +13,8 @@ pub(crate) struct Part {
     pub(crate) measured_s: f64,
     pub(crate) warmup_s: f64,
     pub(crate) in_flight_at_end: u64,
+    /// So long after the instant at which the load was to begin.
+    pub(crate) began_late: Duration,
     pub(crate) sessions: u32,
     pub(crate) cpu_us: f64,
     /// Time of all clients in the transactions of the measured time.

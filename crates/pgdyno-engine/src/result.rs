@@ -42,6 +42,8 @@ pub struct LoadResult {
     pub warmup_s: f64,
     /// Transactions whose end was not seen: the server may or may not have committed them.
     pub in_flight_at_end: u64,
+    /// So long after the instant at which it was to begin the last of its threads did, in nanoseconds.
+    pub began_late_ns: u64,
     /// Sessions that were opened on the servers.
     pub sessions: u32,
     /// The part that each server had in it, in the order of their endpoints.
@@ -117,6 +119,7 @@ impl LoadResult {
             measured_s: 0.0,
             warmup_s: 0.0,
             in_flight_at_end: 0,
+            began_late_ns: 0,
             sessions: 0,
             servers: Vec::new(),
             turns: Vec::new(),
@@ -137,6 +140,7 @@ impl LoadResult {
         self.measured_s = self.measured_s.max(other.measured_s);
         self.warmup_s = self.warmup_s.max(other.warmup_s);
         self.in_flight_at_end += other.in_flight_at_end;
+        self.began_late_ns = self.began_late_ns.max(other.began_late_ns);
         self.sessions = self.sessions.saturating_add(other.sessions);
         self.client_cpu_us += other.client_cpu_us;
         self.stopped_early |= other.stopped_early;
@@ -230,6 +234,8 @@ impl LoadResult {
         self.measured_s = self.measured_s.max(part.measured_s);
         self.warmup_s = self.warmup_s.max(part.warmup_s);
         self.in_flight_at_end += part.in_flight_at_end;
+        let late_ns = u64::try_from(part.began_late.as_nanos()).unwrap_or(u64::MAX);
+        self.began_late_ns = self.began_late_ns.max(late_ns);
         self.sessions += part.sessions;
         self.client_cpu_us += part.cpu_us;
         self.stopped_early |= part.stopped_early;

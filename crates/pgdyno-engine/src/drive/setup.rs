@@ -12,7 +12,7 @@ use crate::turns::Turns;
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::Sender;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What a drive is made with.
 pub(crate) struct Setup<'a> {
@@ -75,6 +75,7 @@ impl<'a> Drive<'a> {
                 warmup_s: 0.0,
                 first_errors: Vec::new(),
                 in_flight_at_end: 0,
+                began_late: Duration::ZERO,
                 sessions: number,
                 cpu_us: 0.0,
                 busy_ns: 0,

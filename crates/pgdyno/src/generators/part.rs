@@ -94,8 +94,8 @@ impl Part<'_> {
             .drive(self.stop, &mut begin, &mut on_second)
             .map_err(|why| self.named(why))?;
         Ok(Done {
+            host: used.end(Duration::from_nanos(load.began_late_ns)),
             load,
-            host: used.end(Duration::ZERO),
         })
     }
 

@@ -69,5 +69,6 @@ fn drive(
         coordinator.ask(Question::Generator(second));
     };
     let result = job.drive(stop, &mut begin, &mut on_second)?;
+    late += Duration::from_nanos(result.began_late_ns);
     Ok((Box::new(result), used.end(late)))
 }
