@@ -1,15 +1,30 @@
 //! A server that pgdyno did not create: Debian's, in a directory of its own, reached over its socket.
 
-use super::{directory, memory, signal, system_program, tool, until_is};
+use super::{directory, memory, signal, system_program, tool, until, until_is};
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command};
 
 /// A server in a directory of its own, stopped and removed with it.
 pub struct Foreign {
     directory: tempfile::TempDir,
     bin: PathBuf,
+}
+
+/// A server in namespaces of its own, killed with its value.
+pub struct Contained {
+    process: Child,
+    /// Its number in it, which is another process's here.
+    file: PathBuf,
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_file(&self.file);
+    }
 }
 
 impl Foreign {
@@ -37,6 +52,30 @@ impl Foreign {
     fn options(&self) -> String {
         let place = self.directory.path().display();
         format!("-c listen_addresses='' -c fsync=off -k {place}")
+    }
+
+    /// Starts it as a container's: its processes have numbers of their own, and its data another path. It is killed with what is
+    /// returned, and is reached by its socket and at the address, which is one of this host's own.
+    pub fn start_contained(&self, address: &str) -> Contained {
+        let (place, postgres) = (self.directory.path().display(), self.bin.join("postgres"));
+        let script = format!(
+            "mount --bind {place}/data /mnt && exec setpriv --reuid=postgres --regid=postgres --clear-groups {} -D /mnt {} \
+             -c listen_addresses={address} >{place}/log 2>&1",
+            postgres.display(),
+            self.options().replace("-c listen_addresses=''", ""),
+        );
+        let contained = Contained {
+            process: Command::new("unshare")
+                .args(["--pid", "--mount", "--fork", "--kill-child", "sh", "-c", &script])
+                .spawn()
+                .expect("unshare runs"),
+            file: self.data("postmaster.pid"),
+        };
+        until("an answer of the server in its namespace", || {
+            let client = Client::connect(&self.target("postgres"), NoTls);
+            client.map(drop).map_err(|error| error.to_string())
+        });
+        contained
     }
 
     /// Stops it in order, as its owner.
@@ -154,6 +193,8 @@ impl Foreign {
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        self.as_postgres("pg_ctl", &["-m", "immediate", "-w", "stop"]);
+        if self.data("postmaster.pid").exists() {
+            self.as_postgres("pg_ctl", &["-m", "immediate", "-w", "stop"]);
+        }
     }
 }

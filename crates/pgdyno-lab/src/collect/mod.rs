@@ -66,19 +66,21 @@ pub fn collect_facts(
 }
 
 /// Whether the server runs on this machine, as far as this process can see it: reached over its own socket or a sandbox's own
-/// network, or from its own address with its first process found here.
+/// network, or from its own address with its first process found here, or with the process that serves the connection found in another pid
+/// namespace.
 pub fn runs_here(host: &dyn HostAccess, server: &mut Server) -> bool {
     server.conninfo().is_here() || postmaster_here(host, server).is_some()
 }
 
-/// The server's first process, where the server is reached over a socket or from its own address, and that process is
-/// found here.
+/// The server's first process, where the server is reached over a socket or from its own address and that process is found here, or
+/// where the one that serves the connection is found in another pid namespace.
 pub fn postmaster_here(host: &dyn HostAccess, server: &mut Server) -> Option<u32> {
     let sql = "SHOW data_directory";
     let data = server.value("asking for the data directory", sql).ok().flatten();
     let sought = Sought::ask(server, data.as_deref().map(Path::new));
     let near = server.conninfo().is_local() || server.conninfo().is_here() || sought.from_own_address;
-    postmaster::find(host, &sought).ok().filter(|_| near)
+    let found = postmaster::find(host, &sought).ok().filter(|_| near);
+    found.or_else(|| postmaster::find_in_namespace(host, &sought))
 }
 
 /// Why a directory of the server's is not known to be one of this host's.
@@ -198,8 +200,8 @@ fn manager_facts(host: &dyn HostAccess, data: Option<&Path>, postmaster: Result<
 
 /// Whether a path is the same for the server as for this process, as far as may be seen: it may have mounts of its own.
 fn seen_alike(host: &dyn HostAccess, pid: u32, path: &str) -> Result<(), String> {
-    let theirs = host.device_of(&format!("/proc/{pid}/root{path}"));
-    match (host.device_of(path), theirs) {
+    let theirs = host.identity_of(&format!("/proc/{pid}/root{path}"));
+    match (host.identity_of(path), theirs) {
         (Ok(ours), Ok(theirs)) if ours != theirs => Err(format!(
             "the server has mounts of its own (a container): its {path} is not the one that is seen from here"
         )),

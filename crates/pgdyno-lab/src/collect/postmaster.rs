@@ -18,13 +18,16 @@ pub(super) struct Sought {
     pub(super) started_unix_s: Option<u64>,
     /// Whether it sees this connection come from its own address (or over a socket).
     pub(super) from_own_address: bool,
+    /// How the serving process names this connection in its title: by the client's port, as the server sees it, or as one over a socket.
+    pub(super) title: Option<String>,
 }
 
 impl Sought {
     /// Asks the server. What it does not report makes the process harder to find, and is no error.
     pub(super) fn ask(server: &mut Server, data: Option<&Path>) -> Sought {
         let sql = "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::bigint, \
-                   inet_client_addr() IS NOT DISTINCT FROM inet_server_addr()";
+                   inet_client_addr() IS NOT DISTINCT FROM inet_server_addr(), \
+                   CASE WHEN inet_client_port() > 0 THEN '(' || inet_client_port() || ')' ELSE '[local]' END";
         let rows = server
             .rows("asking for the server's processes", sql)
             .unwrap_or_default();
@@ -34,6 +37,7 @@ impl Sought {
             backend: value(0).and_then(|text| text.parse().ok()),
             started_unix_s: value(1).and_then(|text| text.parse().ok()),
             from_own_address: value(2) == Some("t"),
+            title: value(3).map(str::to_owned),
         }
     }
 }
@@ -48,12 +52,14 @@ pub(super) fn find(host: &dyn HostAccess, sought: &Sought) -> Result<u32, String
             .ok_or_else(|| first.clone())
             .and_then(|backend| is_named(host, backend).and_then(|()| parent(host, backend)))
             .and_then(|pid| checked(host, sought, pid));
-        by_backend.map_err(|second| {
-            if first == second {
-                first
-            } else {
-                format!("{first}; {second}")
-            }
+        by_backend.or_else(|second| {
+            find_in_namespace(host, sought).ok_or_else(|| {
+                if first == second {
+                    first
+                } else {
+                    format!("{first}; {second}")
+                }
+            })
         })
     })
 }
@@ -68,6 +74,33 @@ fn from_file(host: &dyn HostAccess, sought: &Sought) -> Result<u32, String> {
         Err(NoPostmaster::Unknown { pid: Some(pid), .. }) => Ok(pid),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The same of a server whose processes have other numbers than here, in a pid namespace of its own (a container's): the parent of the one process
+/// here that has the backend's number there and serves this very connection. The client's port, which the server sees, is in its title.
+pub(super) fn find_in_namespace(host: &dyn HostAccess, sought: &Sought) -> Option<u32> {
+    let (backend, title) = (sought.backend?, sought.title.as_deref()?);
+    let serves = |pid: &u32| {
+        let command = host.read(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        inner_number(host, *pid) == Some(backend) && command.contains(title) && is_named(host, *pid).is_ok()
+    };
+    let processes = host.list("/proc").ok()?.into_iter();
+    let found: Vec<u32> = processes
+        .filter_map(|name| name.parse().ok())
+        .filter(serves)
+        .filter_map(|pid| checked(host, sought, parent(host, pid).ok()?).ok())
+        .collect();
+    match *found {
+        [only] => Some(only),
+        _ => None,
+    }
+}
+
+/// The number of a process in its own pid namespace, where that is not this one.
+fn inner_number(host: &dyn HostAccess, pid: u32) -> Option<u32> {
+    let status = host.read(&format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_whitespace().skip(1).last()?.parse().ok()
 }
 
 fn checked(host: &dyn HostAccess, sought: &Sought, pid: u32) -> Result<u32, String> {
@@ -129,9 +162,19 @@ mod tests {
             fs::create_dir_all(root.join("data")).unwrap();
             std::os::unix::fs::symlink("/data", root.join(format!("proc/{pid}/cwd"))).unwrap();
             let uid = fs::metadata(root.join("data")).unwrap().uid();
+            // A server of a container, whose processes have numbers of their own.
+            let inner = if *pid >= 1000 {
+                format!("\t{}", pid - 1000)
+            } else {
+                String::new()
+            };
             write(
                 format!("proc/{pid}/status"),
-                format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"),
+                format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\nNSpid:\t{pid}{inner}\n"),
+            );
+            write(
+                format!("proc/{pid}/cmdline"),
+                format!("{name}: me db 10.0.0.1(4711) idle\0"),
             );
             let between = "0 ".repeat(17);
             write(
@@ -144,6 +187,7 @@ mod tests {
             backend: Some(backend),
             started_unix_s: Some(1500),
             from_own_address: true,
+            title: Some("(4711)".into()),
         };
         let found = find(&LocalHost::at(root), &sought);
         match (&found, expected) {
@@ -170,5 +214,10 @@ mod tests {
         check(Some("60\n"), &[(60, "postgres", 1, 90)], 70, Err("another time"));
         check(None, &[(70, "systemd", 1, 500)], 70, Err("another pid namespace"));
         check(None, &[backend, (60, "postgres", 1, 5)], 70, Err("another time"));
+        let inner: [Process; 2] = [(1001, "postgres", 9, 500), (1070, "postgres", 1001, 700)];
+        check(Some("1\n"), &inner, 70, Ok(1001));
+        check(Some("1\n"), &inner, 71, Err("no process 1"));
+        let late = [(1001, "postgres", 9, 5), inner[1]];
+        check(Some("1\n"), &late, 70, Err("another pid namespace"));
     }
 }

@@ -27,6 +27,32 @@ fn postmaster(data: &Path) -> String {
 }
 
 #[test]
+fn server_of_a_container_is_found_with_its_processes() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    foreign.stop();
+    // No other process's.
+    let [.., third, fourth] = std::process::id().to_be_bytes();
+    let address = format!("127.99.{third}.{fourth}");
+    let _container = foreign.start_contained(&address);
+    let by_address = format!("host={address} user=postgres dbname=postgres");
+    for target in [foreign.target("postgres"), by_address] {
+        let facts = home.run(&["facts", &target, "--json"]).fine().json();
+        let all = facts["facts"].as_array().expect("facts");
+        let value = |name: &str| &all.iter().find(|fact| fact["name"] == name).expect("a fact")["value"];
+        assert_eq!(value("process.in_inner_pid_namespace"), true, "{facts:#}");
+        let pid = value("process.pid");
+        let data = fs::read_dir(format!("/proc/{pid}/root/mnt")).expect("its data");
+        assert!(data.flatten().any(|entry| entry.file_name() == "PG_VERSION"));
+        // What is at /mnt here is not its data.
+        assert!(fact(&facts, "storage.data.path").contains("mounts of its own"));
+        home.run(&["apply", &target, "max_connections=50", "--allow-restart"])
+            .fails(4, &["what restarts this server is unknown"]);
+        home.run(&["apply", &target, "work_mem=9MB"]).fine();
+        home.run(&["restore"]).fine();
+    }
+}
+
+#[test]
 fn server_of_pg_ctl_is_restarted_as_it_was_started() {
     let (home, foreign) = (Home::new(), Foreign::start());
     let (target, data) = (foreign.target("postgres"), foreign.data(""));
