@@ -431,9 +431,9 @@ export type Found = { "kind": "needs",
 } | { "kind": "zone",
   /** Most throughput at any client count, by blocks that had no say in which it is. */
   peak_tps: number,
-  /** Lower bound of its interval; `null` with a single block. */
+  /** Lower bound of its interval; `null` of a single value. */
   peak_tps_low: number | null,
-  /** Upper bound of its interval; `null` with a single block. */
+  /** Upper bound of its interval; `null` of a single value. */
   peak_tps_high: number | null,
   /** Client count with the most throughput. */
   peak_clients: number,
