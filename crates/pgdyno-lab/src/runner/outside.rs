@@ -76,7 +76,7 @@ impl<'o> Outside<'o> {
             }
             self.known += 1;
         }
-        let (mut refused, mut repeats) = (String::new(), 0);
+        let (mut refused, mut known) = (String::new(), 0);
         for _ in 0..REFUSALS_MAX {
             let ask = Message::Ask {
                 trial: tried.count + 1,
@@ -115,13 +115,13 @@ impl<'o> Outside<'o> {
                     if !self.program.tell(&line(&refuse)?)? {
                         return Ok(Next::Stopped);
                     }
-                    repeats += u32::from(why == REPEATED);
+                    known += u32::from(why == REPEATED || why == GUARDED);
                     refused = why;
                 }
             }
         }
-        // Now and then one that is impossible may be among them.
-        if repeats * 2 >= REFUSALS_MAX {
+        // It has nothing new. Now and then one that is impossible may be among them.
+        if known * 2 >= REFUSALS_MAX {
             return Ok(Next::Nothing);
         }
         Err(LabError::Optimizer(format!(
