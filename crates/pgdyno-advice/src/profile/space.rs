@@ -254,9 +254,11 @@ impl Priors {
                 Scale::None
             },
             values,
+            // Who names it expects it to matter, whatever the catalogue has of such a load.
             relevance: prior
-                .map_or(1.0, |prior| prior.matters.of(of.load))
-                .max(f64::MIN_POSITIVE),
+                .map(|prior| prior.matters.of(of.load))
+                .filter(|relevance| *relevance > 0.0)
+                .unwrap_or(1.0),
             reason: "Its values are the user's.".to_owned(),
             source: "user".to_owned(),
         })

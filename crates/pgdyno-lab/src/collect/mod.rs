@@ -80,7 +80,12 @@ pub fn postmaster_here(host: &dyn HostAccess, server: &mut Server) -> Option<u32
     let sought = Sought::ask(server, data.as_deref().map(Path::new));
     let near = server.conninfo().is_local() || server.conninfo().is_here() || sought.from_own_address;
     let found = postmaster::find(host, &sought).ok().filter(|_| near);
-    found.or_else(|| postmaster::find_in_namespace(host, &sought))
+    // Over a socket, which may be a pooler's elsewhere, no port is in the title.
+    let is_by_port = sought
+        .title
+        .as_deref()
+        .is_some_and(|title| title != postmaster::OVER_SOCKET);
+    found.or_else(|| postmaster::find_in_namespace(host, &sought).filter(|_| is_by_port))
 }
 
 /// Why a directory of the server's is not known to be one of this host's.

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 /// its boot by the clock as it is now.
 const START_APART_MAX_S: u64 = 60;
 
+/// How the title of a process names a connection over a socket.
+pub(super) const OVER_SOCKET: &str = "[local]";
+
 /// What the server reports of its processes.
 pub(super) struct Sought {
     /// Its data directory.
@@ -27,7 +30,7 @@ impl Sought {
     pub(super) fn ask(server: &mut Server, data: Option<&Path>) -> Sought {
         let sql = "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::bigint, \
                    inet_client_addr() IS NOT DISTINCT FROM inet_server_addr(), \
-                   CASE WHEN inet_client_port() > 0 THEN '(' || inet_client_port() || ')' ELSE '[local]' END";
+                   CASE WHEN inet_client_port() > 0 THEN '(' || inet_client_port() || ')' END";
         let rows = server
             .rows("asking for the server's processes", sql)
             .unwrap_or_default();
@@ -37,7 +40,7 @@ impl Sought {
             backend: value(0).and_then(|text| text.parse().ok()),
             started_unix_s: value(1).and_then(|text| text.parse().ok()),
             from_own_address: value(2) == Some("t"),
-            title: value(3).map(str::to_owned),
+            title: Some(value(3).unwrap_or(OVER_SOCKET).to_owned()),
         }
     }
 }

@@ -73,7 +73,7 @@ fn main() {
                     SearchMethod::Process,
                     (trials, seed),
                     &mut |search, done, block| {
-                        // Starting points are tried first whoever chooses.
+                        // Starting points are tried first, as in a tune.
                         let start = search.start(done, block).map(|start| start.point);
                         start.or_else(|| other.next(done, block))
                     },
