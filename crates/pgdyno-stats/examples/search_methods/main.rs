@@ -14,14 +14,6 @@ use outside::Outside;
 use pgdyno_stats::{Search, SearchMethod, SearchTrial};
 use response::number;
 
-const METHODS: [SearchMethod; 5] = [
-    SearchMethod::Process,
-    SearchMethod::Forest,
-    SearchMethod::Densities,
-    SearchMethod::Random,
-    SearchMethod::OneAtATime,
-];
-
 fn main() {
     let (mut numbers, mut files, mut outside, mut only) = (Vec::new(), Vec::new(), Vec::new(), None);
     for argument in std::env::args().skip(1) {
@@ -45,7 +37,7 @@ fn main() {
             ("16 knobs, misleading priors", 16, 0.0),
             ("40 knobs, good priors", 40, 0.7),
         ] {
-            for method in METHODS.iter().filter(is_wanted) {
+            for method in SearchMethod::ALL.iter().filter(is_wanted) {
                 let paths = (0..seeds).map(|seed| {
                     let response = made_up::response(knobs, right, seed);
                     response.search(*method, (trials, seed), &mut own)
@@ -61,7 +53,7 @@ fn main() {
             .unwrap_or_default()
             .trim_end_matches(".json");
         let response = Recorded::read(file).response(1);
-        for method in METHODS.iter().filter(is_wanted) {
+        for method in SearchMethod::ALL.iter().filter(is_wanted) {
             let paths = (0..seeds).map(|seed| response.search(*method, (trials, seed), &mut own));
             show((name, &format!("{method:?}")), &paths.collect::<Vec<_>>(), trials);
         }

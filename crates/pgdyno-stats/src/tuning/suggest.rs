@@ -24,6 +24,17 @@ pub enum SearchMethod {
     OneAtATime,
 }
 
+impl SearchMethod {
+    /// All of them, the usual one first.
+    pub const ALL: [Self; 5] = [
+        Self::Process,
+        Self::Forest,
+        Self::Densities,
+        Self::Random,
+        Self::OneAtATime,
+    ];
+}
+
 /// Why a point is tried.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reason {

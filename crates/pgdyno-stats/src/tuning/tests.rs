@@ -96,20 +96,12 @@ impl Made {
     }
 }
 
-const METHODS: [SearchMethod; 5] = [
-    SearchMethod::Process,
-    SearchMethod::Forest,
-    SearchMethod::Densities,
-    SearchMethod::Random,
-    SearchMethod::OneAtATime,
-];
-
 #[test]
 fn search_begins_at_its_starts_and_stays_in_what_is_allowed() {
     let mut made = made(4, 0.03);
     made.starts.push(vec![4; KNOBS]);
     made.starts.push(vec![1; KNOBS]);
-    for method in METHODS {
+    for method in SearchMethod::ALL {
         let allowed = |point: &[usize]| point[0] + point[1] <= 4;
         let search = made.search(method, &allowed);
         let trials = made.run(&search, 20, |point| Some(Made::truth(point)));
@@ -198,7 +190,7 @@ fn best_so_far_is_measured_again_in_another_block() {
 #[test]
 fn space_that_is_used_up_is_measured_again_in_other_blocks() {
     let made = small(2, 1.0);
-    for method in METHODS {
+    for method in SearchMethod::ALL {
         let search = made.search(method, &|_| true);
         let trials = made.run(&search, 30, |point| Some(count(point[0])));
         // A block of six has no more than the four points.
@@ -246,7 +238,7 @@ fn reference_that_failed_is_tried_once_more() {
 #[test]
 fn trial_whose_figures_do_not_hold_is_not_repeated_in_its_block_and_says_nothing() {
     let made = made(4, 0.0);
-    for method in METHODS {
+    for method in SearchMethod::ALL {
         let search = made.search(method, &|_| true);
         let broken = |point: &[usize]| SearchTrial {
             point: point.to_vec(),
@@ -277,7 +269,7 @@ fn trial_whose_figures_do_not_hold_is_not_repeated_in_its_block_and_says_nothing
 #[test]
 fn what_a_guard_has_ended_or_what_failed_is_not_repeated() {
     let made = small(2, 1.0);
-    for method in METHODS {
+    for method in SearchMethod::ALL {
         let search = made.search(method, &|_| true);
         let mut trials = made.run(&search, 30, |point| match point[0] {
             0 => None,
@@ -319,7 +311,7 @@ fn what_a_guard_has_ended_or_what_failed_is_not_repeated() {
 #[test]
 fn small_space_is_tried_to_its_last_point() {
     let made = small(5, 9.0);
-    for method in METHODS {
+    for method in SearchMethod::ALL {
         let search = made.search(method, &|_| true);
         let trials = made.run(&search, 48, |point| Some(count(point[0])));
         let points: std::collections::BTreeSet<&Point> = trials.iter().map(|trial| &trial.point).collect();
