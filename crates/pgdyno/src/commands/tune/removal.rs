@@ -6,7 +6,6 @@ use super::{Step, Tune};
 use crate::failure::Result;
 use pgdyno_knobs::Setting;
 use pgdyno_record::{Searched, StoredExperiment};
-use pgdyno_stats::Verdict;
 use pgdyno_store::Store;
 
 /// The rest of the settings that are removed together, as each of them moves little.
@@ -82,14 +81,8 @@ impl Tune<'_> {
 
     /// Whether the removal costs as much as matters, as far as is known.
     fn pays(&self, removed: &Compared) -> bool {
-        let Some(effect) = removed.effect else {
-            return true;
-        };
-        match effect.verdict {
-            Verdict::Worse => true,
-            Verdict::Undecided => self.loss(effect.ratio) >= self.args.smallest_effect,
-            Verdict::Better | Verdict::Same | Verdict::NoGain => false,
-        }
+        let effect = removed.effect;
+        effect.is_none_or(|effect| self.loss(effect.ratio) >= self.args.smallest_effect)
     }
 
     /// What is left, against the present state and the winner. Where the gain is lost without all that was dropped, the half of it that cost the most
@@ -177,7 +170,7 @@ fn without(knob: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgdyno_stats::Effect;
+    use pgdyno_stats::{Effect, Verdict};
 
     #[test]
     fn what_cost_the_most_is_kept_after_all() {
