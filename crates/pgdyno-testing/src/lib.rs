@@ -27,6 +27,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 /// What is awaited for longer does not come. Far above what anything takes on a machine with much else to do.
@@ -60,6 +61,17 @@ pub(crate) fn shared() -> PathBuf {
     // The user's number, from the owner of this process's directory.
     let uid = fs::metadata("/proc/self").map_or(0, |meta| meta.uid());
     Path::new(DISK).join(format!("pgdyno-test-cache-{uid}"))
+}
+
+/// Has what a sandbox is made of among what all tests share: a host in a network of its own could not fetch it.
+pub(crate) fn fetched() {
+    static ONCE: Once = Once::new();
+    // With its lane first: who waits here has one too.
+    let home = Home::new();
+    ONCE.call_once(|| {
+        home.run(&["sandbox", "create", "fetched"]).fine();
+        home.run(&["sandbox", "destroy", "fetched"]).fine();
+    });
 }
 
 /// Where files of tests are on a disk. It is not below the target folder, which may be in a home that the server's user

@@ -1,7 +1,7 @@
 //! A host over ssh: a real sshd in a network namespace, reached from another one. It shares this machine's kernel and files, and has a home
 //! directory and a PGDYNO_HOME of its own.
 
-use super::{Home, directory, memory, program, shared, tool, until};
+use super::{Home, directory, fetched, memory, program, shared, tool, until};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -82,6 +82,7 @@ impl FarHost {
     }
 
     fn made(lines: &[&str], disk_megabytes: Option<u32>, has_user: bool) -> FarHost {
+        fetched();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let id = format!("{}-{number}", std::process::id());

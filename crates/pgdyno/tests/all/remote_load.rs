@@ -248,7 +248,7 @@ fn experiment_takes_its_load_from_other_hosts() {
             .expect("pgdyno runs"),
     ));
     // The run is on the other host, and so is the load, by a connection of its own and over its network.
-    let create = format!("sandbox = \"there\"\ncreate = {{ version = 17, listen = \"{FAR_ADDRESS}/30\" }}");
+    let create = format!("sandbox = \"there\"\ncreate = {{ listen = \"{FAR_ADDRESS}/30\" }}");
     let there = file(&create, "\"local\", \"ssh:far\"", &format!("host={FAR_ADDRESS}"));
     check(pair.run(&["run", &there, "--json"]));
     let password = file(main, "\"ssh:far\"", "host=x password=secret");

@@ -8,7 +8,7 @@ use std::fs;
 
 /// Two treatments, and a setting that is seen while a trial runs.
 const EXPERIMENT: &str = "name = \"far\"\nquestion = \"Does it matter?\"\ndesign = \"a-b\"\nblocks = 3\nseed = 7\n\
-    smallest_effect = 0.05\n[target]\nsandbox = \"main\"\ncreate = { version = 17 }\n[data]\nscale = 1\n[load]\n\
+    smallest_effect = 0.05\n[target]\nsandbox = \"main\"\ncreate = {}\n[data]\nscale = 1\n[load]\n\
     workload = \"tpcb\"\nclients = 2\nrate = \"200\"\nwarmup_s = 0.2\nmeasure_s = 1.0\n\
     [[step]]\nname = \"more\"\ntitle = \"More memory\"\nsettings.work_mem = \"7MB\"\n";
 
@@ -245,7 +245,7 @@ fn run_goes_on_when_a_silent_link_comes_back() {
 #[test]
 fn host_that_waits_in_vain_restores_or_keeps_what_is_changed() {
     let pair = Pair::new();
-    pair.run(&["sandbox", "create", "main", "-V", "17"]).fine();
+    pair.run(&["sandbox", "create", "main"]).fine();
     // Every treatment sets it.
     let text = EXPERIMENT.replace("[data]", "[base]\nwork_mem = \"6MB\"\n[data]");
     let file = pair.home.write("all.toml", &text).to_string_lossy().into_owned();
