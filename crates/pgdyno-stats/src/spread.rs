@@ -1,6 +1,11 @@
 //! The spread that intervals of a fitted curve are made from, and the quantiles that go with it.
 
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// Quantiles that are kept.
+const KNOWN_MAX: usize = 4096;
 
 /// An estimate with the bounds of its interval, in the unit of what is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,10 +98,25 @@ fn is_misfit(misfit: f64, pure: f64, misfit_df: f64, pure_df: f64) -> bool {
     FisherSnedecor::new(misfit_df, pure_df).is_ok_and(|f| f.cdf(misfit / pure) > MISFIT_CONFIDENCE)
 }
 
-/// The two-sided quantile of Student's t at `confidence`; `None` for degrees of freedom that are not positive.
+/// The two-sided quantile of Student's t at `confidence`; `None` for degrees of freedom that are not positive. The same ones are asked for again
+/// and again, at each look at an experiment, and one takes a search with ten incomplete beta functions.
 pub(crate) fn student(confidence: f64, degrees_of_freedom: f64) -> Option<f64> {
+    thread_local! {
+        static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::default();
+    }
+    let of = (confidence.to_bits(), degrees_of_freedom.to_bits());
+    if let Some(known) = KNOWN.with_borrow(|known| known.get(&of).copied()) {
+        return Some(known);
+    }
     let student = StudentsT::new(0.0, 1.0, degrees_of_freedom).ok()?;
-    Some(student.inverse_cdf(0.5 + confidence / 2.0))
+    let quantile = student.inverse_cdf(0.5 + confidence / 2.0);
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(of, quantile);
+    });
+    Some(quantile)
 }
 
 /// The different blocks of samples, rising.
