@@ -7,6 +7,7 @@ mod data;
 mod foreign;
 mod load_plan;
 mod own;
+mod own_cpus;
 mod proof;
 mod run;
 mod scale;
@@ -29,6 +30,7 @@ pub use foreign::{
 };
 pub use load_plan::{LoadPlan, Work};
 pub use own::marked;
+pub use own_cpus::own_cpus;
 pub use proof::{
     Described, MakingStatement, StatementRefusal, makes_objects, making_statements, refused_questions,
     refused_statements,

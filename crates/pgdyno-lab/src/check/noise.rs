@@ -5,7 +5,7 @@ use crate::measure::measure;
 use crate::probe::{Depth, Probe};
 use pgdyno_engine::{Plan, Protocol, Warmup};
 use pgdyno_stats::coefficient_of_variation;
-use pgdyno_workload::{LoadPlan, Workload};
+use pgdyno_workload::{LoadPlan, Workload, own_cpus};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,12 +18,11 @@ const LENGTH_MS: u32 = 2000;
 const LENGTH_LEAST: Duration = Duration::from_secs(1);
 const WARMUP: Duration = Duration::from_millis(300);
 /// As many clients as CPUs keep a small machine busy; on a large one the load is no test of the whole machine.
-const CLIENTS_MOST: usize = 8;
+const CLIENTS_MOST: u32 = 8;
 
 impl Bench<'_> {
     fn plan(&self) -> LoadPlan {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        let clients = u32::try_from(cpus.min(CLIENTS_MOST)).unwrap_or(1);
+        let clients = own_cpus().min(CLIENTS_MOST);
         LoadPlan {
             protocol: match self.asked.conninfo.is_some_and(|c| c.is_proxied()) {
                 true => Protocol::Extended,

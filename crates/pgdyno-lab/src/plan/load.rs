@@ -3,7 +3,7 @@
 use crate::file::{DataPart, LoadPart};
 use pgdyno_engine::{Arrivals, Plan, Rate, Spacing, Warmup};
 use pgdyno_record::WorkloadRecord;
-use pgdyno_workload::{LoadPlan, Script, ScriptError, Scripts, Work, Workload};
+use pgdyno_workload::{LoadPlan, Script, ScriptError, Scripts, Work, Workload, own_cpus};
 use std::time::Duration;
 
 /// Of another program's time, where the file says nothing.
@@ -17,8 +17,7 @@ pub(crate) fn threads_of(load: &LoadPart) -> u32 {
     if load.connect == Some(true) {
         return load.clients.unwrap_or(1);
     }
-    let half = std::thread::available_parallelism().map_or(1, |n| (n.get() / 2).max(1));
-    let half = u32::try_from(half).unwrap_or(1);
+    let half = (own_cpus() / 2).max(1);
     let hosts = load
         .hosts
         .as_ref()

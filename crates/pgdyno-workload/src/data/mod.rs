@@ -14,6 +14,7 @@ mod sql;
 pub(crate) mod tpcc;
 mod verify;
 
+use crate::own_cpus::own_cpus;
 use crate::scale::{ACCOUNTS_PER_SCALE, BIGINT_FROM};
 use crate::session::Session;
 pub use dataset::Dataset;
@@ -25,8 +26,6 @@ use pgdyno_engine::Endpoint;
 use serde::Serialize;
 pub use session::DataSession;
 use session::{Sorting, step_error};
-use std::num::NonZero;
-use std::thread::available_parallelism;
 
 /// Tables to create, with their scale and how they are filled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,12 +58,11 @@ pub struct DataPlan {
 impl DataPlan {
     /// One table, as many threads as there are CPUs, the usual seed.
     pub fn new(dataset: Dataset, scale: u32) -> DataPlan {
-        let cpus = available_parallelism().map_or(1, NonZero::get);
         DataPlan {
             dataset,
             scale,
             tables: 1,
-            threads: u32::try_from(cpus).unwrap_or(1).clamp(1, THREADS_MAX),
+            threads: own_cpus().clamp(1, THREADS_MAX),
             seed: 1,
             fillfactor: None,
             partitions: None,
