@@ -7,6 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How the host is called in the configuration of ssh.
@@ -60,28 +61,37 @@ pub struct FarHost {
     namespaces: Namespaces,
 }
 
+/// In place of sha256sum on a host: the program of the tests, which a connection asks for each time, has its hash already; it takes 0.3 s.
+fn summing() -> &'static str {
+    static SCRIPT: OnceLock<String> = OnceLock::new();
+    SCRIPT.get_or_init(|| {
+        let path = program().to_string_lossy().into_owned();
+        let place = tool("stat", &["-Lc", "%d:%i", &path]);
+        let sum = tool("sha256sum", &[&path]);
+        let sum = sum.split(' ').next().unwrap_or_default();
+        format!(
+            "#!/bin/sh\n[ \"$(stat -Lc %d:%i /dev/stdin)\" != {place} ] || exec echo '{sum}  -'\nexec /usr/bin/sha256sum \"$@\"\n"
+        )
+    })
+}
+
 impl FarHost {
     /// Starts it. Needs root.
     pub fn start() -> FarHost {
-        FarHost::with(&[])
-    }
-
-    /// The same with more lines for sshd_config, which come first.
-    pub fn with(lines: &[&str]) -> FarHost {
-        FarHost::made(lines, None, false)
+        FarHost::made(None, false)
     }
 
     /// The same with a disk of so many megabytes for what pgdyno keeps there.
     pub fn with_disk(megabytes: u32) -> FarHost {
-        FarHost::made(&[], Some(megabytes), false)
+        FarHost::made(Some(megabytes), false)
     }
 
     /// The same with one more user, [`USER`], who has the home directory and no agent in it.
     pub fn with_user() -> FarHost {
-        FarHost::made(&[], None, true)
+        FarHost::made(None, true)
     }
 
-    fn made(lines: &[&str], disk_megabytes: Option<u32>, has_user: bool) -> FarHost {
+    fn made(disk_megabytes: Option<u32>, has_user: bool) -> FarHost {
         fetched();
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -157,21 +167,26 @@ impl FarHost {
         }
         // Where sshd parts with its privileges; its package's service makes it.
         fs::create_dir_all("/run/sshd").expect("a directory");
-        let mut config = lines.join("\n");
-        config += &format!(
-            "\nListenAddress {FAR_ADDRESS}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
-             PermitRootLogin prohibit-password\nSetEnv HOME={} PGDYNO_HOME={} PGDYNO_REGISTRY={}\n",
+        fs::create_dir(at("bin")).expect("a directory");
+        fs::write(at("bin/sha256sum"), summing()).expect("written");
+        fs::set_permissions(at("bin/sha256sum"), fs::Permissions::from_mode(0o755)).expect("set");
+        let config = format!(
+            "ListenAddress {FAR_ADDRESS}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\
+             PermitRootLogin prohibit-password\nSetEnv HOME={} PGDYNO_HOME={} PGDYNO_REGISTRY={} \
+             PATH={}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n",
             at("host_key"),
             at("user_key.pub"),
             at("user"),
             at("home"),
             at("home/registry"),
+            at("bin"),
         );
         fs::write(at("sshd_config"), config).expect("written");
         let host_key = fs::read_to_string(at("host_key.pub")).expect("a key");
         fs::write(at("known_hosts"), format!("{FAR_ADDRESS} {host_key}")).expect("written");
         let config = format!(
-            "Host far\nHostName {FAR_ADDRESS}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nConnectTimeout 20\n",
+            "Host far\nHostName {FAR_ADDRESS}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nConnectTimeout 20\n\
+             KexAlgorithms curve25519-sha256\n",
             at("user_key"),
             at("known_hosts"),
         );
