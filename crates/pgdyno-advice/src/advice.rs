@@ -366,7 +366,7 @@ impl Advisor {
             .map(|knob| knob.render(known))
             .transpose()
             .map_err(fill)?;
-        let knob = knob_id.as_deref().and_then(|id| self.catalogue.get(id).ok());
+        let knob = knob_id.as_deref().and_then(|id| self.catalogue.find(id));
         let now = self.now(rule, knob_id.as_deref(), known, settings);
         let guc = knob_id
             .as_deref()

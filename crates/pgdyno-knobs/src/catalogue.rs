@@ -159,10 +159,15 @@ impl Catalogue {
         self.knobs.values()
     }
 
-    /// The knob with this id; an instance behind it is passed over.
+    /// The knob with this id, if there is one; an instance behind it is passed over.
+    pub fn find(&self, id: &str) -> Option<&Knob> {
+        self.knobs.get(split(id).0)
+    }
+
+    /// The same, where none is an error, which names the one that may have been meant.
     pub fn get(&self, id: &str) -> Result<&Knob, CatalogueError> {
         let (id, _) = split(id);
-        self.knobs.get(id).ok_or_else(|| CatalogueError::Unknown {
+        self.find(id).ok_or_else(|| CatalogueError::Unknown {
             id: id.to_owned(),
             nearest: self.nearest(id),
         })
@@ -248,7 +253,7 @@ impl Catalogue {
         settings.iter().enumerate().find_map(|(at, one)| {
             let other = settings[at + 1..].iter().find(|other| {
                 let excludes = |a: &Setting, b: &Setting| {
-                    let knob = self.get(&a.knob).ok();
+                    let knob = self.find(&a.knob);
                     knob.is_some_and(|knob| knob.excludes.iter().any(|id| id == split(&b.knob).0))
                 };
                 excludes(one, other) || excludes(other, one)

@@ -29,7 +29,7 @@ pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> 
             (!is_held).then(|| unknown(path))
         }
         UndoUnit::Parameter { name } => {
-            let is_parameter = catalogue.get(name).is_ok_and(|knob| knob.kind == Kind::Guc);
+            let is_parameter = catalogue.find(name).is_some_and(|knob| knob.kind == Kind::Guc);
             (!is_parameter).then(|| format!("{name} is no parameter that pgdyno changes"))
         }
         UndoUnit::Swap { path } if is_plain(Path::new(path)) => swap::objection(path),

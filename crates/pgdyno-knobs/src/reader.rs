@@ -162,7 +162,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn parameter(&self, server: &mut Server, name: &str) -> Result<Guc, ApplyError> {
         show(server, name)?.ok_or_else(|| {
-            let knob = self.catalogue.get(name).ok();
+            let knob = self.catalogue.find(name);
             let mut hint = String::new();
             if let Some(since) = knob.and_then(|knob| knob.since) {
                 hint += &format!("; it has come with {since}");

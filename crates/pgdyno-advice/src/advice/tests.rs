@@ -106,7 +106,7 @@ fn rules_name_knobs_of_the_catalogue_and_other_rules() {
         .rules()
         .iter()
         .filter_map(Rule::knob)
-        .filter(|knob| advisor.catalogue.get(knob).is_err())
+        .filter(|knob| advisor.catalogue.find(knob).is_none())
         .collect();
     assert!(unknown.is_empty(), "not in the catalogue: {unknown:?}");
 }
@@ -179,8 +179,8 @@ fn rules_about_durability_and_safety_are_of_the_kind_safety() {
             let risks = |id: &str| {
                 advisor
                     .catalogue
-                    .get(id)
-                    .is_ok_and(|knob| knob.risk == Risk::Durability)
+                    .find(id)
+                    .is_some_and(|knob| knob.risk == Risk::Durability)
             };
             let is_traded = rule.only_if_asked.is_some();
             !is_traded && (rule.effect.of == "safety" || rule.knob().is_some_and(risks))

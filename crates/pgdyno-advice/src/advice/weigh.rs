@@ -68,7 +68,7 @@ fn not_asked(rule: &Rule, question: &Question<'_>) -> Option<String> {
 
 fn forbidden(advice: &Advice, limits: &Limits<'_>, catalogue: &Catalogue) -> Option<String> {
     let (id, _) = split(&advice.setting.as_ref()?.knob);
-    let layer: Option<Layer> = catalogue.get(id).ok().map(|knob| knob.layer);
+    let layer: Option<Layer> = catalogue.find(id).map(|knob| knob.layer);
     limits.forbids(id, layer)
 }
 
@@ -171,7 +171,7 @@ fn is_small(advice: &Advice) -> bool {
 fn contradicted(advice: &Advice, before: &[Advice], catalogue: &Catalogue) -> Option<String> {
     let setting = advice.setting.as_ref()?;
     let (id, instance) = split(&setting.knob);
-    let ours = catalogue.get(id).ok();
+    let ours = catalogue.find(id);
     before.iter().find_map(|other| {
         let theirs = other.setting.as_ref()?;
         if theirs.knob == setting.knob {
@@ -185,7 +185,7 @@ fn contradicted(advice: &Advice, before: &[Advice], catalogue: &Catalogue) -> Op
             knob.excludes.iter().any(|other| other == id) || knob.counterpart.as_deref() == Some(id)
         };
         let clash = ours.is_some_and(|ours| excludes(ours, other_id))
-            || catalogue.get(other_id).is_ok_and(|other| excludes(other, id));
+            || catalogue.find(other_id).is_some_and(|other| excludes(other, id));
         (clash && instance == other_instance).then(|| {
             format!(
                 "{} comes first: {} and {} make no sense beside one another",

@@ -435,7 +435,7 @@ impl Resolver<'_> {
 
     /// Whether one of two knobs names the other as what makes no sense beside it, or as what it zeroes.
     fn is_excluded(&self, knob: &Knob, other: &str) -> bool {
-        let Ok(other) = self.catalogue.get(other) else {
+        let Some(other) = self.catalogue.find(other) else {
             return false;
         };
         let names = |a: &Knob, b: &Knob| a.excludes.contains(&b.id) || a.counterpart.as_ref() == Some(&b.id);

@@ -395,8 +395,8 @@ impl Prior {
 /// Whether a search may choose a value: it is legal, and costs no committed data.
 fn is_settable(catalogue: &Catalogue, knob: &str, value: &str) -> bool {
     let is_safe = catalogue
-        .get(knob)
-        .is_ok_and(|knob| knob.risk_of(value) != Risk::Durability);
+        .find(knob)
+        .is_some_and(|knob| knob.risk_of(value) != Risk::Durability);
     is_safe && is_legal(catalogue, knob, value)
 }
 

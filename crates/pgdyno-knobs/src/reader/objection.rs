@@ -51,7 +51,7 @@ impl Reader<'_> {
 
     /// A change by another user, which would be taken for the original state.
     fn of_other_users(&self, setting: &Setting) -> Option<Objection> {
-        let knob = self.catalogue.get(&setting.knob).ok()?;
+        let knob = self.catalogue.find(&setting.knob)?;
         let server = || self.target.map(Target::shown_to_others).unwrap_or_default();
         let error = self
             .journals?

@@ -27,7 +27,7 @@ impl Place {
                 return Place::Nowhere(rest.unwrap_or(&text).to_owned());
             }
         };
-        let pattern = reader.catalogue.get(setting).ok().and_then(|knob| {
+        let pattern = reader.catalogue.find(setting).and_then(|knob| {
             let all = |address: &&String| address.contains('*') && !address.contains('{');
             knob.addresses.iter().find(all).cloned()
         });

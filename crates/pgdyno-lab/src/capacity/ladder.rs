@@ -29,8 +29,8 @@ impl Ladder {
             let levels = factor.levels().unwrap_or_default();
             let gives_cpus = |knob: &str| {
                 catalogue
-                    .get(knob)
-                    .is_ok_and(|knob| knob.gives == Some(Gives::Cpus))
+                    .find(knob)
+                    .is_some_and(|knob| knob.gives == Some(Gives::Cpus))
             };
             if levels
                 .iter()
@@ -133,13 +133,13 @@ fn cpus(
     let mut settings = treatment.settings.iter();
     if settings.any(|own| {
         catalogue
-            .get(&own.knob)
-            .is_ok_and(|knob| knob.kind == Kind::CpuQuota)
+            .find(&own.knob)
+            .is_some_and(|knob| knob.kind == Kind::CpuQuota)
     }) {
         least = None;
     }
     for setting in &treatment.settings {
-        let Ok(knob) = catalogue.get(&setting.knob) else {
+        let Some(knob) = catalogue.find(&setting.knob) else {
             continue;
         };
         let effective = trial.effective.iter().find(|(id, _)| *id == setting.knob);

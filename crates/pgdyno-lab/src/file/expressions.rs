@@ -170,8 +170,7 @@ fn check_part(file: &ExperimentFile, part: &StepPart, catalogue: &Catalogue) -> 
             let name = format!("setting.{}", setting.knob);
             // A bare number counts in the knob's own unit.
             let unit = catalogue
-                .get(&setting.knob)
-                .ok()
+                .find(&setting.knob)
                 .and_then(|knob| knob.unit.as_deref());
             let bare = setting.value.parse::<f64>().ok();
             known = match bare.zip(unit.and_then(base_unit)) {

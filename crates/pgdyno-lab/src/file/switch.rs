@@ -88,7 +88,7 @@ pub(crate) fn turns_of_servers(file: &ExperimentFile) -> Option<Duration> {
 pub(super) fn wash_out_s(file: &ExperimentFile, catalogue: &Catalogue) -> f64 {
     let parts = file.parts();
     let settings = parts.iter().flat_map(|part| settings_of(&part.settings));
-    let carries = settings.filter_map(|setting| catalogue.get(&setting.knob).ok()?.carry_over);
+    let carries = settings.filter_map(|setting| catalogue.find(&setting.knob)?.carry_over);
     match carries.max() {
         Some(CarryOver::Seconds) => WASH_OUT_SECONDS_S,
         _ => WASH_OUT_LEAST_S,

@@ -98,7 +98,11 @@ impl Preflight<'_> {
         };
         let (mut tried, mut also, mut untried) = (Settings::new(), Settings::new(), Vec::new());
         for setting in &treatment.settings {
-            let is_parameter = |knob: &str| self.catalogue.get(knob).is_ok_and(|knob| knob.kind == Kind::Guc);
+            let is_parameter = |knob: &str| {
+                self.catalogue
+                    .find(knob)
+                    .is_some_and(|knob| knob.kind == Kind::Guc)
+            };
             if is_of_start(&setting.knob) {
                 also.push((setting.knob.clone(), setting.value.clone()));
                 continue;

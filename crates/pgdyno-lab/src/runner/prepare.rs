@@ -133,7 +133,7 @@ pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<Treat
 
 pub(super) fn treatment_record(treatment: &Treatment, plan: &Plan, catalogue: &Catalogue) -> TreatmentRecord {
     let setting_record = |setting: &Setting, changed: bool| {
-        let knob = catalogue.get(&setting.knob).ok();
+        let knob = catalogue.find(&setting.knob);
         SettingRecord {
             knob: setting.knob.clone(),
             value: setting.value.clone(),

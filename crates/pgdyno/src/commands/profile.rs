@@ -182,7 +182,7 @@ impl Looked {
     /// What a knob is now; parameters come from the settings that were read once.
     pub(crate) fn current(&self, context: &Context, knob: &str) -> Now {
         let is_parameter = |of: &Knob| of.kind == Kind::Guc;
-        if context.catalogue.get(knob).is_ok_and(is_parameter) {
+        if context.catalogue.find(knob).is_some_and(is_parameter) {
             let guc = self.settings.iter().find(|guc| guc.name == knob);
             return guc.map_or(Now::Unknown, |guc| Now::Is(guc.shown.clone()));
         }

@@ -93,7 +93,7 @@ impl Check<'_> {
             .into_iter()
             .any(|protocol| protocol == Protocol::Prepared);
         for setting in settings_of(&event.settings) {
-            let Ok(knob) = self.catalogue.get(&setting.knob) else {
+            let Some(knob) = self.catalogue.find(&setting.knob) else {
                 continue;
             };
             let objection = match (knob.cost, knob.carry_over) {

@@ -133,8 +133,8 @@ impl Check<'_> {
         for setting in settings {
             let of_host = self
                 .catalogue
-                .get(&setting.knob)
-                .is_ok_and(|knob| knob.kind.is_of_host());
+                .find(&setting.knob)
+                .is_some_and(|knob| knob.kind.is_of_host());
             self.must(!of_host, keys, || {
                 format!(
                     "{} is of the host, which servers that take turns share",
@@ -197,7 +197,7 @@ impl Check<'_> {
         })?;
         let protocol = self.file.load.protocol.unwrap_or(Protocol::Prepared);
         for setting in settings_of(&part.settings) {
-            let Ok(knob) = self.catalogue.get(&setting.knob) else {
+            let Some(knob) = self.catalogue.find(&setting.knob) else {
                 continue;
             };
             let objection = why_not_in_turns(knob, protocol);

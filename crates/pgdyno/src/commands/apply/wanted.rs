@@ -33,7 +33,7 @@ pub(super) fn wanted(context: &Context, words: &[String], server: Option<&str>) 
                     is_now: false,
                 }]
             }
-            None if context.catalogue.get(word).is_ok() => {
+            None if context.catalogue.find(word).is_some() => {
                 let message = format!("\"{word}\" is a knob: expected KNOB=VALUE, or the name of a profile");
                 return Err(Usage(message).into());
             }

@@ -25,7 +25,7 @@ enum Way {
 impl Way {
     /// Servers of their own are sandboxes, and share the host with its settings.
     fn of(args: &GateArgs, sides: &Sides, catalogue: &Catalogue, target: &str) -> Way {
-        let of_host = |name: &String| catalogue.get(name).is_ok_and(|knob| knob.kind.is_of_host());
+        let of_host = |name: &String| catalogue.find(name).is_some_and(|knob| knob.kind.is_of_host());
         let changes_host = |side: &Side| match &side.kind {
             Kind::Settings(settings) => settings.keys().any(of_host),
             Kind::Build(_) | Kind::Schema(_) => false,

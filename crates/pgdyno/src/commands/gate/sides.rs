@@ -66,7 +66,7 @@ impl Sides {
             let alike = base
                 .iter()
                 .filter(|(name, value)| head.get(*name) == Some(*value));
-            let unknown = alike.filter(|(name, _)| catalogue.get(name).is_err());
+            let unknown = alike.filter(|(name, _)| catalogue.find(name).is_none());
             let passed_over: Vec<String> = unknown.map(|(name, _)| name.clone()).collect();
             for settings in [base, head] {
                 settings.retain(|name, _| !passed_over.contains(name) && !PLACES.contains(&name.as_str()));

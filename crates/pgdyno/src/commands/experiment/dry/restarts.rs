@@ -69,8 +69,8 @@ impl<'a> Restarts<'a> {
     /// The server is stopped for a pool of huge pages, whatever its size.
     fn is_pool(&self, knob: &str) -> bool {
         self.catalogue
-            .get(knob)
-            .is_ok_and(|knob| knob.kind == Kind::HugepagePool)
+            .find(knob)
+            .is_some_and(|knob| knob.kind == Kind::HugepagePool)
     }
 
     fn restarts(&mut self, knob: &str, is_of_target: bool) -> bool {
