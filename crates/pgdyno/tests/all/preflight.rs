@@ -455,3 +455,27 @@ fn store_in_postgresql_that_the_role_may_not_write_is_found_with_the_grants() {
         home.run(&run).fine();
     }
 }
+
+/// Where the kernel preempts in one way alone, or keeps its choice to itself, each treatment that would change it has the reason.
+#[test]
+fn preemption_is_not_tested_where_the_kernel_does_not_let_it_be_changed() {
+    const PLACE: &str = "/sys/kernel/debug/sched/preempt";
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    let dry = dry_run(&home, "kernel-preemption", "sandbox:x", &["--json"]);
+    let json = dry.json();
+    let findings = json["findings"].as_array().expect("a list");
+    let sign = format!("kernel.sched_preempt: {PLACE}");
+    let found = findings.iter().find(|finding| {
+        let what = finding["what"].as_str().unwrap_or_default();
+        what.starts_with(&sign)
+    });
+    let untested = found.map_or(0, |found| found["treatments"].as_array().map_or(0, Vec::len));
+    match Path::new(PLACE).exists() {
+        true => assert!(untested < 8, "{json:#}"),
+        false => {
+            assert_eq!(untested, 8, "{json:#}");
+            dry.fails(1, &["not tested: preemption=none", "no step can be tested here"]);
+        }
+    }
+}
