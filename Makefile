@@ -25,7 +25,7 @@ help: ## this list
 	@echo "make fuzz         a minute of fuzzing per parser of foreign bytes"
 	@echo "make clean        remove what was built"
 
-demo: build ## the whole loop, about four minutes
+demo: build ## the whole loop, two to four minutes
 	$(PGDYNO) demo
 
 build: need-build ui/dist/app.js ## the program with its page

@@ -62,7 +62,7 @@ pub struct FarHost {
 }
 
 /// In place of sha256sum on a host: the program of the tests, which a connection asks for each time, has its hash already; it takes 0.3 s.
-fn summing() -> &'static str {
+fn sha256sum_script() -> &'static str {
     static SCRIPT: OnceLock<String> = OnceLock::new();
     SCRIPT.get_or_init(|| {
         let path = program().to_string_lossy().into_owned();
@@ -168,7 +168,7 @@ impl FarHost {
         // Where sshd parts with its privileges; its package's service makes it.
         fs::create_dir_all("/run/sshd").expect("a directory");
         fs::create_dir(at("bin")).expect("a directory");
-        fs::write(at("bin/sha256sum"), summing()).expect("written");
+        fs::write(at("bin/sha256sum"), sha256sum_script()).expect("written");
         fs::set_permissions(at("bin/sha256sum"), fs::Permissions::from_mode(0o755)).expect("set");
         let config = format!(
             "ListenAddress {FAR_ADDRESS}\nHostKey {}\nAuthorizedKeysFile {}\nStrictModes no\nUsePAM no\nPidFile none\n\

@@ -198,8 +198,8 @@ pub(super) fn too_many_clients(
         return None;
     }
     let gives_sessions = |setting: &&Setting| {
-        let knob = catalogue.get(&setting.knob);
-        knob.is_ok_and(|knob| knob.gives == Some(Gives::Sessions))
+        let knob = catalogue.find(&setting.knob);
+        knob.is_some_and(|knob| knob.gives == Some(Gives::Sessions))
     };
     let set = treatment.settings.iter().find(gives_sessions);
     let most = set

@@ -103,8 +103,8 @@ impl Running<'_, '_, '_> {
     /// Whether a pool of huge pages is sized by what servers need.
     fn has_pool(&self) -> bool {
         let is_pool = |setting: &Setting| {
-            let knob = self.runner.catalogue.get(&setting.knob);
-            knob.is_ok_and(|knob| knob.kind == Kind::HugepagePool)
+            let knob = self.runner.catalogue.find(&setting.knob);
+            knob.is_some_and(|knob| knob.kind == Kind::HugepagePool)
         };
         self.plan.settings().any(|setting| is_pool(&setting))
     }

@@ -28,8 +28,8 @@ pub(super) fn write(
         .filter_map(|advice| Some((advice, advice.setting.as_ref()?)))
         .collect();
     let takes_turns = |(_, setting): &Tried<'_>| {
-        let knob = catalogue.get(&setting.knob);
-        knob.is_ok_and(|knob| why_not_in_turns(knob, Protocol::Extended).is_none())
+        let knob = catalogue.find(&setting.knob);
+        knob.is_some_and(|knob| why_not_in_turns(knob, Protocol::Extended).is_none())
     };
     let (turns, others): (Vec<Tried<'_>>, Vec<Tried<'_>>) = tried.into_iter().partition(takes_turns);
     let mut files = Vec::new();

@@ -161,8 +161,8 @@ impl<'a> Common<'a> {
 
     /// Whether a knob takes a restart, in some version at least.
     fn needs_restart(&self, knob: &str) -> bool {
-        let known = self.catalogue.get(knob);
-        known.map_or(true, |knob| {
+        let known = self.catalogue.find(knob);
+        known.is_none_or(|knob| {
             matches!(knob.cost, Cost::Restart | Cost::Remount | Cost::Reboot) || knob.restart_until.is_some()
         })
     }

@@ -75,8 +75,8 @@ impl<'a> Restarts<'a> {
 
     fn restarts(&mut self, knob: &str, is_of_target: bool) -> bool {
         let by_catalogue = || {
-            let knob = self.catalogue.get(knob);
-            knob.is_ok_and(|knob| matches!(knob.cost, Cost::Restart | Cost::Reboot))
+            let knob = self.catalogue.find(knob);
+            knob.is_some_and(|knob| matches!(knob.cost, Cost::Restart | Cost::Reboot))
         };
         let Some(reader) = self.reader.filter(|_| is_of_target) else {
             return by_catalogue();
