@@ -48,10 +48,12 @@ fn requests_come_to_one_server_at_a_time_and_each_has_its_books() {
         let whole_s = begun.elapsed().as_secs_f64();
         let asked = asked.lock().expect("a lock");
         let changes = asked.windows(2).filter(|pair| pair[0] != pair[1]).count();
-        // Ten turns in a second, and at each change what was under way; without turns two of three requests are another server's than the one before.
+        // At the change of a turn, what both clients have under way may mingle with what they begin. Without turns two of three requests
+        // are another server's than the one before.
+        let turns = begun.elapsed().as_millis() / SLICE.as_millis() + 1;
         assert!(
-            changes < asked.len() / 2,
-            "{engine:?}: {changes} of {}",
+            (changes as u128) < 5 * turns,
+            "{engine:?}: {changes} of {} requests in {turns} turns",
             asked.len()
         );
         assert_eq!(result.turns.len(), 3);
@@ -63,12 +65,14 @@ fn requests_come_to_one_server_at_a_time_and_each_has_its_books() {
                 result.servers[number].server_commits, requests,
                 "{engine:?}: {number}"
             );
-            assert!(turns.busy_s > 0.0, "{engine:?}: {number}");
+            // What is under way at the end of a turn goes on beside the next one's.
+            let busy_s = turns.busy_s;
+            assert!(
+                busy_s > 0.0 && busy_s <= 2.0 * whole_s,
+                "{engine:?}: {busy_s} of {whole_s}"
+            );
             all += turns.measured.committed;
         }
-        // Neither of the clients is busy at two servers at once.
-        let busy_s: f64 = result.turns.iter().map(|turns| turns.busy_s).sum();
-        assert!(busy_s <= 2.0 * whole_s, "{engine:?}: {busy_s} of {whole_s}");
         assert_eq!(all, result.measured.committed);
     }
 }
