@@ -17,6 +17,7 @@ mod given_file;
 mod list;
 mod locked;
 mod mount;
+mod namespace;
 mod perf;
 pub mod probe;
 mod process;
@@ -39,6 +40,7 @@ pub use given_file::{given_bytes, given_output, given_text, replace_given};
 pub use list::numbers_of_list;
 pub use locked::LockedFile;
 pub use mount::may_hang;
+pub use namespace::{has_own_root, inner_number, path_here};
 pub use perf::PerfCounters;
 pub use process::{
     NotThere, children, cpu_us_of_tree, cpus_of, is_alive, online_cpus, started_ticks, works_in,

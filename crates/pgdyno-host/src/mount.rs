@@ -95,7 +95,15 @@ fn unescaped(text: &str) -> String {
 /// The mount that holds `path`, which is free of symbolic links. The device number decides where it can be had; btrfs
 /// shows another one in mountinfo than in its files' status, so the place decides then.
 pub(crate) fn holding<'m>(host: &dyn HostAccess, mounts: &'m [Mount], path: &str) -> Option<&'m Mount> {
-    let number = host.device_of(path).ok();
+    holding_on(mounts, path, host.device_of(path).ok())
+}
+
+/// The same where the path's device number is this one.
+pub(crate) fn holding_on<'m>(
+    mounts: &'m [Mount],
+    path: &str,
+    number: Option<(u32, u32)>,
+) -> Option<&'m Mount> {
     mounts
         .iter()
         .enumerate()
@@ -129,6 +137,11 @@ pub(crate) fn is_below(path: &str, directory: &str) -> bool {
 
 /// The path without symbolic links, as the target's own root has them. Everything but the last part must be there.
 pub(crate) fn resolve(host: &dyn HostAccess, path: &str) -> Result<String, HostError> {
+    resolve_below(host, "", path)
+}
+
+/// The same of a path below another root, as whose own links lead.
+pub(crate) fn resolve_below(host: &dyn HostAccess, root: &str, path: &str) -> Result<String, HostError> {
     let mut ahead: Vec<String> = parts(path);
     let mut done = String::new();
     let mut links = 0;
@@ -138,7 +151,7 @@ pub(crate) fn resolve(host: &dyn HostAccess, path: &str) -> Result<String, HostE
             continue;
         }
         let here = format!("{done}/{part}");
-        match host.read_link(&here) {
+        match host.read_link(&format!("{root}{here}")) {
             Ok(target) => {
                 links += 1;
                 if links > LINKS_MAX {

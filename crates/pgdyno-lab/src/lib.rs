@@ -35,7 +35,7 @@ mod trial;
 mod turns;
 
 pub use bench::Loads;
-pub use collect::{Collected, collect_facts, collect_host_facts, postmaster_here, runs_here};
+pub use collect::{Collected, collect_facts, collect_host_facts, runs_here};
 pub use error::{LabError, ProviderError};
 pub use file::{
     Bound, BudgetPart, ChartForm, ChartPart, ClaimPart, CreatePart, DataPart, Design, EventPart,

@@ -12,6 +12,7 @@ mod find;
 #[doc(hidden)]
 pub mod fuzzed;
 mod given;
+mod here;
 mod horizon;
 mod libpq;
 mod lists;
@@ -45,6 +46,7 @@ pub use given::{
     Given, command_may_hold_password, is_meant_as_server, is_sandbox_name, may_hold_password, one_line,
     sql_may_hold_password, without_secret,
 };
+pub use here::{NotHere, Sought};
 pub use horizon::{Holder, PiledUp, holders, next_transaction, piled_up};
 pub use lists::{assigned, expected_list, is_empty_list, missing_libraries, one_spelling};
 pub use made::{

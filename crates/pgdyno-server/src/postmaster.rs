@@ -1,6 +1,6 @@
 //! The first process of a server whose files are here: read from its postmaster.pid and proven, in this one place.
 
-use pgdyno_host::{HostAccess, NotThere, works_in};
+use pgdyno_host::{Directory, HostAccess, NotThere, inner_number, works_in};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::path::Path;
 
@@ -44,7 +44,8 @@ pub enum NoPostmaster {
 impl Postmaster {
     /// The first process of the server with this data directory.
     ///
-    /// The server's user writes the file and could name any process in it, so the process is proven.
+    /// The server's user writes the file and could name any process in it, so the process is proven. A server in a pid namespace of its
+    /// own (a container's) has written its number there.
     ///
     /// # Errors
     ///
@@ -69,9 +70,11 @@ impl Postmaster {
         let number = number.filter(|number| *number != 0).ok_or_else(|| {
             NoPostmaster::NotRunning(format!("{}, line 1: expected a process id", path.display()))
         })?;
-        let pid = number.unsigned_abs();
-        match works_in(host, pid, &directory) {
-            Ok(started_ticks) => Ok(Postmaster {
+        let written = number.unsigned_abs();
+        let proven = works_in(host, written, &directory).map(|started_ticks| (written, started_ticks));
+        let in_namespace = || in_namespace(host, written, &directory);
+        match proven.or_else(|why| in_namespace().ok_or(why)) {
+            Ok((pid, started_ticks)) => Ok(Postmaster {
                 pid,
                 started_ticks,
                 port: lines.nth(2).and_then(|line| line.parse().ok()),
@@ -80,7 +83,7 @@ impl Postmaster {
             Err(why @ (NotThere::Gone(_) | NotThere::Another(_))) => {
                 Err(NoPostmaster::NotRunning(why.to_string()))
             }
-            Err(NotThere::Unseen(why)) => Err(unknown(Some(pid), why)),
+            Err(NotThere::Unseen(why)) => Err(unknown(Some(written), why)),
         }
     }
 
@@ -106,6 +109,15 @@ impl Postmaster {
         }
         pidfd_send_signal(held, Signal::HUP).map_err(|error| error.to_string())
     }
+}
+
+/// The process that has this number in a pid namespace of its own and works in the directory, and its start.
+fn in_namespace(host: &dyn HostAccess, number: u32, directory: &Directory) -> Option<(u32, u64)> {
+    let processes = host.list("/proc").ok()?.into_iter();
+    processes
+        .filter_map(|name| name.parse().ok())
+        .filter(|pid| inner_number(host, *pid) == Some(number))
+        .find_map(|pid| Some((pid, works_in(host, pid, directory).ok()?)))
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use super::model::{About, Link, Update};
 use super::names;
 use pgdyno_host::series::{Key, Reading};
 use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, block};
-use pgdyno_lab::{Recorder, RecorderEvent as Event, RecorderOptions, postmaster_here};
+use pgdyno_lab::{Recorder, RecorderEvent as Event, RecorderOptions};
 use pgdyno_record::ErrorClass;
 use pgdyno_server::series::ServerSeries;
-use pgdyno_server::{Conninfo, Server, ServerError};
+use pgdyno_server::{Conninfo, Server, ServerError, Sought};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -289,20 +289,21 @@ impl Reader {
         }
         let host = &self.plan.host;
         let asked = Server::connect(&self.plan.conninfo).and_then(|mut server| {
-            let postmaster = postmaster_here(host, &mut server);
-            Ok((postmaster, Settings::read(&mut server)?))
+            let sought = Sought::ask(&mut server);
+            let postmaster = sought.postmaster_here(host).ok();
+            let data = postmaster.and_then(|pid| sought.data_here(host, pid).ok());
+            Ok((postmaster, data, Settings::read(&mut server)?))
         });
         self.known = known.filter(|_| asked.is_ok());
         if asked.is_err() && !first {
             return;
         }
-        let (postmaster, settings) = asked.unwrap_or_default();
+        let (postmaster, data, settings) = asked.unwrap_or_default();
         self.here |= postmaster.is_some();
         self.news
             .postmaster
             .store(postmaster.unwrap_or(0), Ordering::Relaxed);
-        // Of a server in another namespace, a directory of that name is another one.
-        let data = settings.data.filter(|_| postmaster.is_some());
+        let data = data.map(|data| data.to_string_lossy().into_owned());
         let wal = data.as_ref().map(|data| format!("{data}/pg_wal"));
         let mut disks = Vec::new();
         for (path, what) in [(&data, "data"), (&wal, "WAL")] {
@@ -376,8 +377,6 @@ struct Settings {
     shared_buffers_bytes: Option<f64>,
     max_wal_size_bytes: Option<f64>,
     io_timing: bool,
-    /// Where the role may know it.
-    data: Option<String>,
 }
 
 impl Settings {
@@ -392,14 +391,12 @@ impl Settings {
                 .find(|row| row.first().is_some_and(|cell| cell.as_deref() == Some(name)))?;
             row.get(1)?.as_deref()?.parse().ok()
         };
-        let data = server.value("asking for the data directory", "SHOW data_directory");
         let timing = server.value("asking for a setting", "SHOW track_io_timing");
         Ok(Settings {
             max_connections: number("max_connections"),
             shared_buffers_bytes: number("shared_buffers"),
             max_wal_size_bytes: number("max_wal_size"),
             io_timing: timing.ok().flatten().as_deref() == Some("on"),
-            data: data.ok().flatten(),
         })
     }
 }

@@ -9,8 +9,8 @@ use pgdyno_host::{HostAccess, block};
 use pgdyno_knobs::{ServerRef, Target};
 use pgdyno_lab::{CreatePart, ExperimentFile, Finding, FindingKind, TargetPart};
 use pgdyno_sandbox::{Control, DEFAULT_MAJOR, Guard, MAJORS, Managed, Manager, Sandbox, SandboxError, State};
-use pgdyno_server::{Conninfo, Found, Postmaster, Server};
-use std::path::{Path, PathBuf};
+use pgdyno_server::{Conninfo, Found, Postmaster, Server, Sought};
+use std::path::PathBuf;
 
 const SANDBOX_PREFIX: &str = "sandbox:";
 
@@ -394,18 +394,10 @@ fn with_manager((held, unmanaged): (Held, Option<String>)) -> Result<Held> {
 fn of_server(context: &Context, text: &str, restarts: Restarts) -> Result<(Held, Option<String>)> {
     let conninfo = found(text)?;
     let mut server = Server::connect(&conninfo)?;
-    let data = server
-        .value("asking for the data directory", "SHOW data_directory")
-        .ok()
-        .flatten();
     let port = server
         .value("asking for the port", "SHOW port")?
         .unwrap_or_default();
-    let first = data.map(PathBuf::from).and_then(|data| {
-        let pid = postmaster_here(&context.host, &data, &port)?;
-        serves(&context.host, pid, &mut server).then_some(())?;
-        Some((data, pid))
-    });
+    let first = first_here(&context.host, &Sought::ask(&mut server), &port);
     let manager = match (restarts, &first) {
         (Restarts::Forbidden, _) => Ok(None),
         (Restarts::By(manager), _) => Ok(Some(manager)),
@@ -446,19 +438,14 @@ fn of_server(context: &Context, text: &str, restarts: Restarts) -> Result<(Held,
     Ok((held, unmanaged))
 }
 
-/// Whether a first process here is that of the server behind a connection: another host's may have the same directory and port.
-fn serves(host: &dyn HostAccess, pid: u32, server: &mut Server) -> bool {
-    let backend = server.value("asking for the session's process", "SELECT pg_backend_pid()");
-    let backend = backend.ok().flatten().and_then(|text| text.parse().ok());
-    backend.is_some_and(|backend| pgdyno_host::parent(host, backend) == Ok(pid))
-}
-
-/// The first process of the server with this data directory, where it runs on this host and its files can be written, and its postmaster.pid
-/// names the same port.
-fn postmaster_here(host: &dyn HostAccess, data: &Path, port: &str) -> Option<u32> {
+/// The data directory of a server and its first process, where it runs on this host and its files can be written, and its postmaster.pid names
+/// the same port.
+fn first_here(host: &dyn HostAccess, sought: &Sought, port: &str) -> Option<(PathBuf, u32)> {
+    let pid = sought.proven(host)?;
+    let data = sought.data_here(host, pid).ok()?;
+    let found = Postmaster::of_data(host, &data).ok()?;
+    let is_it = found.pid == pid && found.port.is_some_and(|own| own.to_string() == port);
     let auto_conf = data.join("postgresql.auto.conf");
-    let found = Postmaster::of_data(host, data).ok()?;
-    let is_of_port = found.port.is_some_and(|own| own.to_string() == port);
-    let is_within_reach = is_of_port && host.writable(&auto_conf.to_string_lossy()).is_ok();
-    is_within_reach.then_some(found.pid)
+    let is_within_reach = is_it && host.writable(&auto_conf.to_string_lossy()).is_ok();
+    is_within_reach.then_some((data, pid))
 }

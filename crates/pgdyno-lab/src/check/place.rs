@@ -2,9 +2,9 @@
 //! outside the server's own directories wherever that is possible.
 
 use super::Asked;
-use crate::collect::{NotHere, has_data_here};
+use crate::collect::data_here;
 use pgdyno_host::HostAccess;
-use pgdyno_server::{Conninfo, Server, ServerError};
+use pgdyno_server::{Conninfo, NotHere, Server, ServerError};
 use std::path::{Path, PathBuf};
 
 const ELSEWHERE: &str = "the host of the server is not this one";
@@ -105,7 +105,7 @@ fn choose(host: &dyn HostAccess, near: &Path, candidates: &[PathBuf]) -> Result<
 /// The data directory, if it is one of this host's.
 fn data_directory(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf, NotHere> {
     let shown = server.value("asking for data_directory", "SHOW data_directory");
-    let shown = shown.map_err(|error| {
+    shown.map_err(|error| {
         NotHere::Unknown(match error {
             ServerError::Statement { sqlstate, .. } if sqlstate == "42501" => {
                 let role = server.value("asking for the role", "SELECT quote_ident(current_user)");
@@ -115,8 +115,7 @@ fn data_directory(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf,
             error => error.to_string(),
         })
     })?;
-    let data = PathBuf::from(shown.unwrap_or_default());
-    has_data_here(host, server, &data).map(|()| data)
+    data_here(host, server)
 }
 
 fn text(path: &Path) -> String {

@@ -97,7 +97,7 @@ const PRINTED: &[(&str, &str, &str)] = &[
         "experiment.rs",
     ),
     (
-        "pgdyno-lab/src/collect/mod.rs",
+        "pgdyno-lab/src/collect.rs",
         "GRANT pg_read_all_settings TO",
         "server_facts.rs",
     ),

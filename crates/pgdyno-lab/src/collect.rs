@@ -1,14 +1,11 @@
 //! Facts of a target, in groups, as they are stored.
 
-mod postmaster;
-
-use pgdyno_host::{Fact, HostAccess, host_facts, process_facts, same_device_fact, storage_facts};
+use pgdyno_host::{Fact, HostAccess, host_facts, path_here, process_facts, same_device_fact, storage_facts};
 use pgdyno_record::FactRecord;
 use pgdyno_sandbox::{Manager, Sandbox};
-use pgdyno_server::{Guc, Server, ServerError, ServerFacts, server_facts};
-use postmaster::Sought;
+use pgdyno_server::{Guc, NotHere, Server, ServerError, ServerFacts, Sought, server_facts};
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 
 /// Facts of a machine alone, without a server.
@@ -42,15 +39,14 @@ pub fn collect_facts(
     let mut facts: Vec<FactRecord> = grouped("host", of_host).collect();
     match host {
         Some(host) => {
-            let sought = Sought::ask(server, found.data_directory.as_deref());
-            let postmaster = postmaster::find(host, &sought);
+            let sought = Sought::ask(server);
+            let postmaster = sought.postmaster(host);
             facts.extend(grouped(
                 "host",
                 of_places_and_process(host, &found, postmaster.clone()),
             ));
             if sandbox.is_none() {
-                let data = found.data_directory.as_deref();
-                facts.extend(grouped("server", manager_facts(host, data, postmaster)));
+                facts.extend(grouped("server", manager_facts(host, &sought, postmaster)));
             }
         }
         None => facts.extend(grouped("host", vec![elsewhere()])),
@@ -65,48 +61,17 @@ pub fn collect_facts(
     })
 }
 
-/// Whether the server runs on this machine, as far as this process can see it: reached over its own socket or a sandbox's own
-/// network, or from its own address with its first process found here, or with the process that serves the connection found in another pid
-/// namespace.
+/// Whether the server runs on this host, as far as this process can see it: reached over its own socket or a sandbox's own network, or
+/// with its first process found here.
 pub fn runs_here(host: &dyn HostAccess, server: &mut Server) -> bool {
-    server.conninfo().is_here() || postmaster_here(host, server).is_some()
+    server.conninfo().is_here() || Sought::ask(server).postmaster_here(host).is_ok()
 }
 
-/// The server's first process, where the server is reached over a socket or from its own address and that process is found here, or
-/// where the one that serves the connection is found in another pid namespace.
-pub fn postmaster_here(host: &dyn HostAccess, server: &mut Server) -> Option<u32> {
-    let sql = "SHOW data_directory";
-    let data = server.value("asking for the data directory", sql).ok().flatten();
-    let sought = Sought::ask(server, data.as_deref().map(Path::new));
-    let near = server.conninfo().is_local() || server.conninfo().is_here() || sought.from_own_address;
-    let found = postmaster::find(host, &sought).ok().filter(|_| near);
-    // Over a socket, which may be a pooler's elsewhere, no port is in the title.
-    let is_by_port = sought
-        .title
-        .as_deref()
-        .is_some_and(|title| title != postmaster::OVER_SOCKET);
-    found.or_else(|| postmaster::find_in_namespace(host, &sought).filter(|_| is_by_port))
-}
-
-/// Why a directory of the server's is not known to be one of this host's.
-pub(crate) enum NotHere {
-    /// The server is reached over a network.
-    Elsewhere,
-    /// It may run here, and its process is not seen, or sees other files.
-    Unknown(String),
-}
-
-/// Whether the server's data directory is the one of that name here. Its name and port prove nothing: another machine's
-/// server may well have the same.
-pub(crate) fn has_data_here(host: &dyn HostAccess, server: &mut Server, data: &Path) -> Result<(), NotHere> {
-    let sought = Sought::ask(server, Some(data));
-    let way = server.conninfo();
-    if !way.is_local() && !way.is_here() && !sought.from_own_address {
-        return Err(NotHere::Elsewhere);
-    }
-    postmaster::find(host, &sought)
-        .and_then(|pid| seen_alike(host, pid, &data.to_string_lossy()))
-        .map_err(NotHere::Unknown)
+/// The path here of the server's data directory. Its name and port prove nothing: another host's server may well have the same.
+pub(crate) fn data_here(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf, NotHere> {
+    let sought = Sought::ask(server);
+    let postmaster = sought.postmaster_here(host)?;
+    sought.data_here(host, postmaster).map_err(NotHere::Unknown)
 }
 
 fn elsewhere() -> Fact {
@@ -164,23 +129,26 @@ fn of_places_and_process(
         );
         facts.push(Fact::unknown("storage.data.path", "data_directory", why));
     }
+    let mut here = Vec::new();
     for (role, place) in &places {
         let path = place.to_string_lossy();
         match postmaster
             .as_ref()
             .map_err(Clone::clone)
-            .and_then(|pid| seen_alike(host, *pid, &path))
+            .and_then(|pid| path_here(host, *pid, &path))
         {
-            Ok(()) => facts.extend(storage_facts(host, role, &path)),
-            Err(why) => facts.push(Fact::unknown(&format!("storage.{role}.path"), &path, why)),
+            Ok(path) => {
+                facts.extend(storage_facts(host, role, &path));
+                here.push(Some(path));
+            }
+            Err(why) => {
+                facts.push(Fact::unknown(&format!("storage.{role}.path"), &path, why));
+                here.push(None);
+            }
         }
     }
-    if let (Ok(_), [(_, data), (_, wal), ..]) = (&postmaster, places.as_slice()) {
-        facts.push(same_device_fact(
-            host,
-            &data.to_string_lossy(),
-            &wal.to_string_lossy(),
-        ));
+    if let [Some(data), Some(wal), ..] = here.as_slice() {
+        facts.push(same_device_fact(host, data, wal));
     }
     match postmaster {
         Ok(pid) => facts.extend(process_facts(host, pid)),
@@ -190,9 +158,8 @@ fn of_places_and_process(
 }
 
 /// What starts and stops the server, by its first process.
-fn manager_facts(host: &dyn HostAccess, data: Option<&Path>, postmaster: Result<u32, String>) -> Vec<Fact> {
-    let data = data.ok_or_else(|| "the server's data directory is unknown".to_owned());
-    let found = postmaster.and_then(|pid| Manager::find(host, pid, data?));
+fn manager_facts(host: &dyn HostAccess, sought: &Sought, postmaster: Result<u32, String>) -> Vec<Fact> {
+    let found = postmaster.and_then(|pid| Manager::find(host, pid, &sought.data_here(host, pid)?));
     let source = "the first process's control group, parent and arguments; systemctl show";
     match found {
         Ok(manager) => vec![
@@ -200,17 +167,6 @@ fn manager_facts(host: &dyn HostAccess, data: Option<&Path>, postmaster: Result<
             Fact::known("manager.restart", source, manager.to_string()),
         ],
         Err(why) => vec![Fact::unknown("manager.kind", source, why)],
-    }
-}
-
-/// Whether a path is the same for the server as for this process, as far as may be seen: it may have mounts of its own.
-fn seen_alike(host: &dyn HostAccess, pid: u32, path: &str) -> Result<(), String> {
-    let theirs = host.identity_of(&format!("/proc/{pid}/root{path}"));
-    match (host.identity_of(path), theirs) {
-        (Ok(ours), Ok(theirs)) if ours != theirs => Err(format!(
-            "the server has mounts of its own (a container): its {path} is not the one that is seen from here"
-        )),
-        _ => Ok(()),
     }
 }
 
