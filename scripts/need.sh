@@ -58,6 +58,9 @@ test)
   { have sshd || [ -x /usr/sbin/sshd ]; } || want openssh-server
   { have ssh && have ssh-keygen; } || want openssh-client
   have sudo || want sudo
+  # A server in a container.
+  have podman || want podman
+  have runc || want runc
   # File systems of their own on loop devices.
   { have mkfs.ext4 || [ -x /usr/sbin/mkfs.ext4 ]; } || want e2fsprogs
   { have mkfs.xfs || [ -x /usr/sbin/mkfs.xfs ]; } || want xfsprogs
@@ -157,6 +160,9 @@ if [ -n "$packages" ]; then
         ;;
       esac
     done
+    case " $packages " in
+    *" podman "*) if have systemctl; then $sudo systemctl disable podman podman.socket podman-auto-update.timer >/dev/null 2>&1 || true; fi ;;
+    esac
   elif have dnf && [ "$sudo" != none ]; then
     # shellcheck disable=SC2086
     rpms=$(as_rpm $packages)

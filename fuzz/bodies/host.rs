@@ -129,12 +129,13 @@ pub(super) fn server_files(bytes: &[u8]) {
     }
 }
 
-/// What `ip -json` and dmsetup print, and a swap file's first page.
+/// What `ip -json`, dmsetup and engines of containers print, and a swap file's first page.
 pub(super) fn host_programs(bytes: &[u8]) {
     let (which, rest) = choice(bytes);
-    match which % 3 {
+    match which % 4 {
         0 => pgdyno_sandbox::fuzzed::ip_json(&text(rest)),
         1 => pgdyno_knobs::fuzzed::volume_table(&text(rest)),
+        2 => pgdyno_sandbox::fuzzed::inspected_container(rest),
         _ => {
             let mut page = vec![0; 4096];
             let length = rest.len().min(100);

@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long a server may take to answer after it was started.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(300);
@@ -197,14 +197,21 @@ impl Managed {
 
     /// Its log is asked of it while it can be.
     fn keep_log(&self) {
-        let log = CurrentLog::of(&self.conninfo);
+        let data = self.data.as_deref();
+        let log = data.and_then(|data| CurrentLog::of(&self.conninfo, data));
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = log;
     }
 
     fn start(&self) -> Result<(), ControlError> {
+        let begun = SystemTime::now();
         let log = || {
             let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-            log.as_ref().and_then(CurrentLog::end).unwrap_or_default()
+            let printed = || match &self.manager {
+                Manager::Container(container) => container.printed_since(begun),
+                _ => None,
+            };
+            let end = log.as_ref().and_then(CurrentLog::end).or_else(printed);
+            end.unwrap_or_default()
         };
         let (mut since, mut is_started) = (Instant::now(), false);
         loop {
@@ -314,8 +321,11 @@ impl Control {
     pub fn computed_parameter(&self, name: &str) -> Result<String, ControlError> {
         match self {
             Control::Sandbox(sandbox) => Ok(sandbox.computed_parameter(name)?),
-            Control::Managed(managed) => match &managed.data {
-                Some(data) if managed.manager.can_stop() => computed_parameter(data, name),
+            Control::Managed(managed) => match (&managed.manager, &managed.data) {
+                (Manager::Container(container), Some(data)) => container
+                    .computed_parameter(data, name)
+                    .map_err(|error| wrong_options(data, error.to_string())),
+                (manager, Some(data)) if manager.can_stop() => computed_parameter(data, name),
                 _ => Err(ControlError::NotAllowed),
             },
             Control::None => Err(ControlError::NotAllowed),
@@ -323,12 +333,16 @@ impl Control {
     }
 }
 
-/// `postgres -C NAME` with the options that the server was started with, as its owner.
-fn computed_parameter(data: &Path, name: &str) -> Result<String, ControlError> {
-    let wrong = |reason: String| ControlError::Options {
+fn wrong_options(data: &Path, reason: String) -> ControlError {
+    ControlError::Options {
         path: data.join(started_with::FILE),
         reason,
-    };
+    }
+}
+
+/// `postgres -C NAME` with the options that the server was started with, as its owner.
+fn computed_parameter(data: &Path, name: &str) -> Result<String, ControlError> {
+    let wrong = |reason: String| wrong_options(data, reason);
     let text = started_with::read(data).map_err(|error| wrong(error.to_string()))?;
     let (program, arguments) = started_with::options_in(&text)
         .ok_or_else(|| wrong("expected a program with its arguments".to_owned()))?;

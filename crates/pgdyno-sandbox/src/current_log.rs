@@ -1,7 +1,7 @@
 //! The log that a server which pgdyno did not create writes to: what it says of a start that failed.
 
 use crate::log;
-use pgdyno_host::{Directory, HostAccess, LocalHost};
+use pgdyno_host::{Directory, HostAccess, LocalHost, path_here};
 use pgdyno_server::{Conninfo, Postmaster, Server, pause};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,30 +32,24 @@ impl CurrentLog {
     const PATIENCE: Duration = Duration::from_secs(3);
     const PAUSE: Duration = Duration::from_millis(50);
 
-    /// Asks the server, while it can be asked. One that may not be read is none.
-    pub(crate) fn of(conninfo: &Conninfo) -> Option<CurrentLog> {
-        if !conninfo.is_here() {
-            return None;
-        }
-        let sql = "SELECT pg_catalog.current_setting('data_directory'), pg_catalog.pg_current_logfile()";
-        let rows = Server::connect(conninfo)
-            .ok()?
-            .rows("asking for the log", sql)
-            .ok()?;
-        let [Some(directory), file] = rows.first()?.as_slice() else {
-            return None;
-        };
-        CurrentLog::found(Path::new(directory), file.as_deref())
+    /// Asks the server with this data directory, while it can be asked. A log that may not be read is none.
+    pub(crate) fn of(conninfo: &Conninfo, data: &Path) -> Option<CurrentLog> {
+        let mut server = Server::connect(conninfo).ok()?;
+        let file = server.value("asking for the log", "SELECT pg_catalog.pg_current_logfile()");
+        CurrentLog::found(data, file.ok()?.as_deref())
     }
 
-    /// The server chooses both names, so the directory is proven to be a running server's, and the log is its owner's. Without a
+    /// The server chooses the name, so the directory is proven to be a running server's, and the log is its owner's. Without a
     /// file of its logging process, it is the one that its first process writes to.
     fn found(directory: &Path, file: Option<&str>) -> Option<CurrentLog> {
         let host = LocalHost::new();
         let first = Postmaster::of_data(&host, directory).ok()?;
         let data = Directory::open(directory).ok()?;
         let path = match file {
-            Some(file) => directory.join(file),
+            Some(file) => {
+                let file = directory.join(file);
+                PathBuf::from(path_here(&host, first.pid, &file.to_string_lossy()).ok()?)
+            }
             None => PathBuf::from(host.read_link(&format!("/proc/{}/fd/2", first.pid)).ok()?),
         };
         let (above, name) = Directory::above(&path).ok()?;

@@ -1,5 +1,6 @@
 //! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone: each takes any input.
 
+use crate::manager::container;
 use crate::{log, pooler, sandbox};
 
 /// The end of a server's log: why it did not start, on one line.
@@ -20,4 +21,9 @@ pub fn copy_mark(text: &str) {
 /// What is written down of a pooler, pooler.json.
 pub fn pooler_mark(text: &str) {
     pooler::fuzzed_announced(text);
+}
+
+/// What docker and podman print of a container.
+pub fn inspected_container(json: &[u8]) {
+    container::fuzzed_inspected(json);
 }

@@ -1,10 +1,12 @@
 //! What starts and stops a server that pgdyno did not create: found from its first process, or given by its owner.
 
+pub(crate) mod container;
 mod find;
 mod unit;
 
 use crate::sandbox::process::{WAIT_S, command, command_with_groups};
 use crate::started_with;
+use container::Container;
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_server::User;
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,8 @@ pub enum Manager {
     Cluster(Cluster),
     /// PostgreSQL's own pg_ctl.
     PgCtl(PgCtl),
+    /// A container of docker or podman.
+    Container(Container),
 }
 
 /// Shell commands that stop and start a server, as "sv down postgresql" and "sv up postgresql".
@@ -112,7 +116,7 @@ impl Manager {
         match self {
             Manager::Command(restart) => vec![restart],
             Manager::Commands(Commands { stop, start }) => vec![stop, start],
-            Manager::Unit(_) | Manager::Cluster(_) | Manager::PgCtl(_) => Vec::new(),
+            Manager::Unit(_) | Manager::Cluster(_) | Manager::PgCtl(_) | Manager::Container(_) => Vec::new(),
         }
     }
 
@@ -129,6 +133,7 @@ impl Manager {
             Manager::Unit(_) => "systemd unit",
             Manager::Cluster(_) => "Debian cluster",
             Manager::PgCtl(_) => "pg_ctl",
+            Manager::Container(_) => "container",
         }
     }
 
@@ -136,6 +141,7 @@ impl Manager {
     pub(crate) fn is_as(&self, other: &Manager) -> bool {
         match (self, other) {
             (Manager::PgCtl(one), Manager::PgCtl(two)) => (&one.bin, &one.data) == (&two.bin, &two.data),
+            (Manager::Container(one), Manager::Container(two)) => one.is_as(two),
             _ => self == other,
         }
     }
@@ -155,6 +161,7 @@ impl Manager {
                 let program = pg_ctl.bin.join("pg_ctl");
                 format!("{} -D {} {word}", program.display(), pg_ctl.data.display())
             }
+            Manager::Container(container) => container.line(word),
         }
     }
 
@@ -173,6 +180,7 @@ impl Manager {
             Manager::Unit(unit) => unit.systemctl(&[act.word()]),
             Manager::Cluster(cluster) => cluster.command(act),
             Manager::PgCtl(pg_ctl) => pg_ctl.command(act),
+            Manager::Container(container) => container.command(act),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::{directory, memory, signal, system_program, tool, until, until_is};
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
@@ -17,6 +18,64 @@ pub struct Contained {
     process: Child,
     /// Its number in it, which is another process's here.
     file: PathBuf,
+}
+
+/// A container of podman with a server, removed with its value.
+pub struct Podman {
+    /// Its name.
+    pub name: String,
+    file: PathBuf,
+}
+
+impl Podman {
+    /// An image without files, whose stop signal is the one that PostgreSQL's own image has.
+    const IMAGE: &str = "localhost/pgdyno-empty:1";
+
+    /// One of this name, by what is to go before the image and behind it.
+    fn start(name: String, file: PathBuf, options: &[String], program: &[String]) -> Podman {
+        let empty = directory(memory(), "pgdyno-empty-");
+        let archive = empty.path().join("empty.tar").to_string_lossy().into_owned();
+        tool("tar", &["-cf", &archive, "--files-from=/dev/null"]);
+        tool(
+            "podman",
+            &[
+                "import",
+                "--quiet",
+                "--change=STOPSIGNAL=SIGINT",
+                &archive,
+                Podman::IMAGE,
+            ],
+        );
+        let podman = Podman { name, file };
+        // Of the usual limits some machines let nobody have more; crun refuses hosts with control groups of both versions.
+        let words = "--runtime=runc --cgroup-manager=cgroupfs run --detach --pull=never --network=host --tmpfs=/tmp \
+                     --ulimit=nofile=1024:1024 --ulimit=nproc=4096:4096";
+        let mut all: Vec<&str> = words.split_whitespace().collect();
+        let named = format!("--name={}", podman.name);
+        let systems =
+            ["/usr", "/lib", "/lib64", "/bin", "/etc"].map(|path| format!("--volume={path}:{path}:ro"));
+        all.push(&named);
+        all.extend(systems.iter().chain(options).map(String::as_str));
+        all.push(Podman::IMAGE);
+        all.extend(program.iter().map(String::as_str));
+        tool("podman", &all);
+        podman
+    }
+}
+
+impl Drop for Podman {
+    fn drop(&mut self) {
+        let removed = Command::new("podman")
+            .args(["rm", "--force", "--time=0", &self.name])
+            .output();
+        // What it was killed with has left this, and its number is another process's here.
+        let _ = fs::remove_file(&self.file);
+        assert!(
+            removed.is_ok_and(|removed| removed.status.success()) || std::thread::panicking(),
+            "{} is removed",
+            self.name
+        );
+    }
 }
 
 impl Drop for Contained {
@@ -76,6 +135,30 @@ impl Foreign {
             client.map(drop).map_err(|error| error.to_string())
         });
         contained
+    }
+
+    /// Starts it in a container of podman's, with a volume for its data, and at an address of this host's alone: no socket of it is seen here.
+    pub fn start_in_podman(&self, address: &str, options: &[&str]) -> Podman {
+        const DATA: &str = "/var/lib/postgresql/data";
+        let owner = fs::metadata(self.data("")).expect("its data");
+        let own = [
+            format!("--user={}:{}", owner.uid(), owner.gid()),
+            format!("--volume={}:{DATA}", self.data("").display()),
+        ];
+        let options: Vec<String> = own
+            .into_iter()
+            .chain(options.iter().map(|&word| word.to_owned()))
+            .collect();
+        let postgres = self.bin.join("postgres").display().to_string();
+        let words =
+            format!("-D {DATA} -c fsync=off -c listen_addresses={address} -c unix_socket_directories=");
+        let program: Vec<String> = [postgres.as_str()]
+            .into_iter()
+            .chain(words.split(' '))
+            .map(str::to_owned)
+            .collect();
+        let name = format!("pgdyno-{}", address.replace('.', "-"));
+        Podman::start(name, self.data("postmaster.pid"), &options, &program)
     }
 
     /// Stops it in order, as its owner.
@@ -171,7 +254,12 @@ impl Foreign {
 
     /// One value, asked by the superuser.
     pub fn ask(&self, sql: &str) -> String {
-        let mut client = Client::connect(&self.target("postgres"), NoTls).expect("it answers");
+        Foreign::ask_at(&self.target("postgres"), sql)
+    }
+
+    /// The same by a connection string.
+    pub fn ask_at(target: &str, sql: &str) -> String {
+        let mut client = Client::connect(target, NoTls).expect("it answers");
         let messages = client.simple_query(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
         let rows = messages.iter().filter_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or_default().to_owned()),

@@ -5,8 +5,9 @@ use crate::address::{meminfo_value, page_kb_of_pool};
 use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Cost, Kind, Knob, Setting};
 use crate::undo::{FilePart, SavedState, UndoUnit, affinity, form_of, wal};
-use pgdyno_host::choices;
+use pgdyno_host::{choices, has_own_root};
 use pgdyno_sandbox::ControlError;
+use pgdyno_server::Postmaster;
 
 /// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
 /// most for itself, a guest of 1 GB could start nothing more.
@@ -187,9 +188,16 @@ impl Reader<'_> {
                 if !control.can_stop() {
                     return Err(ApplyError::NeedsStop);
                 }
+                let is_contained = || {
+                    Postmaster::of_data(self.host, data).is_ok_and(|first| has_own_root(self.host, first.pid))
+                };
                 let wanted = wanted(unit, setting, before);
                 match (&wanted, before) {
                     _ if wanted == *before => Ok(()),
+                    _ if is_contained() => wrong(
+                        "a server that sees this host's directories, which one in a container does not"
+                            .into(),
+                    ),
                     // A WAL that its owner has moved is refused: restoring could not make that directory again. Where a move was cut
                     // short there is no path.
                     (_, SavedState::WalDirectory(Some(now)))

@@ -1,5 +1,6 @@
 //! What runs a server, by its first process: its control group, its parent and its arguments.
 
+use super::container::{Container, Engine};
 use super::{Cluster, Manager, PgCtl, Unit};
 use pgdyno_host::{HostAccess, children, parent};
 use pgdyno_server::User;
@@ -16,6 +17,8 @@ const PID_FILES: &str = "/run/postgresql/";
 const OF_PATRONI: &str = "patroni.dynamic.json";
 /// How the kernel names a program that was replaced since it was started, or a file that was removed.
 const DELETED: &str = " (deleted)";
+/// Hexadecimal digits of a container's number.
+const ID_DIGITS: usize = 64;
 /// Parts of a control group's path that are a container's.
 const CONTAINERS: [(&str, &str); 6] = [
     ("docker-", "docker"),
@@ -51,9 +54,6 @@ impl Manager {
     /// Why that is unknown, or why this process may not use it: the end of a sentence.
     pub fn find(host: &dyn HostAccess, pid: u32, data: &Path) -> Result<Manager, String> {
         let group = group_of(host, pid)?;
-        if let Some(engine) = engine_of(&group) {
-            return Err(format!("it runs in a container ({engine})"));
-        }
         let starter = parent(host, pid)?;
         if pid == 1 {
             return Err("it is the first process of a container".to_owned());
@@ -61,6 +61,12 @@ impl Manager {
         let held = host.directory(data).map_err(|error| error.to_string())?;
         if held.size(OF_PATRONI).is_ok() {
             return Err("Patroni runs it, and starts it again by itself".to_owned());
+        }
+        if let Some((engine, id)) = contained(&group) {
+            return match (Engine::named(engine), id) {
+                (Some(engine), Some(id)) => Container::find(host, engine, id, pid).map(Manager::Container),
+                _ => Err(format!("it runs in a container ({engine})")),
+            };
         }
         if let Some(unit) = Unit::of_group(&group) {
             return of_unit(host, unit, pid).map(Manager::Unit);
@@ -112,18 +118,28 @@ fn group_of(host: &dyn HostAccess, pid: u32) -> Result<String, String> {
         .unwrap_or_else(|| "/".to_owned()))
 }
 
-/// The engine of a container, where a control group is one's.
-fn engine_of(group: &str) -> Option<&'static str> {
+/// The engine of a container, where a control group is one's, and the container's number, where the group has it.
+fn contained(group: &str) -> Option<(&'static str, Option<&str>)> {
     let is = |part: &str, sign: &str| match sign.ends_with('-') {
-        true => part.starts_with(sign) && part.ends_with(".scope"),
+        true => part.starts_with(sign),
         false => {
             part == sign || part.starts_with(&format!("{sign}.")) || part.starts_with(&format!("{sign}-"))
         }
     };
-    let found = CONTAINERS
+    let (_, engine) = CONTAINERS
         .iter()
-        .find(|(sign, _)| group.split('/').any(|part| is(part, sign)));
-    found.map(|(_, engine)| *engine)
+        .find(|(sign, _)| group.split('/').any(|part| is(part, sign)))?;
+    // docker-NUMBER.scope by systemd; without it /docker/NUMBER and libpod-NUMBER.
+    let numbers = group.split('/').filter_map(|part| {
+        let part = part.strip_suffix(".scope").unwrap_or(part);
+        let number = part.rsplit('-').next()?;
+        let is_number = number.len() == ID_DIGITS && number.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_number.then_some(number)
+    });
+    // A container within another is its engine's business.
+    let mut numbers = numbers.fuse();
+    let id = numbers.next().filter(|_| numbers.next().is_none());
+    Some((engine, id))
 }
 
 /// A unit whose main process is the server's first one: a unit of another program has to be stopped by that program.
@@ -367,9 +383,24 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_containers_and_supervisors_are_refused() {
+    fn container_of_a_control_group_is_known_by_its_number() {
+        let id = "3fa1".repeat(16);
         for (group, engine) in [
-            ("/system.slice/docker-3fa1.scope", "docker"),
+            (format!("/system.slice/docker-{id}.scope"), "docker"),
+            (format!("/docker/{id}"), "docker"),
+            (format!("/machine.slice/libpod-{id}.scope/container"), "podman"),
+            (format!("/libpod_parent/libpod-{id}"), "podman"),
+        ] {
+            assert_eq!(contained(&group), Some((engine, Some(id.as_str()))), "{group}");
+        }
+        let inner = format!("/docker/{id}/docker/{id}");
+        assert_eq!(contained(&inner), Some(("docker", None)));
+        assert_eq!(contained("/system.slice/postgresql.service"), None);
+    }
+
+    #[test]
+    fn servers_of_other_containers_and_supervisors_are_refused() {
+        for (group, engine) in [
             ("/docker/3fa1", "docker"),
             ("/machine.slice/libpod-3fa1.scope/container", "podman"),
             (

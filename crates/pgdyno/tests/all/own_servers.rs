@@ -1,6 +1,6 @@
 //! Servers that pgdyno did not create, stopped and started with consent by what runs them: pg_ctl, Debian's clusters, units of systemd.
 
-use common::foreign::Foreign;
+use common::foreign::{Foreign, Podman};
 use common::machine::quiet_machine;
 use common::systemd::Booted;
 use common::{Home, ended, kernel};
@@ -26,13 +26,17 @@ fn postmaster(data: &Path) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
+/// An address of this host's that no other process listens at.
+fn own_address(second: u8) -> String {
+    let [.., third, fourth] = std::process::id().to_be_bytes();
+    format!("127.{second}.{third}.{fourth}")
+}
+
 #[test]
 fn server_of_a_container_is_found_with_its_processes() {
     let (home, foreign) = (Home::new(), Foreign::start());
     foreign.stop();
-    // No other process's.
-    let [.., third, fourth] = std::process::id().to_be_bytes();
-    let address = format!("127.99.{third}.{fourth}");
+    let address = own_address(99);
     let _container = foreign.start_contained(&address);
     let by_address = format!("host={address} user=postgres dbname=postgres");
     for target in [foreign.target("postgres"), by_address] {
@@ -44,12 +48,95 @@ fn server_of_a_container_is_found_with_its_processes() {
         let data = fs::read_dir(format!("/proc/{pid}/root/mnt")).expect("its data");
         assert!(data.flatten().any(|entry| entry.file_name() == "PG_VERSION"));
         // What is at /mnt here is not its data.
-        assert!(fact(&facts, "storage.data.path").contains("mounts of its own"));
+        assert_eq!(
+            Path::new(&fact(&facts, "storage.data.path")),
+            foreign.data("").as_path()
+        );
         home.run(&["apply", &target, "max_connections=50", "--allow-restart"])
             .fails(4, &["what restarts this server is unknown"]);
         home.run(&["apply", &target, "work_mem=9MB"]).fine();
         home.run(&["restore"]).fine();
     }
+}
+
+/// The server in a container, answering.
+fn in_podman(home: &Home, foreign: &Foreign, address: &str, options: &[&str]) -> Podman {
+    let container = foreign.start_in_podman(address, options);
+    let target = format!("host={address} user=postgres dbname=postgres");
+    common::until("an answer of the server", || {
+        let asked = home.run(&["facts", &target]);
+        if asked.code == 0 { Ok(()) } else { Err(asked.err) }
+    });
+    container
+}
+
+#[test]
+fn server_of_a_container_is_stopped_and_started_by_its_engine() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let before = foreign.auto_conf();
+    foreign.stop();
+    let address = own_address(98);
+    let target = format!("host={address} user=postgres dbname=postgres");
+    let starts = |options: &[&str]| in_podman(&home, &foreign, &address, options);
+    let ask = |sql: &str| Foreign::ask_at(&target, sql);
+    let changed = ["apply", &target, "max_connections=50", "--allow-restart"];
+
+    // One that is gone once it stops, and one in which PostgreSQL would wait for its clients.
+    for (option, why) in [
+        ("--rm", "removed once it stops (--rm)"),
+        ("--stop-signal=TERM", "not SIGINT"),
+    ] {
+        let _container = starts(&[option]);
+        home.run(&changed)
+            .fails(4, &["what restarts this server is unknown", why]);
+        assert_eq!(ask("SHOW max_connections"), "100");
+    }
+
+    let container = starts(&[]);
+    let facts = home.run(&["facts", &target, "--json"]).fine().json();
+    assert_eq!(fact(&facts, "manager.kind"), "container");
+    let restart = format!("podman restart {}", container.name);
+    assert_eq!(fact(&facts, "manager.restart"), restart);
+    assert_eq!(
+        Path::new(&fact(&facts, "storage.data.path")),
+        foreign.data("").as_path()
+    );
+
+    home.run(&changed[..3]).fails(4, &["--allow-restart"]);
+    let applied = home.run(&changed).fine();
+    assert!(
+        applied.err.contains(&format!("`{restart}` (container)")),
+        "{}",
+        applied.err
+    );
+    assert_eq!(ask("SHOW max_connections"), "50");
+    home.run(&["restore"]).fine();
+    assert_eq!(ask("SHOW max_connections"), "100");
+    assert_eq!(foreign.auto_conf(), before);
+
+    // Its messages are its engine's to keep.
+    let errors = home
+        .run(&["apply", &target, "shared_buffers=7TB", "--allow-restart"])
+        .fails(
+            1,
+            &[
+                "does not start with these settings",
+                "could not map anonymous shared memory",
+                "everything was restored",
+            ],
+        )
+        .err;
+    assert!(
+        errors.contains(&format!("podman logs {} ends with:", container.name)),
+        "{errors}"
+    );
+    assert_eq!(ask("SHOW max_connections"), "100");
+
+    // It would not find a directory of this host's.
+    let there = foreign.data("").parent().expect("a directory").join("wal");
+    let setting = format!("server.wal_directory={}", there.display());
+    home.run(&["apply", &target, &setting, "--allow-restart"])
+        .fails(2, &["one in a container does not"]);
 }
 
 #[test]
@@ -302,6 +389,26 @@ fn pool_of_huge_pages_is_sized_for_an_own_server() {
     home.run(&["restore"]).fine();
     assert_eq!(kernel(pool), before);
     assert_eq!(foreign.ask("SHOW huge_pages"), "try");
+}
+
+#[test]
+fn pool_of_huge_pages_is_sized_for_a_server_of_a_container() {
+    let _machine = quiet_machine();
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let before = foreign.auto_conf();
+    foreign.stop();
+    let address = own_address(97);
+    let target = format!("host={address} user=postgres dbname=postgres");
+    let _container = in_podman(&home, &foreign, &address, &[]);
+    let pool = "/proc/sys/vm/nr_hugepages";
+    let pages_before = kernel(pool);
+    let settings = ["shared_buffers=64MB", "huge_pages=on", "vm.nr_hugepages=auto"];
+    home.run(&[&["apply", &target], &settings[..], &["--allow-restart"]].concat())
+        .fine();
+    assert_eq!(Foreign::ask_at(&target, "SHOW huge_pages"), "on");
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel(pool), pages_before);
+    assert_eq!(foreign.auto_conf(), before);
 }
 
 /// A whole experiment with Debian's own unit, by consent that is in the file.
