@@ -88,6 +88,8 @@ pub(crate) struct Book {
     store: Store,
     /// The experiment; a host that is not to be trusted has no other.
     id: Option<i64>,
+    /// Trials that it may have; each is kept once.
+    planned: Planned,
     ended: Option<RunEnd>,
     report: Option<PathBuf>,
     as_json: bool,
@@ -98,6 +100,33 @@ pub(crate) struct Book {
     load_hosts: LoadHostsOfRun,
     /// The commands that repeat it.
     repeat: Vec<String>,
+}
+
+/// The blocks and treatments of an experiment.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Planned {
+    blocks: u32,
+    treatments: Vec<String>,
+}
+
+impl Planned {
+    fn of(record: &ExperimentRecord) -> Planned {
+        Planned {
+            blocks: record.blocks,
+            treatments: record.treatments.iter().map(|one| one.name.clone()).collect(),
+        }
+    }
+
+    /// Refuses a trial of another experiment: with those a host could fill this one's disk.
+    fn check(&self, block: u32, treatment: &str) -> std::result::Result<(), StoreError> {
+        let is_planned = self.treatments.iter().any(|planned| planned == treatment);
+        match is_planned && (1..=self.blocks).contains(&block) {
+            true => Ok(()),
+            false => Err(StoreError::Elsewhere(
+                "it has sent a trial that its experiment does not plan".to_owned(),
+            )),
+        }
+    }
 }
 
 impl Book {
@@ -138,6 +167,7 @@ impl Book {
         };
         book.id = Some(id);
         let stored = book.store.experiment_alone(id)?;
+        book.planned = Planned::of(&stored.record);
         let path = Path::new("the stored experiment");
         let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
         book.load_hosts.allowed = AllowedLoadHosts::of(&file, args.target.as_deref());
@@ -154,6 +184,7 @@ impl Book {
         Ok(Book {
             store: store_of(context, store, report)?,
             id: None,
+            planned: Planned::default(),
             ended: None,
             report: report.map(Path::to_owned),
             as_json: store.json,
@@ -225,13 +256,17 @@ impl Book {
                 record.repeat.clone_from(&self.repeat);
                 let id = self.store.begin(&record)?;
                 self.id = Some(id);
+                self.planned = Planned::of(&record);
                 Ok(Answer::Numbered(id))
             }
             Question::AddTreatment { id, treatment } => {
-                self.store.add_treatment(id, &treatment).map(|()| Answer::Done)
+                self.store.add_treatment(id, &treatment)?;
+                self.planned.treatments.push(treatment.name);
+                Ok(Answer::Done)
             }
             Question::Keep => self.store.keep().map(|()| Answer::Done),
             Question::AddTrial { id, trial, series } => {
+                self.planned.check(trial.block, &trial.treatment)?;
                 let series = series.unpacked().map_err(StoreError::Elsewhere)?;
                 self.store.add_trial(id, &trial, &series).map(Answer::Numbered)
             }
@@ -391,5 +426,25 @@ mod tests {
             assert!(why.contains("load hosts"), "{why}");
         }
         assert!(check("sandbox main on ssh:db1", "no file").is_err());
+    }
+    #[test]
+    fn trial_that_is_not_planned_is_not_kept() {
+        let planned = Planned {
+            blocks: 3,
+            treatments: vec!["as it is".to_owned(), "more memory".to_owned()],
+        };
+        for (block, treatment, is_kept) in [
+            (1, "as it is", true),
+            (3, "more memory", true),
+            (0, "as it is", false),
+            (4, "as it is", false),
+            (1, "other", false),
+        ] {
+            assert_eq!(
+                planned.check(block, treatment).is_ok(),
+                is_kept,
+                "{block} {treatment}"
+            );
+        }
     }
 }
