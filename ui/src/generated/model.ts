@@ -768,6 +768,9 @@ export type Shift = {
   standstills: number,
   /** After against before, each trial compared with itself; `null` with a single block, and of a load at a standstill. */
   effect: Effect | null,
+  /** What the trend before it would have changed by itself, from the middle of one side to that of the other, as a share of the throughput: 0.1
+   * is a tenth more. `null` where no trend is known that matters; with one there is no verdict. */
+  trend: number | null,
 };
 
 /** A figure of one side. */

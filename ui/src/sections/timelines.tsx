@@ -7,7 +7,8 @@ import { Published, wholeChart } from "../parts/published.tsx";
 import { Section } from "../parts/section.tsx";
 import { VerdictMark } from "../parts/verdict-mark.tsx";
 
-function whyNone({ standstills }: Shift): string {
+function whyNone({ standstills, trend }: Shift): string {
+  if (trend !== null) return `by the trend before it alone ${change(1 + trend)}`;
   return standstills > 0 ? `at a standstill in ${count(standstills)} ${standstills === 1 ? "trial" : "trials"}` : "one block says nothing of chance";
 }
 
@@ -34,7 +35,9 @@ function Row({ shift }: { shift: Shift }) {
         <span class="figure-main">{effect === null ? UNKNOWN : change(effect.ratio)}</span>
         {effect === null ? null : <span class="interval">{changeBounds(effect.ratio_low, effect.ratio_high)}</span>}
       </Cell>
-      <Cell label="Verdict">{effect === null ? <span class="quiet">{whyNone(shift)}</span> : <VerdictMark verdict={effect.verdict} />}</Cell>
+      <Cell label="Verdict">
+        {effect === null || shift.trend !== null ? <span class="quiet">{whyNone(shift)}</span> : <VerdictMark verdict={effect.verdict} />}
+      </Cell>
     </tr>
   );
 }
@@ -48,7 +51,7 @@ export function Timelines({ report }: { report: Report }) {
   return (
     <Section
       id="timelines"
-      lede="Mean throughput of each second over the trials. A bar marks an event and how long it took, the dashed lines are the levels on both sides. Each trial is compared with itself, after against before; what else changed in the course of a load is in the effect too."
+      lede="Mean throughput of each second over the trials. A bar marks an event and how long it took, the dashed lines are the levels on both sides. Each trial is compared with itself, after against before; where throughput was moving before an event already, that trend is shown in place of a verdict."
     >
       {chart === undefined ? null : <h3>{chart.title}</h3>}
       <Published report={report} text={chart?.published ?? null} />

@@ -165,7 +165,7 @@ export function factors(): Report {
   report.timelines = [{
     treatment: nameOf(1, "none"), trials: 4, warmup_s: 2,
     seconds: Array.from({ length: 122 }, (_, at) => ({ t_s: at + 1, tps: level(at + 1) })),
-    shifts: [{ title: "jit off", t_s: 62, took_s: 0.4, before_tps: 870, after_tps: 1500, standstills: 0, effect: effect(1.72) }],
+    shifts: [{ title: "jit off", t_s: 62, took_s: 0.4, before_tps: 870, after_tps: 1500, standstills: 0, effect: effect(1.72), trend: null }],
   }];
   report.whole_charts = [{ form: "timeline", title: "jit is switched off under load", published: "From 870 to 1,500 per second at once", claims: [] }];
   report.study = { source: "pooler-2021", title: "Poolers measured (2021)", summary: "Of 4 findings of [pooler-2021], this host agrees with 1, disagrees with 1, 1 is not decided, 1 is not tested" };

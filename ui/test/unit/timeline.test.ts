@@ -3,7 +3,7 @@ import { levels } from "../../src/analysis/timeline.ts";
 import type { Shift, Timeline } from "../../src/model.ts";
 
 function shift(title: string, t_s: number, before_tps: number | null, after_tps: number | null): Shift {
-  return { title, t_s, took_s: 1, before_tps, after_tps, standstills: 0, effect: null };
+  return { title, t_s, took_s: 1, before_tps, after_tps, standstills: 0, effect: null, trend: null };
 }
 
 function timeline(shifts: Shift[]): Timeline {

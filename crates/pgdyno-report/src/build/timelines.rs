@@ -5,21 +5,29 @@ use super::treatment::mean;
 use crate::model::{Shift, Timeline, TimelinePoint};
 use pgdyno_judge::shared;
 use pgdyno_record::{EventRecord, SecondRecord, TrialRecord, TrialStatus};
-use pgdyno_stats::{Comparison, Effect, Observation, Rules, decide};
+use pgdyno_stats::{Comparison, Effect, Observation, Rules, decide, mean_interval};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seconds after an event that belong to neither side: transactions that began before it are still under way, and clients that were thrown
 /// out connect again within two.
 const SETTLES_S: f64 = 3.0;
-/// Seconds that say something of a level.
+/// Seconds that say something of a level, and of a trend.
 const LEVEL_LEAST: usize = 5;
+const TREND_LEAST: usize = 10;
 
 /// Numbers of the sides, as treatments of one comparison.
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
-/// Mean throughput before and after an event.
-type Sides = (f64, f64);
+/// Throughput on both sides of an event.
+#[derive(Debug, Clone, Copy)]
+struct Sides {
+    before: f64,
+    after: f64,
+    /// What the slope before it, straight on, makes of the middle of one side up to that of the other, as a share of the throughput
+    /// before; `None` of too few seconds.
+    trend: Option<f64>,
+}
 
 /// One for each treatment whose trials had events.
 pub(super) fn timelines(analysis: &Analysis<'_>) -> Vec<Timeline> {
@@ -50,14 +58,16 @@ fn shift_of(analysis: &Analysis<'_>, trials: &[&TrialRecord], event: &EventRecor
         .filter_map(|trial| sides(trial, &event.title))
         .collect();
     let happened = || trials.iter().filter_map(|trial| find(trial, &event.title));
+    let (effect, trend) = effect_over(analysis, trials.iter().copied(), &event.title, confidence);
     Shift {
         title: event.title.clone(),
         t_s: mean(happened().map(|event| event.t_s)).unwrap_or(event.t_s),
         took_s: mean(happened().map(|event| event.took_s)).unwrap_or(event.took_s),
-        before_tps: mean(sides.iter().map(|side| side.0)),
-        after_tps: mean(sides.iter().map(|side| side.1)),
-        standstills: sides.iter().filter(|side| side.1 <= 0.0).count(),
-        effect: effect_over(analysis, trials.iter().copied(), &event.title, confidence),
+        before_tps: mean(sides.iter().map(|side| side.before)),
+        after_tps: mean(sides.iter().map(|side| side.after)),
+        standstills: sides.iter().filter(|side| side.after <= 0.0).count(),
+        effect,
+        trend,
     }
 }
 
@@ -72,41 +82,43 @@ pub(super) fn shift(
     let trials: Vec<&TrialRecord> = trials(analysis, of)
         .filter(|trial| find(trial, event).is_some())
         .collect();
-    (!trials.is_empty()).then(|| effect_over(analysis, trials.into_iter(), event, confidence))
+    (!trials.is_empty()).then(|| effect_over(analysis, trials.into_iter(), event, confidence).0)
 }
 
 /// The effect of an event, each block of trials as one observation of both sides: what its trials share is no evidence twice. `None` with a
-/// single block, and of a load at a standstill on either side, which no ratio describes.
+/// single block, and of a load at a standstill on either side, which no ratio describes. Beside it the trend before the event, where that is
+/// one that matters: what it would have done by itself is no effect of the event, so there is no verdict then.
 fn effect_over<'t>(
     analysis: &Analysis<'_>,
     trials: impl Iterator<Item = &'t TrialRecord>,
     event: &str,
     confidence: f64,
-) -> Option<Effect> {
+) -> (Option<Effect>, Option<f64>) {
     let mut blocks: BTreeMap<u32, Vec<Sides>> = BTreeMap::new();
     let mut treatments = BTreeSet::new();
     for trial in trials {
         treatments.extend(place_of(analysis.record(), &trial.treatment));
-        let (before, after) = sides(trial, event)?;
-        if before <= 0.0 || after <= 0.0 {
-            return None;
-        }
-        blocks.entry(trial.block).or_default().push((before, after));
-    }
-    let geometric = |values: &mut dyn Iterator<Item = f64>| mean(values.map(f64::ln)).map(f64::exp);
-    let mut observations = Vec::new();
-    for (block, sides) in &blocks {
-        for (treatment, value) in [
-            (BEFORE, geometric(&mut sides.iter().map(|side| side.0))?),
-            (AFTER, geometric(&mut sides.iter().map(|side| side.1))?),
-        ] {
-            observations.push(Observation {
-                block: *block as usize,
-                treatment,
-                value,
-            });
+        match sides(trial, event).filter(|sides| sides.before > 0.0 && sides.after > 0.0) {
+            Some(sides) => blocks.entry(trial.block).or_default().push(sides),
+            None => return (None, None),
         }
     }
+    let geometric =
+        |sides: &[Sides], of: fn(&Sides) -> f64| mean(sides.iter().map(|side| of(side).ln())).map(f64::exp);
+    let observation = |block: u32, treatment: usize, value: Option<f64>| {
+        value.map(|value| Observation {
+            block: block as usize,
+            treatment,
+            value,
+        })
+    };
+    let both = blocks.iter().flat_map(|(block, sides)| {
+        [
+            observation(*block, BEFORE, geometric(sides, |side| side.before)),
+            observation(*block, AFTER, geometric(sides, |side| side.after)),
+        ]
+    });
+    let observations: Vec<Observation> = both.flatten().collect();
     let rules = Rules {
         confidence,
         ..analysis.rules("tps")
@@ -118,9 +130,21 @@ fn effect_over<'t>(
     let effect = decide(&observations, &[comparison], rules)
         .into_iter()
         .next()
-        .flatten()?;
+        .flatten();
     let treatments: Vec<usize> = treatments.into_iter().collect();
-    Some(analysis.once(effect, (failed(analysis, &treatments), 0), &treatments))
+    let effect = effect.map(|effect| analysis.once(effect, (failed(analysis, &treatments), 0), &treatments));
+    let trends: Vec<f64> = blocks
+        .values()
+        .filter_map(|sides| mean(sides.iter().filter_map(|side| side.trend)))
+        .collect();
+    let trend = mean_interval(&trends, rules.confidence)
+        .filter(|trend| trends.len() > 1 && (trend.low > 0.0 || trend.high < 0.0))
+        .map(|trend| trend.mean)
+        .filter(|trend| trend.abs() > rules.smallest_effect);
+    match trend {
+        Some(_) => (effect.map(Effect::without_verdict), trend),
+        None => (effect, None),
+    }
 }
 
 /// Loads of these treatments that failed: that the event has ended them is not excluded, and none of them says otherwise.
@@ -158,18 +182,48 @@ fn sides(trial: &TrialRecord, title: &str) -> Option<Sides> {
     };
     let event = &trial.events[place];
     let to_s = trial.events.get(place + 1).map_or(f64::INFINITY, |next| next.t_s);
-    let level = |from_s: f64, to_s: f64| {
+    let seconds = |from_s: f64, to_s: f64| {
         // A second is known by its end, and is nearly one.
         let within = |second: &&SecondRecord| second.t_s >= from_s + 0.95 && second.t_s <= to_s + 0.05;
-        let values: Vec<f64> = trial
-            .seconds
-            .iter()
-            .filter(within)
-            .map(|second| second.tps)
-            .collect();
-        mean(values.iter().copied()).filter(|_| values.len() >= LEVEL_LEAST)
+        let all = trial.seconds.iter().filter(within);
+        all.map(|second| (second.t_s, second.tps)).collect::<Vec<_>>()
     };
-    Some((level(from_s, event.t_s)?, level(end_of(event), to_s)?))
+    let before = Side::of(&seconds(from_s, event.t_s))?;
+    let after = Side::of(&seconds(end_of(event), to_s))?;
+    Some(Sides {
+        before: before.tps,
+        after: after.tps,
+        trend: before
+            .slope
+            .map(|slope| slope * (after.middle_s - before.middle_s) / before.tps)
+            .filter(|trend| trend.is_finite()),
+    })
+}
+
+/// Means of the seconds on one side, and the slope of a line through them by least squares, in TPS per second.
+struct Side {
+    middle_s: f64,
+    tps: f64,
+    slope: Option<f64>,
+}
+
+impl Side {
+    /// `None` of too few seconds: (end of it, TPS).
+    fn of(seconds: &[(f64, f64)]) -> Option<Side> {
+        let middle_s =
+            mean(seconds.iter().map(|second| second.0)).filter(|_| seconds.len() >= LEVEL_LEAST)?;
+        let tps = mean(seconds.iter().map(|second| second.1))?;
+        let spread: f64 = seconds.iter().map(|(t_s, _)| (t_s - middle_s).powi(2)).sum();
+        let together: f64 = seconds
+            .iter()
+            .map(|(t_s, of)| (t_s - middle_s) * (of - tps))
+            .sum();
+        Some(Side {
+            middle_s,
+            tps,
+            slope: (seconds.len() >= TREND_LEAST).then_some(together / spread),
+        })
+    }
 }
 
 /// Mean throughput of each second over the trials.

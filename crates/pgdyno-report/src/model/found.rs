@@ -104,6 +104,9 @@ pub struct Shift {
     pub standstills: usize,
     /// After against before, each trial compared with itself; `None` with a single block, and of a load at a standstill.
     pub effect: Option<Effect>,
+    /// What the trend before it would have changed by itself, from the middle of one side to that of the other, as a share of the throughput: 0.1
+    /// is a tenth more. `None` where no trend is known that matters; with one there is no verdict.
+    pub trend: Option<f64>,
 }
 
 /// A column with a figure, for a level of a factor or alone.

@@ -504,6 +504,23 @@ fn an_event_is_judged_by_each_trial_before_and_after_it() {
         .effect
         .map(|effect| effect.verdict);
     assert_eq!(verdict, Some(Verdict::Undecided));
+    // What rises by a hundredth each second before it, would have risen by itself.
+    let mut rising = stored.clone();
+    for (_, trial) in &mut rising.trials {
+        for second in &mut trial.seconds {
+            second.tps *= 1.0 + 0.01 * second.t_s;
+        }
+    }
+    let made = report(&rising);
+    let shift = &made.timelines[0].shifts[0];
+    assert!((0.08..0.16).contains(&shift.trend.unwrap()), "{shift:?}");
+    assert_eq!(
+        shift.effect.map(|effect| effect.verdict),
+        Some(Verdict::Undecided)
+    );
+    assert_eq!(made.claims[0].outcome, ClaimOutcome::Undecided);
+    let text = markdown(&made);
+    assert!(text.contains("| a trend before it: +1"), "{text}");
     // One trial says nothing of chance.
     stored.trials.truncate(1);
     let made = report(&stored);

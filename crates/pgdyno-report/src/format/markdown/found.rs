@@ -7,7 +7,7 @@ use crate::model::{
     Bounded, ClaimOutcome, Curve, Interval, Report, StudyTable, TableBlock, TableCell, UslCurve,
 };
 use crate::text::{effect, number, percent, verdict_word};
-use pgdyno_stats::Edge;
+use pgdyno_stats::{Edge, Effect};
 use std::fmt::Write;
 
 /// A line to a string cannot fail.
@@ -81,6 +81,11 @@ pub(super) fn events(text: &mut String, report: &Report) {
     line!(text, "|---|---|--:|--:|--:|--:|--:|---|");
     for timeline in &report.timelines {
         for shift in &timeline.shifts {
+            let word = |effect: Effect| verdict_word(effect.verdict, report.decision.smallest_effect);
+            let verdict = shift.effect.filter(|_| shift.trend.is_none()).map(word);
+            let trend = shift
+                .trend
+                .map(|trend| format!("a trend before it: {:+.1} %", 100.0 * trend));
             line!(
                 text,
                 "| {} | {} | {} | {:.1} | {} | {} | {} | {} |",
@@ -91,11 +96,7 @@ pub(super) fn events(text: &mut String, report: &Report) {
                 or_dash(shift.before_tps.map(number)),
                 or_dash(shift.after_tps.map(number)),
                 or_dash(shift.effect.as_ref().map(effect)),
-                or_dash(
-                    shift
-                        .effect
-                        .map(|effect| verdict_word(effect.verdict, report.decision.smallest_effect))
-                )
+                or_dash(verdict.or(trend))
             );
         }
     }
