@@ -15,6 +15,15 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+/// Whether the library vouches for its structures of the kernel's here.
+const IS_KNOWN: bool = cfg!(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    target_arch = "riscv64",
+    target_arch = "loongarch64",
+    target_arch = "powerpc64"
+));
+
 /// Kernel's limit of a submission queue.
 const ENTRIES_MAX: u32 = 32_768;
 /// A reply of a workload is mostly far below this; longer ones take several buffers.
@@ -55,6 +64,10 @@ struct Connection {
 impl Uring {
     /// A ring for so many clients. Fails where the kernel is too old (before 6.1), or does not let this process use one.
     pub(crate) fn new(clients: u32) -> io::Result<Uring> {
+        if !IS_KNOWN {
+            let why = format!("its structures are not known for {}", std::env::consts::ARCH);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let (ring, buffers) = set_up(clients)?;
         Ok(Uring {
             ring,
