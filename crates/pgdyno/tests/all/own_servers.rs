@@ -59,6 +59,20 @@ fn server_of_a_container_is_found_with_its_processes() {
     }
 }
 
+/// What is said of a setting with which a server does not start.
+fn refused_start(home: &Home, target: &str) -> String {
+    home.run(&["apply", target, "shared_buffers=7TB", "--allow-restart"])
+        .fails(
+            1,
+            &[
+                "does not start with these settings",
+                "could not map anonymous shared memory",
+                "everything was restored",
+            ],
+        )
+        .err
+}
+
 /// The server in a container, answering.
 fn in_podman(home: &Home, foreign: &Foreign, address: &str, options: &[&str]) -> Podman {
     let container = foreign.start_in_podman(address, options);
@@ -115,17 +129,7 @@ fn server_of_a_container_is_stopped_and_started_by_its_engine() {
     assert_eq!(foreign.auto_conf(), before);
 
     // Its messages are its engine's to keep.
-    let errors = home
-        .run(&["apply", &target, "shared_buffers=7TB", "--allow-restart"])
-        .fails(
-            1,
-            &[
-                "does not start with these settings",
-                "could not map anonymous shared memory",
-                "everything was restored",
-            ],
-        )
-        .err;
+    let errors = refused_start(&home, &target);
     assert!(
         errors.contains(&format!("podman logs {} ends with:", container.name)),
         "{errors}"
@@ -178,17 +182,7 @@ fn server_of_pg_ctl_is_restarted_as_it_was_started() {
 fn setting_that_keeps_an_own_server_from_starting_is_taken_back() {
     let (home, foreign) = (Home::new(), Foreign::start());
     let (target, before) = (foreign.target("postgres"), foreign.auto_conf());
-    let errors = home
-        .run(&["apply", &target, "shared_buffers=7TB", "--allow-restart"])
-        .fails(
-            1,
-            &[
-                "does not start with these settings",
-                "could not map anonymous shared memory",
-                "everything was restored",
-            ],
-        )
-        .err;
+    let errors = refused_start(&home, &target);
     assert!(errors.contains("/log ends with:"), "{errors}");
     assert_eq!(foreign.ask("SELECT 1"), "1");
     assert_eq!(foreign.auto_conf(), before);
