@@ -6,7 +6,7 @@ packages=""
 manual=""
 
 have() { command -v "$1" >/dev/null 2>&1; }
-want() { packages="$packages $1"; }
+want() { packages="$packages $*"; }
 
 have cargo || manual="$manual
   cargo (Rust 1.94 or later): see rustup.rs, or the package of your distribution"
@@ -40,6 +40,14 @@ dist)
   have file || want file
   have go || [ -x target/tools/bin/nfpm ] || manual="$manual
   go 1.24 or later, which builds nfpm: see go.dev"
+  # For another architecture: its compiler and C library, and what runs its programs here.
+  case ${DIST_ARCH:-$(uname -m)} in
+  "$(uname -m)") ;;
+  aarch64) have aarch64-linux-gnu-gcc || want gcc-aarch64-linux-gnu libc6-dev-arm64-cross ;;
+  s390x) have s390x-linux-gnu-gcc || want gcc-s390x-linux-gnu libc6-dev-s390x-cross ;;
+  *) echo "DIST_ARCH=$DIST_ARCH: expected aarch64 or s390x" >&2 && exit 2 ;;
+  esac
+  [ "${DIST_ARCH:-$(uname -m)}" = "$(uname -m)" ] || have "qemu-$DIST_ARCH-static" || want qemu-user-static
   ;;
 bench)
   have sysbench || want sysbench
@@ -199,6 +207,7 @@ lint)
 dist)
   cd "$(dirname "$0")/.."
   target=$(uname -m)-unknown-linux-musl
+  [ "${DIST_ARCH:-$(uname -m)}" = "$(uname -m)" ] || target=$DIST_ARCH-unknown-linux-gnu
   if have rustup; then
     rustup target add "$target" >/dev/null 2>&1 || { echo "the target $target is missing: rustup target add $target" >&2; exit 1; }
   fi
