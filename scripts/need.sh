@@ -102,6 +102,9 @@ soak)
   # The library of a protocol is installed in an environment of its own.
   python3 -c 'import ensurepip' 2>/dev/null || want python3-venv
   [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || want debian-archive-keyring
+  # Guests of other architectures.
+  have qemu-system-aarch64 || want qemu-system-arm
+  have qemu-system-s390x || want qemu-system-misc
   # Clean roots for packages.
   have debootstrap || [ -x /usr/sbin/debootstrap ] || want debootstrap
   have rpm || want rpm
