@@ -65,7 +65,7 @@ impl Uring {
     /// A ring for so many clients. Fails where the kernel is too old (before 6.1), or does not let this process use one.
     pub(crate) fn new(clients: u32) -> io::Result<Uring> {
         if !IS_KNOWN {
-            let why = format!("its structures are not known for {}", std::env::consts::ARCH);
+            let why = "its structures are not known for this architecture";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
         let (ring, buffers) = set_up(clients)?;

@@ -18,10 +18,6 @@ mod list;
 mod locked;
 mod mount;
 mod namespace;
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
-mod perf;
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-#[path = "perf_absent.rs"]
 mod perf;
 pub mod probe;
 mod process;

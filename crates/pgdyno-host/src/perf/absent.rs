@@ -1,4 +1,4 @@
-//! In place of `perf.rs` on architectures whose counters of CPU and scheduler the library for perf_event_open(2) does not know: why there are none.
+//! Where that library does not have this architecture's: why there are none.
 
 use crate::series::Reading;
 use std::time::Instant;
