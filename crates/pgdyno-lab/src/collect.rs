@@ -160,7 +160,7 @@ fn of_places_and_process(
 /// What starts and stops the server, by its first process.
 fn manager_facts(host: &dyn HostAccess, sought: &Sought, postmaster: Result<u32, String>) -> Vec<Fact> {
     let found = postmaster.and_then(|pid| Manager::find(host, pid, &sought.data_here(host, pid)?));
-    let source = "the first process's control group, parent and arguments; systemctl show";
+    let source = "the first process's control group, parent and arguments; systemctl show, container inspect";
     match found {
         Ok(manager) => vec![
             Fact::known("manager.kind", source, manager.kind()),

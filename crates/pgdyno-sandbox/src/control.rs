@@ -71,9 +71,9 @@ pub enum ControlError {
     /// The options that a stopped server was started with are unknown.
     #[error("{path}: {reason}")]
     Options {
-        /// Path of the file that has them.
+        /// The data directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong there.
         reason: String,
     },
 }
@@ -335,7 +335,7 @@ impl Control {
 
 fn wrong_options(data: &Path, reason: String) -> ControlError {
     ControlError::Options {
-        path: data.join(started_with::FILE),
+        path: data.to_owned(),
         reason,
     }
 }
@@ -344,8 +344,7 @@ fn wrong_options(data: &Path, reason: String) -> ControlError {
 fn computed_parameter(data: &Path, name: &str) -> Result<String, ControlError> {
     let wrong = |reason: String| wrong_options(data, reason);
     let text = started_with::read(data).map_err(|error| wrong(error.to_string()))?;
-    let (program, arguments) = started_with::options_in(&text)
-        .ok_or_else(|| wrong("expected a program with its arguments".to_owned()))?;
+    let (program, arguments) = started_with::options_in(&text).map_err(|error| wrong(error.to_string()))?;
     let owner = owner_of(data).map_err(|error| wrong(error.to_string()))?;
     let mut command =
         command(Path::new(program), owner.as_ref(), &[]).map_err(|error| wrong(error.to_string()))?;

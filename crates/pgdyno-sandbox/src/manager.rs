@@ -237,12 +237,7 @@ impl PgCtl {
             // whatever process has that number now.
             Act::Start => {
                 let text = started_with::read(&self.data)?;
-                let (_, arguments) = started_with::options_in(&text).ok_or_else(|| {
-                    io::Error::other(format!(
-                        "{}: expected a program with its arguments",
-                        started_with::FILE
-                    ))
-                })?;
+                let (_, arguments) = started_with::options_in(&text)?;
                 command.arg("--options").arg(started_with::quoted(&arguments));
                 if let Some(log) = &self.log {
                     command.arg("--log").arg(log);

@@ -14,14 +14,21 @@ pub(crate) fn read(data: &Path) -> io::Result<String> {
 }
 
 /// A program with its arguments, each in quotation marks, as a server writes them: nothing in them is escaped.
-pub(crate) fn options_in(text: &str) -> Option<(&str, Vec<&str>)> {
+///
+/// # Errors
+///
+/// A text that begins with no program's path.
+pub(crate) fn options_in(text: &str) -> io::Result<(&str, Vec<&str>)> {
     let line = text.trim_end_matches('\n');
     let (program, rest) = line.split_once(" \"").unwrap_or((line, ""));
     let rest = rest.strip_suffix('"').unwrap_or(rest);
     let arguments = rest.split("\" \"").filter(|argument| !argument.is_empty());
-    Path::new(program)
-        .is_absolute()
-        .then(|| (program, arguments.collect()))
+    match Path::new(program).is_absolute() {
+        true => Ok((program, arguments.collect())),
+        false => Err(io::Error::other(format!(
+            "{FILE}: expected a program with its arguments"
+        ))),
+    }
 }
 
 /// Arguments as a shell takes them.
@@ -41,12 +48,17 @@ mod tests {
         let text = "/usr/lib/postgresql/17/bin/postgres \"-D\" \"/srv/my data\" \"-c\" \"config_file=/etc/a b.conf\"\n";
         let expected = ["-D", "/srv/my data", "-c", "config_file=/etc/a b.conf"];
         assert_eq!(
-            options_in(text),
-            Some(("/usr/lib/postgresql/17/bin/postgres", expected.to_vec()))
+            options_in(text).unwrap(),
+            ("/usr/lib/postgresql/17/bin/postgres", expected.to_vec())
         );
-        assert_eq!(options_in("/bin/postgres\n"), Some(("/bin/postgres", Vec::new())));
-        assert_eq!(options_in("postgres \"-D\" \"x\"\n"), None);
-        assert_eq!(options_in(""), None);
+        assert_eq!(
+            options_in("/bin/postgres\n").unwrap(),
+            ("/bin/postgres", Vec::new())
+        );
+        for other in ["postgres \"-D\" \"x\"\n", ""] {
+            let why = options_in(other).unwrap_err().to_string();
+            assert_eq!(why, "postmaster.opts: expected a program with its arguments");
+        }
     }
 
     #[test]

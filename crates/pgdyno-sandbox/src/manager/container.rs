@@ -194,12 +194,7 @@ impl Container {
     /// What keeps it from running, or what its program says.
     pub(crate) fn computed_parameter(&self, data: &Path, name: &str) -> io::Result<String> {
         let text = started_with::read(data)?;
-        let (program, arguments) = started_with::options_in(&text).ok_or_else(|| {
-            io::Error::other(format!(
-                "{}: expected a program with its arguments",
-                data.join(started_with::FILE).display()
-            ))
-        })?;
+        let (program, arguments) = started_with::options_in(&text)?;
         let owner = Directory::open(data)?.owner();
         let user = format!("{}:{}", owner.uid, owner.gid);
         let found = inspect(self.engine, &self.id).map_err(io::Error::other)?;
