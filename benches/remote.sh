@@ -82,14 +82,12 @@ done | awk 'NR == 1 { a = $1 } END { printf "%.0f bytes a second, of two trials 
 
 set_up max_connections=50
 way=(--load-connection "host=$socket")
-echo "first transactions of ten hosts with a client each, from the first to the last:"
-sql -c 'CREATE TABLE began (client int, at timestamptz)'
-echo 'INSERT INTO began VALUES (:client_id, clock_timestamp());' >"$PGDYNO_HOME/began.sql"
+echo "ten hosts with a client each: how long after the common instant the last begins at most, by its clock as it is known"
 hosts=()
 for i in $(seq 10); do hosts+=(--load-host "ssh:host$i"); done
 for _ in $(seq "$pairs"); do
-  "$pgdyno" bench "sandbox:$name" -f "$PGDYNO_HOME/began.sql" -c 10 -j 1 -t 1 "${hosts[@]}" "${way[@]}" -q >/dev/null
-  sql -c "SELECT round(extract(epoch FROM max(at) - min(at)) * 1000, 1) || ' ms' FROM began" -c "TRUNCATE began"
+  "$pgdyno" bench "sandbox:$name" -w simple -c 10 -j 1 -d 2s "${hosts[@]}" "${way[@]}" --json |
+    python3 -c 'import json, sys; print("%.1f ms" % max(host["began_late_ms"] for host in json.load(sys.stdin)["load_hosts"]))'
 done
 
 echo "two hosts beside one process, 8 clients of select: throughput, p99 in ms"

@@ -13,8 +13,7 @@ use pgdyno_engine::{
     keeps_prepared_statements,
 };
 use pgdyno_host::{CpuUse, LocalHost, OthersCpu, children, cpu_us_of_tree, online_cpus};
-use pgdyno_record::ErrorClass;
-use pgdyno_record::{CrossCheck, HeatRecord, SecondRecord, SeriesRecord};
+use pgdyno_record::{CrossCheck, ErrorClass, GeneratorHost, HeatRecord, SecondRecord, SeriesRecord};
 use pgdyno_server::series::OwnCommits;
 use pgdyno_server::{Conninfo, Counters, ServerError};
 use pgdyno_stats::{WarmUp, coefficient_of_variation, steadiness, warm_up_end};
@@ -67,7 +66,7 @@ pub fn measure(
         },
         has_seconds: true,
     };
-    let mut warnings = Vec::new();
+    let (mut load_hosts, mut warnings) = (Vec::new(), Vec::new());
     let mut measurement = watch(conninfo, shape, probe, on_second, &mut |on_second| {
         let Some(from) = from else {
             return Ok(pgdyno_workload::run(&endpoints, plan, stop, on_second)?);
@@ -76,12 +75,13 @@ pub fn measure(
         let ways: Vec<&Conninfo> = std::iter::once(conninfo).chain(beside).collect();
         let generated = from.generators.drive(from, &ways, plan, stop, on_second);
         let generated = generated.map_err(MeasureError::Generators)?;
-        warnings = generated.warnings;
+        (load_hosts, warnings) = (generated.hosts, generated.warnings);
         Ok(generated.load)
     })?;
     measurement.warnings.extend(warnings);
     Ok(Measurement {
         latency_limit: plan.drive.latency_limit,
+        load_hosts,
         ..measurement
     })
 }
@@ -122,6 +122,8 @@ pub trait Generators {
 pub struct Generated {
     /// All segments together.
     pub load: LoadResult,
+    /// The hosts, each with its name.
+    pub hosts: Vec<(String, GeneratorHost)>,
     /// Hosts that could not keep up, and how that shows.
     pub warnings: Vec<String>,
 }
@@ -230,6 +232,7 @@ pub(crate) fn watch(
             .chain((warm_up == WarmUp::Never).then(|| NEVER_STATIONARY.to_owned()))
             .collect(),
         is_disturbed: false,
+        load_hosts: Vec::new(),
         reported: None,
         latency_limit: None,
         distribution,

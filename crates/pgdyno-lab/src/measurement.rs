@@ -2,8 +2,8 @@
 
 use pgdyno_engine::{Books, LoadResult, Rest};
 use pgdyno_record::{
-    CrossCheck, DistributionPoint, EventRecord, HeatRecord, Percentiles, SecondRecord, SeriesRecord,
-    StatementRecord,
+    CrossCheck, DistributionPoint, EventRecord, GeneratorHost, HeatRecord, Percentiles, SecondRecord,
+    SeriesRecord, StatementRecord,
 };
 use pgdyno_stats::{Steadiness, WarmUp};
 use pgdyno_workload::nopm;
@@ -41,6 +41,8 @@ pub struct Measurement {
     pub warnings: Vec<String>,
     /// Whether CPU time was taken from it by others, which is reason enough to exclude it if it is far off.
     pub is_disturbed: bool,
+    /// The hosts that drove it, each with its name; empty where this process did.
+    pub load_hosts: Vec<(String, GeneratorHost)>,
     /// What an external program has reported; the load's own response times are empty then.
     pub reported: Option<Reported>,
     /// Response time above which a transaction is late; `None` without such a limit.

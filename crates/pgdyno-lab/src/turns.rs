@@ -165,6 +165,7 @@ impl Part {
                 .collect(),
             warnings: few_transactions(measured.committed).into_iter().collect(),
             is_disturbed: whole.is_some_and(|whole| whole.is_disturbed),
+            load_hosts: Vec::new(),
             reported: None,
             latency_limit: whole.and_then(|whole| whole.latency_limit),
             statements: Vec::new(),

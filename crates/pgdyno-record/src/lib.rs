@@ -3,6 +3,7 @@
 mod class;
 mod experiment;
 mod fact;
+mod generator;
 mod heat;
 mod histogram;
 mod metric;
@@ -20,6 +21,7 @@ pub use experiment::{
     TreatmentRecord, WHEN_GAIN_DECIDED, WorkloadRecord,
 };
 pub use fact::FactRecord;
+pub use generator::GeneratorHost;
 pub use heat::{HeatError, HeatRecord};
 pub use histogram::{decoded_histogram, encoded_histogram};
 pub use metric::{Better, Given, METRICS, Metric, MetricWords, Source, UNITS};

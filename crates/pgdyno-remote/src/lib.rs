@@ -26,9 +26,7 @@ pub use coordinator::{Host, Listener, Output};
 pub use error::RemoteError;
 pub use inventory::{Inventory, InventoryError, InventoryHost};
 pub use message::{CarriedFile, Hello, PROTOCOL, Request, Takeover, Then};
-pub use question::{
-    Answer, FromGenerator, GeneratorHost, LoadHostWays, Question, RunEnd, SentSeries, SharedLoad,
-};
+pub use question::{Answer, FromGenerator, LoadHostWays, Question, RunEnd, SentSeries, SharedLoad};
 pub use ssh::{SshWay, remove_agents};
 pub use ssh_host::SshHost;
 pub use waiting::{EndedWaiting, end_waiting};

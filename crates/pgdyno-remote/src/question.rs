@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pgdyno_engine::{LoadResult, Second};
 use pgdyno_record::{
-    ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, RestoredRecord, SeriesRecord,
+    ColumnRecord, ExperimentRecord, ExperimentStatus, GapRecord, GeneratorHost, RestoredRecord, SeriesRecord,
     StoredExperiment, TimeLists, TreatmentRecord, TrialRecord, pack_series,
 };
 use pgdyno_workload::LoadPlan;
@@ -116,18 +116,6 @@ pub enum FromGenerator {
     Failed(String),
 }
 
-/// A host while it drove its part of a load.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GeneratorHost {
-    /// Share of its CPUs' time in which they were idle, 0 to 1; `None` where it is not known.
-    pub idle: Option<f64>,
-    /// Share of its CPUs' time that others on its machine had, 0 to 1.
-    pub steal: Option<f64>,
-    /// How long after the common instant it began, in nanoseconds.
-    pub began_late_ns: u64,
-}
-
 /// Without connection strings.
 impl fmt::Debug for LoadHostWays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,6 +151,8 @@ pub enum Answer {
     Driven {
         /// What all hosts have done; its seconds have been sent.
         result: Box<LoadResult>,
+        /// The hosts, each with its name.
+        hosts: Vec<(String, GeneratorHost)>,
         /// Hosts that could not keep up, and how that shows.
         warnings: Vec<String>,
     },

@@ -18,7 +18,8 @@ use meeting::Meeting;
 use part::Part;
 use pgdyno_engine::{Second, Segment, join_results, join_seconds};
 use pgdyno_lab::{Generated, Generators, LoadFrom};
-use pgdyno_remote::{GeneratorHost, InventoryHost, LoadHostWays, SharedLoad, SshHost};
+use pgdyno_record::GeneratorHost;
+use pgdyno_remote::{InventoryHost, LoadHostWays, SharedLoad, SshHost};
 use pgdyno_server::{Conninfo, for_other_host};
 use pgdyno_workload::LoadPlan;
 use std::sync::Arc;
@@ -250,11 +251,12 @@ impl LoadHosts<'_> {
         if let Some(why) = meeting.failure() {
             return Err(why);
         }
-        let (mut loads, mut warnings) = (Vec::new(), Vec::new());
+        let (mut loads, mut hosts, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
         for (ended, (name, ..)) in ended.into_iter().zip(&jobs) {
             match ended {
                 Ok(Ok(done)) => {
                     warnings.extend(saturation(name, &done.host));
+                    hosts.push(((*name).clone(), done.host));
                     loads.push(done.load);
                 }
                 Ok(Err(why)) => return Err(why),
@@ -262,7 +264,11 @@ impl LoadHosts<'_> {
             }
         }
         let load = join_results(loads, seconds).ok_or("no host has a part of it")?;
-        Ok(Generated { load, warnings })
+        Ok(Generated {
+            load,
+            hosts,
+            warnings,
+        })
     }
 }
 

@@ -155,6 +155,7 @@ pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measureme
         disturbances: Vec::new(),
         warnings: Vec::new(),
         is_disturbed: false,
+        load_hosts: Vec::new(),
         reported: None,
         latency_limit: None,
         statements: Vec::new(),

@@ -66,10 +66,18 @@ impl Generators for LoadHostsAfar<'_> {
                     on_second(&second);
                     seconds.push(second.figures());
                 }
-                Answer::Driven { result, warnings } => {
+                Answer::Driven {
+                    result,
+                    hosts,
+                    warnings,
+                } => {
                     result.check(ways.len())?;
                     let load = join_results([*result], seconds).ok_or("no result")?;
-                    return Ok(Generated { load, warnings });
+                    return Ok(Generated {
+                        load,
+                        hosts,
+                        warnings,
+                    });
                 }
                 // None has come yet.
                 _ => {}
@@ -119,8 +127,13 @@ impl AskedOfHosts {
                 let _ = seconds.send(second.clone());
             });
             match driven {
-                Ok(Generated { load, warnings }) => Answer::Driven {
+                Ok(Generated {
+                    load,
+                    hosts,
+                    warnings,
+                }) => Answer::Driven {
                     result: Box::new(load),
+                    hosts,
                     warnings,
                 },
                 Err(why) => Answer::Failed(why),

@@ -7,8 +7,9 @@ use crate::ssh_way::run_on;
 use pgdyno_engine::{LoadResult, Plan, Second, Segment, SegmentSecond, Warmup};
 use pgdyno_host::{HostSeries, HostSeriesOptions};
 use pgdyno_lab::endpoint;
+use pgdyno_record::GeneratorHost;
 use pgdyno_remote::{
-    Answer, CarriedFile, FromGenerator, GeneratorHost, Listener, Output, PROTOCOL, Question, Request, SshWay,
+    Answer, CarriedFile, FromGenerator, Listener, Output, PROTOCOL, Question, Request, SshWay,
 };
 use pgdyno_server::Found;
 use pgdyno_workload::{LoadPlan, run_segment};

@@ -5,10 +5,11 @@ use crate::show;
 use pgdyno_engine::hdrhistogram::Histogram;
 use pgdyno_engine::{Arrivals, Books, SecondFigures, Spacing, StatementName, Times, Warmup, percentile_ms};
 use pgdyno_lab::Measurement;
-use pgdyno_record::DistributionPoint;
+use pgdyno_record::{DistributionPoint, GeneratorHost};
 use pgdyno_stats::three_digits;
 use pgdyno_workload::{LoadPlan, Work};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// The server that was driven.
 pub(super) struct ServerWords<'a> {
@@ -157,6 +158,7 @@ pub(super) fn as_json(
         "steadiness": measurement.steadiness,
         "cross_check": measurement.cross_check,
         "unchecked": measurement.unchecked,
+        "load_hosts": measurement.load_hosts.iter().map(load_host_json).collect::<Vec<_>>(),
         "warnings": measurement.warnings,
         "disturbances": measurement.disturbances,
         "broken": measurement.broken,
@@ -166,6 +168,15 @@ pub(super) fn as_json(
         document.extend(times);
     }
     document
+}
+
+/// With what is not known of the common instant there.
+fn began_late_ms(host: &GeneratorHost) -> f64 {
+    Duration::from_nanos(host.began_late_ns).as_secs_f64() * 1e3
+}
+
+fn load_host_json((name, host): &(String, GeneratorHost)) -> Value {
+    json!({ "host": name, "idle": host.idle, "steal": host.steal, "began_late_ms": began_late_ms(host) })
 }
 
 /// What holds a transaction's statements together; a script does that itself.
@@ -395,6 +406,17 @@ pub(super) fn print(
         put!(
             "not steady     throughput drifted by {:+.0} %",
             steadiness.drift_ratio * 100.0
+        );
+    }
+    for (name, host) in &measurement.load_hosts {
+        let share = |share: Option<f64>| {
+            share.map_or_else(|| "unknown".to_owned(), |share| format!("{:.0} %", share * 100.0))
+        };
+        put!(
+            "load host      {name}: CPUs idle {}, steal {}, began {:.1} ms after the common instant at most",
+            share(host.idle),
+            share(host.steal),
+            began_late_ms(host)
         );
     }
     for warning in &measurement.warnings {

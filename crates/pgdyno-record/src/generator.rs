@@ -1,0 +1,15 @@
+//! A host that drives a part of a load.
+
+use serde::{Deserialize, Serialize};
+
+/// A host while it drove its part of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GeneratorHost {
+    /// Share of its CPUs' time in which they were idle, 0 to 1; `None` where it is not known.
+    pub idle: Option<f64>,
+    /// Share of its CPUs' time that others on its machine had, 0 to 1.
+    pub steal: Option<f64>,
+    /// How long after the common instant it began, in nanoseconds.
+    pub began_late_ns: u64,
+}
