@@ -27,7 +27,7 @@ pub use parts::{
 };
 pub(crate) use place::LOOPBACK;
 pub use place::Place;
-pub use search::{Bound, LimitPart, MethodWord, ScaleWord, SearchPart, StartPart};
+pub use search::{Bound, LimitPart, MethodWord, SearchPart, StartPart};
 pub use size::sized;
 pub use study::{ChartPart, ClaimPart, FigurePart, StudyPart, TablePart};
 pub use switch::why_not_in_turns;

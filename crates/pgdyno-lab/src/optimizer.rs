@@ -3,7 +3,7 @@
 //! It receives an [`Opening`] at the start, then [`Message`]s; it answers [`Message::Ask`] alone, with a [`Chosen`]. The format is
 //! described in docs/reference/optimizer.md.
 
-use crate::file::ScaleWord;
+use pgdyno_advice::Scale;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) struct FactorOpening<'f> {
     /// How likely each is to be good, in proportion.
     pub(crate) weights: Vec<f64>,
     pub(crate) relevance: f64,
-    pub(crate) scale: ScaleWord,
+    pub(crate) scale: Scale,
 }
 
 impl<'f> Opening<'f> {

@@ -57,15 +57,28 @@ struct FileKnob {
     source: String,
 }
 
-/// How the values of a knob are arranged.
+/// How values that are numbers are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// Numbers by their logarithms.
+    /// By their logarithms: from 1 to 2 is as far as from 2 to 4.
     #[default]
     Log,
-    /// Nothing follows from one for another.
+    /// By themselves.
+    Linear,
+    /// Not at all: nothing follows from one for another.
     None,
+}
+
+impl Scale {
+    /// Name in files: "log".
+    pub fn name(self) -> &'static str {
+        match self {
+            Scale::Log => "log",
+            Scale::Linear => "linear",
+            Scale::None => "none",
+        }
+    }
 }
 
 /// How often the server takes the memory that a knob's value is.

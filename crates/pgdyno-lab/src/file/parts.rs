@@ -4,8 +4,9 @@
 use super::choices::{
     Design, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule,
 };
-use super::search::{ScaleWord, SearchPart};
+use super::search::SearchPart;
 use super::study::{FigurePart, StudyPart};
+use pgdyno_advice::Scale;
 use pgdyno_engine::{Protocol, Spacing};
 use pgdyno_workload::{Control, Dataset, Partitions, Workload};
 use schemars::JsonSchema;
@@ -338,7 +339,8 @@ pub struct FactorPart {
     /// In a search, how much it is expected to matter, as a weight among the factors; 1 when not given.
     pub relevance: Option<f64>,
     /// In a search, how levels that are numbers are arranged; by their logarithms when not given.
-    pub scale: Option<ScaleWord>,
+    #[schemars(with = "Option<String>")]
+    pub scale: Option<Scale>,
 }
 
 /// Something that is done to the server while a load runs: settings, a kill, or a neighbour.

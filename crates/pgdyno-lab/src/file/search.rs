@@ -2,7 +2,7 @@
 
 use pgdyno_record::BrokenBound;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// A search among the levels of the factors.
@@ -63,19 +63,6 @@ pub struct LimitPart {
     pub sum: BTreeMap<String, f64>,
     /// The most that the sum may be, as a number or a size.
     pub at_most: String,
-}
-
-/// How levels that are numbers are arranged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScaleWord {
-    /// By their logarithms: from 1 to 2 is as far as from 2 to 4.
-    #[default]
-    Log,
-    /// By themselves.
-    Linear,
-    /// Not at all: nothing follows from one level for another.
-    None,
 }
 
 /// What the best must hold to.

@@ -1,8 +1,9 @@
 //! The space of a search: the file's factors are its knobs, rows of their levels its points.
 
 use super::{AS_IT_IS, Plan, ProfileSettings, REFERENCE, Treatment, combine, lay_over};
-use crate::file::{Bound, MethodWord, ScaleWord, StepPart};
+use crate::file::{Bound, MethodWord, StepPart};
 use crate::optimizer::{FactorOpening, Levels, Opening};
+use pgdyno_advice::Scale;
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_record::{BrokenBound, ExperimentRecord, TreatmentRecord, TrialRecord, TrialStatus};
@@ -136,14 +137,14 @@ impl Plan {
 }
 
 /// Places of levels on their scale, from 0 to 1; `None` for those that are not on it.
-fn coordinates(names: &[&str], scale: Option<ScaleWord>) -> Vec<Option<f64>> {
+fn coordinates(names: &[&str], scale: Option<Scale>) -> Vec<Option<f64>> {
     let numbers: Vec<Option<f64>> = names
         .iter()
         .map(|name| quantity(name).map(|(_, number)| number))
         .collect();
-    let is_log = scale.unwrap_or_default() == ScaleWord::Log;
+    let is_log = scale.unwrap_or_default() == Scale::Log;
     let placed: Vec<Option<f64>> = match scale {
-        Some(ScaleWord::None) => vec![None; names.len()],
+        Some(Scale::None) => vec![None; names.len()],
         // What is 0 or below is a word to the server, or has no logarithm.
         _ => numbers
             .iter()
@@ -406,12 +407,8 @@ mod tests {
         check(&["4MB", "64MB", "16MB"], None, &[first, last, middle]);
         check(&["0", "10", "1000", "100"], None, &[None, first, last, middle]);
         check(&["-1", "16MB"], None, &[None, None]);
-        check(
-            &["0", "50", "100"],
-            Some(ScaleWord::Linear),
-            &[first, middle, last],
-        );
+        check(&["0", "50", "100"], Some(Scale::Linear), &[first, middle, last]);
         check(&["off", "pglz", "lz4"], None, &[None; 3]);
-        check(&["16", "128"], Some(ScaleWord::None), &[None, None]);
+        check(&["16", "128"], Some(Scale::None), &[None, None]);
     }
 }

@@ -233,8 +233,8 @@ impl<'a> Common<'a> {
                 ("weights", weights.collect::<Vec<_>>().into()),
                 ("relevance", knob.relevance.into()),
             ];
-            if knob.scale == Scale::None {
-                factor.push(("scale", "none".into()));
+            if knob.scale != Scale::default() {
+                factor.push(("scale", knob.scale.name().into()));
             }
             table(factor)
         });
