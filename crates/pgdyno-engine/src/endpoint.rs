@@ -42,6 +42,14 @@ impl Endpoint {
         Endpoint { is_pooled, ..self }
     }
 
+    /// The same with more `options` of its sessions.
+    pub fn with_options(&self, options: &str) -> Endpoint {
+        let mut other = self.clone();
+        let before = self.config.get_options().unwrap_or_default();
+        other.config.options(format!("{before} {options}").trim());
+        other
+    }
+
     /// Where it points: "127.0.0.1:5432" or the socket's path; never a password.
     pub fn place(&self) -> String {
         let port = self.config.get_ports().first().copied().unwrap_or(5432);

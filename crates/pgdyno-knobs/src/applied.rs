@@ -81,6 +81,14 @@ pub enum ApplyError {
         /// Name of the database that was looked in.
         database: String,
     },
+    /// A setting of more than a session.
+    #[error("{knob} cannot be set in a session: {why}")]
+    NotOfSession {
+        /// Id of the knob.
+        knob: String,
+        /// What keeps it from that.
+        why: &'static str,
+    },
     /// A right that the connected role lacks.
     #[error("the role {role} may not {what}")]
     NoRight {

@@ -3,6 +3,7 @@
 mod advised;
 mod check;
 mod objection;
+mod session;
 mod whereabouts;
 
 pub(crate) use advised::fuzzed_table;

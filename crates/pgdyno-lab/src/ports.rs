@@ -2,7 +2,7 @@
 //! seeded simulator for tests.
 
 use crate::error::LabError;
-use crate::file::{EventPart, GuardPart, ServerPart};
+use crate::file::{EventPart, GuardPart, ServerPart, SettingScope};
 use crate::foreign::ProgramData;
 use crate::measurement::Measurement;
 use crate::plan::{Plan, ServerVariant, Treatment};
@@ -59,6 +59,8 @@ pub(crate) struct Purpose<'t> {
     pub(crate) of_host: OfHost,
     /// Commands that may make anything on it, and statements that do.
     pub(crate) commands: &'t [String],
+    /// Where settings are set.
+    pub(crate) scope: SettingScope,
 }
 
 /// A program that chooses what a search tries next.

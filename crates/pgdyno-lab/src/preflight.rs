@@ -10,7 +10,7 @@ mod starts;
 mod statements;
 mod wants;
 
-use crate::file::settings_of;
+use crate::file::{SettingScope, settings_of};
 use crate::measure::{Generators, LoadFrom};
 use crate::plan::{Consent, Plan, ServerVariant, Treatment};
 use pgdyno_host::HostAccess;
@@ -273,7 +273,11 @@ impl Preflight<'_> {
             if let Some((_, findings)) = seen.iter().find(|(other, _)| other == setting) {
                 return findings.clone();
             }
-            let objections = reader.objections(setting).into_iter();
+            let objections = match plan.file.target.scope {
+                SettingScope::Server => reader.objections(setting),
+                SettingScope::Session => reader.session_objections(setting),
+            };
+            let objections = objections.into_iter();
             let findings: Vec<Finding> = objections
                 .map(|objection| Preflight::of_objection(setting, objection))
                 .collect();

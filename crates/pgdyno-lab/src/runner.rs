@@ -234,6 +234,7 @@ impl<'s> Runner<'_, 's> {
         let purpose = Purpose {
             text: &text,
             commands: &plan.commands(),
+            scope: plan.file.target.scope,
             of_host: match (changes_host, variant.beside) {
                 (false, _) => OfHost::No,
                 (true, 0) => OfHost::Yes,

@@ -236,6 +236,14 @@ impl Conninfo {
         other
     }
 
+    /// The same with more `options` of its session.
+    pub fn with_options(&self, options: &str) -> Conninfo {
+        let mut other = self.clone();
+        let before = self.config.get_options().unwrap_or_default();
+        other.config.options(format!("{before} {options}").trim());
+        other
+    }
+
     /// Name of the database; empty where none is named.
     pub fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or_default()

@@ -56,10 +56,10 @@ pub use made::{
 pub use own::marked;
 pub use postgres;
 pub use postmaster::{NoPostmaster, Postmaster};
-pub use quoting::literal;
+pub use quoting::{literal, session_options};
 pub use server::Server;
 pub use settings::{
-    Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system,
+    Guc, GucBounds, SettingRights, alter_system_reset, alter_system_set, bounds, may_alter_system, may_set,
     other_owner, refused_by_server, reload, setting_rights, show,
 };
 pub use statements::StatementLook;

@@ -163,11 +163,17 @@ pub fn setting_rights(server: &mut Server) -> Result<SettingRights, ServerError>
 
 /// Whether the connected role may set a parameter by ALTER SYSTEM. Before 15 that is for superusers.
 pub fn may_alter_system(server: &mut Server, name: &str) -> Result<bool, ServerError> {
+    has_privilege(server, name, "ALTER SYSTEM")
+}
+
+/// Whether the connected role may set a parameter in its own sessions that is for superusers. Before 15 nobody else may.
+pub fn may_set(server: &mut Server, name: &str) -> Result<bool, ServerError> {
+    has_privilege(server, name, "SET")
+}
+
+fn has_privilege(server: &mut Server, name: &str, privilege: &str) -> Result<bool, ServerError> {
     let sql = match server.version().major >= 15 {
-        true => format!(
-            "SELECT has_parameter_privilege({}, 'ALTER SYSTEM')",
-            literal(name)
-        ),
+        true => format!("SELECT has_parameter_privilege({}, '{privilege}')", literal(name)),
         false => "SELECT rolsuper FROM pg_roles WHERE rolname = current_user".to_owned(),
     };
     let value = server.value("asking for the role's rights", &sql)?;

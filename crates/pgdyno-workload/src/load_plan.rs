@@ -45,6 +45,8 @@ pub struct LoadPlan {
     pub control: Control,
     /// Whether tpcc's clients stay at their warehouse, type and think (clause 5.2.5).
     pub paced: bool,
+    /// Options of the clients' sessions, as libpq's `options` has them; empty without.
+    pub session_options: String,
     /// Clients, times and arrivals of the load.
     pub drive: Plan,
 }
@@ -57,6 +59,7 @@ impl LoadPlan {
             protocol: Protocol::Prepared,
             control: workload.usual_control(),
             paced: false,
+            session_options: String::new(),
             drive: Plan::closed(clients, threads),
         }
     }

@@ -74,7 +74,7 @@ pub fn run(
     plan.check().map_err(LoadError::Plan)?;
     let transactions = transactions(endpoints, plan)?;
     Ok(engine::run(
-        endpoints,
+        &of_sessions(endpoints, plan),
         &plan.drive,
         transactions.as_ref(),
         stop,
@@ -97,13 +97,22 @@ pub fn run_segment(
     plan.check().map_err(LoadError::Plan)?;
     let transactions = transactions(endpoints, plan)?;
     Ok(engine::run_segment(
-        endpoints,
+        &of_sessions(endpoints, plan),
         (&plan.drive, segment),
         transactions.as_ref(),
         stop,
         begin,
         on_second,
     )?)
+}
+
+/// Where the load's sessions go, with the options that they have.
+fn of_sessions(endpoints: &[Endpoint], plan: &LoadPlan) -> Vec<Endpoint> {
+    let of = |endpoint: &Endpoint| match plan.session_options.as_str() {
+        "" => endpoint.clone(),
+        options => endpoint.with_options(options),
+    };
+    endpoints.iter().map(of).collect()
 }
 
 /// The shape of the data that all have, with the rows that each has: loads insert and delete.

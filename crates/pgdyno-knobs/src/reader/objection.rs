@@ -38,8 +38,8 @@ impl From<ApplyError> for Objection {
 const AS_ROOT: &str =
     "sudo pgdyno ... (on the host itself: a container's /proc/sys may be read-only for root too)";
 const WITHOUT_OPTIONS: &str = "unset PGOPTIONS (and leave options= out of the connection string)";
-/// The first version in which roles other than superusers may be allowed ALTER SYSTEM.
-const GRANTED_SINCE: u32 = 15;
+/// The first version in which roles other than superusers may be allowed to set a parameter of theirs.
+pub(super) const GRANTED_SINCE: u32 = 15;
 
 impl Reader<'_> {
     /// All that keeps a setting from being applied here, found without changing anything.
@@ -206,7 +206,11 @@ impl Reader<'_> {
     }
 }
 
-fn of_value(server: &mut Server, guc: &Guc, setting: &Setting) -> Result<Option<Objection>, ServerError> {
+pub(super) fn of_value(
+    server: &mut Server,
+    guc: &Guc,
+    setting: &Setting,
+) -> Result<Option<Objection>, ServerError> {
     let bounds = bounds(server, &guc.name)?;
     let mut expected = gucvalue::expected(&setting.value, guc, &bounds)
         .or_else(|| expected_list(&guc.name, &setting.value).map(str::to_owned));
@@ -303,7 +307,7 @@ fn of_rights(rights: &SettingRights, by_view: bool) -> Vec<Objection> {
     objections
 }
 
-fn no_right(rights: &SettingRights, what: String, mends: Vec<String>) -> Objection {
+pub(super) fn no_right(rights: &SettingRights, what: String, mends: Vec<String>) -> Objection {
     Objection {
         error: ApplyError::NoRight {
             role: rights.role.clone(),

@@ -4,6 +4,7 @@ mod event;
 mod figures;
 mod hosts;
 mod search;
+mod session;
 mod sql;
 mod study;
 mod switchback;
@@ -86,6 +87,7 @@ impl Check<'_> {
         self.search()?;
         self.events()?;
         self.hosts()?;
+        self.scope()?;
         self.instances()?;
         self.exclude()?;
         self.loads_whole()?;

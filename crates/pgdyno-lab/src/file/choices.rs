@@ -105,6 +105,17 @@ pub enum RestartPolicy {
     WhenNeeded,
 }
 
+/// Where settings are set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettingScope {
+    /// On the server and its host.
+    #[default]
+    Server,
+    /// In the load's own sessions: nothing changes for others, and what sessions cannot set is not tested.
+    Session,
+}
+
 /// When the servers of an experiment's own are made, with their file systems and data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

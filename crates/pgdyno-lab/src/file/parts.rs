@@ -2,7 +2,8 @@
 //! JSON schema that editors check against is made from these types.
 
 use super::choices::{
-    Design, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, StopRule,
+    Design, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, SettingScope,
+    StopRule,
 };
 use super::search::SearchPart;
 use super::study::{FigurePart, StudyPart};
@@ -113,6 +114,9 @@ pub struct TargetPart {
     /// When the server is restarted between trials.
     #[serde(default)]
     pub restart: RestartPolicy,
+    /// Whether settings are those of the server and its host, or of the load's own sessions, which changes nothing for others.
+    #[serde(default)]
+    pub scope: SettingScope,
     /// When the servers that treatments have of their own are made, with their file systems and data.
     #[serde(default)]
     pub instances: Instances,
@@ -125,6 +129,21 @@ pub struct TargetPart {
     pub stop_command: Option<String>,
     /// Command that starts it again.
     pub start_command: Option<String>,
+}
+
+impl TargetPart {
+    /// When the server is restarted between trials: what is set in sessions has no restart.
+    pub fn restarts(&self) -> RestartPolicy {
+        match self.scope {
+            SettingScope::Server => self.restart,
+            SettingScope::Session => RestartPolicy::WhenNeeded,
+        }
+    }
+
+    /// Whether a checkpoint is asked for before each load, which others would notice.
+    pub fn checkpoints(&self) -> bool {
+        self.scope == SettingScope::Server
+    }
 }
 
 /// A sandbox that an experiment makes.

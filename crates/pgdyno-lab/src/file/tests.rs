@@ -1,4 +1,5 @@
 mod passwords;
+mod sessions;
 mod turns;
 
 use super::*;

@@ -118,6 +118,7 @@ pub fn load_plan(load: &LoadPart, work: Work, seed: u64) -> Result<LoadPlan, Scr
             ..usual.drive
         },
         paced: usual.paced,
+        session_options: usual.session_options,
     })
 }
 

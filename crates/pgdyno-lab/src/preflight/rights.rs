@@ -63,7 +63,7 @@ impl Preflight<'_> {
         found: &mut PreflightReport,
     ) -> Result<(), ServerError> {
         let role = Role::ask(server)?;
-        if !role.may_checkpoint {
+        if plan.file.target.checkpoints() && !role.may_checkpoint {
             let mend = match server.version().major >= CHECKPOINT_SINCE {
                 true => format!("GRANT pg_checkpoint TO {}", role.name),
                 false => format!("ALTER ROLE {} SUPERUSER", role.name),

@@ -35,6 +35,9 @@ impl Load for RealTarget<'_> {
         let direct = self.conninfo(drive.database)?;
         self.count_statements(&direct)?;
         let mut plan = plan_of(&treatment.load, drive.seed)?;
+        if let Some(plan) = &mut plan {
+            plan.session_options.clone_from(&self.session_options);
+        }
         if let (Some(plan), Some(turns)) = (&mut plan, &drive.turns) {
             plan.drive.turns = Some(turns.slice);
             let servers = u32::try_from(turns.treatments.len()).unwrap_or(1);

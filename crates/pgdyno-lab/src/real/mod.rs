@@ -131,6 +131,8 @@ impl<'a> Servers<'a> for RealServers<'_, 'a> {
         let mut made = RealTarget {
             resources: self.resources,
             changer,
+            scope: purpose.scope,
+            session_options: String::new(),
         };
         if !made.is_sandbox() && !purpose.commands.is_empty() && self.resources.consent.data {
             let watched = made.changer.watch_objects(purpose.commands.to_vec());

@@ -3,11 +3,12 @@
 use super::Resources;
 use crate::collect::collect_facts;
 use crate::error::LabError;
+use crate::file::SettingScope;
 use crate::plan::Plan;
 use crate::ports::{Apply, Changes, Server};
 use crate::preflight::{Preflight, PreflightReport};
 use crate::probe::ServerBeside;
-use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, Restart, Restored, Setting};
+use pgdyno_knobs::{Agreed, Applied, ApplyError, Changer, Reader, Restart, Restored, Setting};
 use pgdyno_record::FactRecord;
 use pgdyno_sandbox::{Control, ControlError};
 use pgdyno_server::{Conninfo, Server as Connection};
@@ -17,6 +18,9 @@ use std::time::Instant;
 pub(super) struct RealTarget<'a> {
     pub(super) resources: Resources<'a>,
     pub(super) changer: Changer<'a>,
+    pub(super) scope: SettingScope,
+    /// What the load's sessions begin with, where settings are theirs.
+    pub(super) session_options: String,
 }
 
 impl RealTarget<'_> {
@@ -128,7 +132,19 @@ impl Apply for Changer<'_> {
 
 impl Apply for RealTarget<'_> {
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError> {
-        Apply::apply(&mut self.changer, settings, restart)
+        if self.scope == SettingScope::Server {
+            return Apply::apply(&mut self.changer, settings, restart);
+        }
+        let settings: Vec<Setting> = settings.iter().map(|agreed| Setting::clone(agreed)).collect();
+        let reader = Reader {
+            host: &**self.resources.host,
+            catalogue: self.resources.catalogue,
+            target: Some(self.changer.target()?),
+            journals: None,
+        };
+        let (options, applied) = reader.in_session(&settings)?;
+        self.session_options = options;
+        Ok(applied)
     }
 }
 

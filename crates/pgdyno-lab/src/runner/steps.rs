@@ -67,7 +67,9 @@ impl Running<'_, '_, '_> {
         let database = self.database_of(treatment);
         for at in &mut self.at {
             at.target.prewarm(treatment, database.as_deref())?;
-            at.target.checkpoint(database.as_deref())?;
+            if self.plan.file.target.checkpoints() {
+                at.target.checkpoint(database.as_deref())?;
+            }
         }
         Ok(database)
     }
@@ -93,7 +95,7 @@ impl Running<'_, '_, '_> {
 
     /// Whether its server is restarted before a trial.
     pub(super) fn restart_before(&self, treatment: &Treatment) -> Restart {
-        match (treatment.data.prewarm, self.plan.file.target.restart) {
+        match (treatment.data.prewarm, self.plan.file.target.restarts()) {
             (Some(Prewarm::Cold), _) => Restart::Cold,
             (_, RestartPolicy::Always) => Restart::Always,
             (_, RestartPolicy::WhenNeeded) => Restart::WhenNeeded,

@@ -4,7 +4,7 @@ use super::bench::OfLoadArgs;
 use super::{ConsentArgs, LoadFromArgs, RunHostArgs, StoreArgs};
 use clap::{Args, ValueEnum};
 use pgdyno_engine::{CLIENTS_MAX, duration};
-use pgdyno_lab::{Reset, WindowPart};
+use pgdyno_lab::{Reset, SettingScope, WindowPart};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -87,6 +87,9 @@ pub(crate) struct TuneArgs {
     /// Compare what is kept with the present state with cold caches too: it must not be worse there.
     #[arg(long)]
     pub(crate) cold: bool,
+    /// Set what is tried in the load's own sessions: nothing changes for others, and what sessions cannot set is not varied.
+    #[arg(long, conflicts_with_all = ["program", "cold"])]
+    pub(crate) session_scope: bool,
     /// End a trial early once its throughput is below that of the present state by this share for five seconds, e.g. 20%, and try its
     /// settings no more [default: never].
     #[arg(long, value_name = "SHARE", value_parser = super::gate::limit)]
@@ -120,6 +123,16 @@ pub(crate) struct TuneArgs {
     pub(crate) at: RunHostArgs,
     #[command(flatten)]
     pub(crate) load_from: LoadFromArgs,
+}
+
+impl TuneArgs {
+    /// Where settings are set.
+    pub(crate) fn scope(&self) -> SettingScope {
+        match self.session_scope {
+            true => SettingScope::Session,
+            false => SettingScope::Server,
+        }
+    }
 }
 
 /// Kinds of load, by what matters for them.

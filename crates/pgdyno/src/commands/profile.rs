@@ -13,7 +13,7 @@ use pgdyno_advice::{
 };
 use pgdyno_host::{Fact, HostAccess, USUAL_MODE, given_bytes, given_text, make_directory, replace_given};
 use pgdyno_knobs::{ApplyError, Kind, Knob, Place, Reader, Setting, Target};
-use pgdyno_lab::{collect_facts, collect_host_facts, runs_here};
+use pgdyno_lab::{SettingScope, collect_facts, collect_host_facts, runs_here};
 use pgdyno_record::FactRecord;
 use pgdyno_remote::CarriedFile;
 use pgdyno_sandbox::{Control, ControlError};
@@ -201,12 +201,16 @@ impl Looked {
         &self,
         context: &Context,
         setting: &Setting,
+        scope: SettingScope,
         allows_restart: bool,
     ) -> Option<String> {
         let is_allowed = |error: &ApplyError| {
             allows_restart && matches!(error, ApplyError::Control(ControlError::NotAllowed))
         };
-        let objections = self.reader(context).objections(setting);
+        let objections = match scope {
+            SettingScope::Server => self.reader(context).objections(setting),
+            SettingScope::Session => self.reader(context).session_objections(setting),
+        };
         let first = objections
             .into_iter()
             .find(|objection| !is_allowed(&objection.error));

@@ -336,6 +336,7 @@ impl Tune<'_> {
             ("the target", stored.record.target != self.target),
             ("the metric", then.metric != now.metric),
             ("the load", then.load != now.load),
+            ("--session-scope", then.target.scope != now.target.scope),
             ("the data", then.data != now.data),
             ("--fix", then.base != now.base),
             ("--subject-to", bounds(&then) != bounds(now)),

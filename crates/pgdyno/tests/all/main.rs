@@ -50,6 +50,7 @@ mod scripts;
 mod series;
 mod serve;
 mod server_facts;
+mod session_scope;
 mod several;
 mod standbys;
 mod store;

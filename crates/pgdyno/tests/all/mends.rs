@@ -47,6 +47,11 @@ const PRINTED: &[(&str, &str, &str)] = &[
         "experiment.rs",
     ),
     (
+        "pgdyno-knobs/src/reader/session.rs",
+        "GRANT SET ON PARAMETER",
+        "session_scope.rs",
+    ),
+    (
         "pgdyno-lab/src/preflight/data.rs",
         "ALTER ROLE {role} CREATEDB",
         "own_servers.rs",

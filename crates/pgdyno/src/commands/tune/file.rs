@@ -7,7 +7,7 @@ use crate::show;
 use pgdyno_advice::{MemoryOf, Priors, Scale, SearchSpace};
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_knobs::{Catalogue, Cost, Setting};
-use pgdyno_lab::{Reset, WindowPart};
+use pgdyno_lab::{Reset, SettingScope, WindowPart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -152,6 +152,9 @@ impl<'a> Common<'a> {
             ("data", table(data)),
             ("load", table(load)),
         ];
+        if args.scope() == SettingScope::Session {
+            entries.push(("target", table(vec![("scope", "session".into())])));
+        }
         if let Some(WindowPart { from, to }) = &args.between {
             let ends = vec![("from", from.as_str().into()), ("to", to.as_str().into())];
             entries.push(("window", table(ends)));
@@ -244,7 +247,8 @@ impl<'a> Common<'a> {
         let mut file = self.entries(words, "search", Caches::Warm);
         // Where no knob needs a restart, none is made: what a trial leaves in the caches is the same for all. Where some do, each trial begins
         // with one, or those alone would begin with cold caches.
-        if !space.knobs.iter().any(|knob| self.needs_restart(&knob.knob)) {
+        let needs_restart = space.knobs.iter().any(|knob| self.needs_restart(&knob.knob));
+        if args.scope() == SettingScope::Server && !needs_restart {
             file.push(("target", table(vec![("restart", "when-needed".into())])));
         }
         file.extend([

@@ -121,7 +121,7 @@ pub(super) fn space(
                 knob: knob.clone(),
                 value: value.clone(),
             };
-            if let Some(why) = looked.objection(context, &setting, args.consent.allow_restart) {
+            if let Some(why) = looked.objection(context, &setting, args.scope(), args.consent.allow_restart) {
                 return Err(wrong(&why).into());
             }
         }
@@ -134,7 +134,7 @@ pub(super) fn space(
     // What could not be set would keep every trial from beginning, for each sets all knobs.
     let objection = |own: &SpaceKnob| {
         let setting = another_value(own)?;
-        looked.objection(context, &setting, args.consent.allow_restart)
+        looked.objection(context, &setting, args.scope(), args.consent.allow_restart)
     };
     let (possible, objected): (Vec<SpaceKnob>, Vec<SpaceKnob>) =
         space.knobs.into_iter().partition(|own| objection(own).is_none());

@@ -34,7 +34,7 @@ impl<'a> Restarts<'a> {
                 journals: None,
             }),
             can_restart: target.is_none_or(|target| target.control.can_restart()),
-            always: plan.file.target.restart == RestartPolicy::Always,
+            always: plan.file.target.restarts() == RestartPolicy::Always,
             costs: BTreeMap::new(),
             differs: Vec::new(),
         }
