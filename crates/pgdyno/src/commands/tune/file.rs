@@ -1,5 +1,6 @@
 //! The experiments of a tune, as files.
 
+use super::Step;
 use crate::cli::{LoadFromArgs, TuneArgs};
 use crate::commands::drafts::{NamedLoad, table};
 use crate::failure::{Failure, Result, Usage};
@@ -7,7 +8,7 @@ use crate::show;
 use pgdyno_advice::{MemoryOf, Priors, Scale, SearchSpace};
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_knobs::{Catalogue, Cost, Setting};
-use pgdyno_lab::{Reset, SettingScope, WindowPart};
+use pgdyno_lab::{ExperimentFile, Reset, SettingScope, WindowPart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -20,6 +21,8 @@ const TRIALS_OF_BLOCK: u32 = 6;
 /// Part of the available memory that the server and its clients may take by the knobs that are memory.
 const MEMORY_PART: f64 = 0.75;
 
+/// The design in which settings take turns within one load.
+const SWITCHBACK: &str = "switchback";
 /// The name of the best treatment in the experiments after the search.
 pub(super) const BEST: &str = "best";
 /// The present state, in all of them.
@@ -352,13 +355,29 @@ impl<'a> Common<'a> {
         )
     }
 
-    /// Treatments compared with the present state and `base` in blocks, each with its name, title and settings.
+    /// Treatments compared with the present state and `base` in blocks, each with its name, title and settings: within one load where all of them can
+    /// take turns.
     pub(super) fn compared(
         &self,
         words: (&str, &str),
         caches: Caches,
         base: &[Setting],
-        steps: &[(String, String, Vec<Setting>)],
+        steps: &[Step],
+    ) -> Result<String> {
+        let in_turns = self.comparison(words, (SWITCHBACK, caches), base, steps)?;
+        let is_possible = || ExperimentFile::parse(&in_turns, Path::new(words.0), self.catalogue).is_ok();
+        match caches == Caches::Warm && is_possible() {
+            true => Ok(in_turns),
+            false => self.comparison(words, ("one-at-a-time", caches), base, steps),
+        }
+    }
+
+    fn comparison(
+        &self,
+        words: (&str, &str),
+        (design, caches): (&str, Caches),
+        base: &[Setting],
+        steps: &[Step],
     ) -> Result<String> {
         let steps = steps.iter().map(|(name, title, settings)| {
             let settings = settings.iter().map(|s| (s.knob.clone(), s.value.as_str().into()));
@@ -369,7 +388,7 @@ impl<'a> Common<'a> {
             ])
         });
         let steps: Vec<Value> = steps.collect();
-        let mut file = self.entries(words, "one-at-a-time", caches);
+        let mut file = self.entries(words, design, caches);
         file.extend([
             ("blocks", i64::from(self.args.blocks).into()),
             ("stop", "when-decided".into()),
@@ -400,7 +419,7 @@ mod tests {
     use crate::cli::{Cli, Command};
     use clap::Parser;
     use pgdyno_advice::SpaceKnob;
-    use pgdyno_lab::{ExperimentFile, Prewarm};
+    use pgdyno_lab::Prewarm;
 
     /// What `act` makes of the experiments of a command line without a script.
     fn of_line<T>(words: &[&str], act: impl FnOnce(&Common<'_>, &Catalogue) -> T) -> T {
@@ -451,6 +470,29 @@ mod tests {
         assert_eq!(check("30s", 1), Ok(()));
         let why = check("89s", 3).unwrap_err();
         assert!(why.contains("6 trials of 15"), "{why}");
+    }
+
+    #[test]
+    fn settings_that_can_take_turns_are_compared_within_one_load() {
+        let check = |words: &[&str], caches: Caches, knobs: &[&str], expected: &str| {
+            let settings = knobs.iter().map(|knob| Setting {
+                knob: (*knob).to_owned(),
+                value: "10".into(),
+            });
+            let step = (BEST.to_owned(), "The best".to_owned(), settings.collect());
+            let text = of_line(words, |common, _| {
+                common.compared(("x", "?"), caches, &[], &[step]).unwrap()
+            });
+            let design = format!("design = \"{expected}\"");
+            assert!(text.contains(&design), "{design}: {words:?} {knobs:?}: {text}");
+        };
+        let (own, delay) = ("one-at-a-time", ["commit_delay"]);
+        check(&[], Caches::Warm, &delay, SWITCHBACK);
+        check(&[], Caches::Cold, &delay, own);
+        check(&[], Caches::Warm, &["commit_delay", "max_connections"], own);
+        check(&["--rate", "100"], Caches::Warm, &delay, own);
+        check(&["--session-scope"], Caches::Warm, &delay, own);
+        check(&["--program", "pgbench"], Caches::Warm, &delay, own);
     }
 
     #[test]
