@@ -171,14 +171,15 @@ impl Foreign {
         let data = self.data("");
         let text = fs::read_to_string(data.join("postmaster.pid")).expect("it runs");
         signal(text.lines().next().expect("a number"), "-KILL");
-        let place = data.canonicalize().expect("its data");
-        let in_it = || {
-            let processes = fs::read_dir("/proc").expect("processes").flatten();
-            processes
-                .filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == place))
-                .count()
-        };
-        until_is("processes in the data directory", 0, in_it);
+        until_is("processes in the data directory", 0, || self.processes());
+    }
+
+    /// How many processes its server has on this host.
+    fn processes(&self) -> usize {
+        let place = self.data("").canonicalize().expect("its data");
+        let all = fs::read_dir("/proc").expect("processes").flatten();
+        all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == place))
+            .count()
     }
 
     fn as_postgres(&self, program: &str, arguments: &[&str]) {
@@ -204,21 +205,29 @@ impl Foreign {
 
     /// A command of its owner's that restarts it, with the options it has.
     pub fn restart_command(&self) -> String {
-        self.command("restart")
+        as_owner(&self.own_command("restart"))
     }
 
     /// Commands of its owner's that stop and start it.
     pub fn stop_and_start_commands(&self) -> [String; 2] {
-        let start = format!("-o \"{}\" start", self.options());
-        [self.command("-m fast stop"), self.command(&start)]
+        self.own_commands().map(|command| as_owner(&command))
     }
 
-    fn command(&self, words: &str) -> String {
+    /// Programs that stop and start it, for its owner to run.
+    pub fn own_commands(&self) -> [String; 2] {
+        let start = format!("-o \"{}\" start", self.options());
+        [self.own_command("-m fast stop"), self.own_command(&start)]
+    }
+
+    fn own_command(&self, words: &str) -> String {
         let (place, program) = (self.directory.path().display(), self.bin.join("pg_ctl"));
-        format!(
-            "setpriv --reuid=postgres --regid=postgres --clear-groups {} -D {place}/data -l {place}/log -w {words}",
-            program.display()
-        )
+        format!("{} -D {place}/data -l {place}/log -w {words}", program.display())
+    }
+
+    /// The server itself with its options, for its owner to run.
+    pub fn server_command(&self) -> String {
+        let (place, program) = (self.directory.path().display(), self.bin.join("postgres"));
+        format!("{} -D {place}/data {}", program.display(), self.options())
     }
 
     /// A file or directory of its data.
@@ -279,9 +288,15 @@ impl Foreign {
     }
 }
 
+/// A command that runs another as the owner of a server.
+fn as_owner(command: &str) -> String {
+    format!("setpriv --reuid=postgres --regid=postgres --clear-groups {command}")
+}
+
 impl Drop for Foreign {
     fn drop(&mut self) {
-        if self.data("postmaster.pid").exists() {
+        // What a killed server's file has may be another process by now.
+        if self.processes() > 0 {
             self.as_postgres("pg_ctl", &["-m", "immediate", "-w", "stop"]);
         }
     }

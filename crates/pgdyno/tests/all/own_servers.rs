@@ -405,6 +405,24 @@ fn pool_of_huge_pages_is_sized_for_a_server_of_a_container() {
     assert_eq!(foreign.auto_conf(), before);
 }
 
+/// What counts for a server that starts with it, and is no setting of its own.
+#[test]
+fn transparent_huge_pages_are_changed_under_an_own_server_that_restarts() {
+    let _machine = quiet_machine();
+    let (home, foreign) = (Home::new(), Foreign::start());
+    let (target, data) = (foreign.target("postgres"), foreign.data(""));
+    let knob = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let (before, first) = (kernel(knob), postmaster(&data));
+    let setting = "transparent_hugepage.enabled=never";
+    home.run(&["apply", &target, setting])
+        .fails(4, &["--allow-restart"]);
+    home.run(&["apply", &target, setting, "--allow-restart"]).fine();
+    assert!(kernel(knob).contains("[never]"), "{}", kernel(knob));
+    assert_ne!(postmaster(&data), first);
+    home.run(&["restore"]).fine();
+    assert_eq!(kernel(knob), before);
+}
+
 /// A whole experiment with Debian's own unit, by consent that is in the file.
 #[test]
 fn unit_of_systemd_is_restarted_between_trials() {
@@ -450,6 +468,50 @@ fn unit_of_systemd_is_restarted_between_trials() {
     let state = booted.run(&home, &["status", "--json"]).fine();
     assert!(!state.out.contains("shared_buffers"), "{}", state.out);
     booted.tool("systemctl", &["is-active", &unit]);
+}
+
+/// Units as packages of Red Hat and SUSE have them: of the first the server is what systemd starts, of the other `pg_ctl`, which ends.
+#[test]
+fn units_of_other_distributions_are_restarted() {
+    let (home, foreign) = (Home::new(), Foreign::start());
+    foreign.stop();
+    let (target, before) = (foreign.target("postgres"), foreign.auto_conf());
+    let [stop, start] = foreign.own_commands();
+    let (server, data) = (foreign.server_command(), foreign.data("").display().to_string());
+    let booted = Booted::start();
+    for (unit, kind) in [
+        (
+            "postgresql-17.service",
+            format!(
+                "Type=notify\nEnvironment=PGDATA={data}\nEnvironment=PG_OOM_ADJUST_FILE=/proc/self/oom_score_adj\n\
+                 OOMScoreAdjust=-1000\nKillMode=mixed\nKillSignal=SIGINT\nExecStart={server}\n"
+            ),
+        ),
+        (
+            "postgresql.service",
+            format!("Type=forking\nSendSIGKILL=no\nExecStart={start}\nExecStop={stop}\n"),
+        ),
+    ] {
+        booted.unit(unit, &format!("[Service]\nUser=postgres\n{kind}"));
+        booted.tool("systemctl", &["start", unit]);
+        let facts = booted.run(&home, &["facts", &target, "--json"]).fine().json();
+        assert_eq!(fact(&facts, "manager.kind"), "systemd unit");
+        assert_eq!(
+            fact(&facts, "manager.restart"),
+            format!("systemctl restart {unit}")
+        );
+        booted
+            .run(
+                &home,
+                &["apply", &target, "max_connections=50", "--allow-restart"],
+            )
+            .fine();
+        assert_eq!(foreign.ask("SHOW max_connections"), "50");
+        booted.run(&home, &["restore"]).fine();
+        assert_eq!(foreign.ask("SHOW max_connections"), "100");
+        assert_eq!(foreign.auto_conf(), before);
+        booted.tool("systemctl", &["stop", unit]);
+    }
 }
 
 #[test]
