@@ -204,7 +204,7 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
         "-R",
         "600",
         "-d",
-        "14s",
+        "1h",
         "--warmup",
         "0s",
         "--json",
@@ -214,6 +214,8 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
     home.until_driven("x");
     signal(postmaster, "-KILL");
     home.run(&["sandbox", "start", "x"]).fine();
+    home.until_driven("x");
+    signal(child.id(), "-INT");
     let ended =
         said(child.wait_with_output().expect("ends")).fails(1, &["the server restarted during the load"]);
     let result = ended.json();
@@ -221,9 +223,9 @@ fn a_server_that_crashes_under_load_is_come_back_to() {
     // One that comes back before the others are gone can be lost once more.
     assert!((1..=8).contains(&failed), "{result}");
     let seconds = result["seconds"].as_array().expect("seconds");
-    let last = seconds.last().expect("a second");
-    assert_eq!(last["clients"], 4, "{result}");
-    assert!(last["tps"].as_f64() > Some(0.0), "{result}");
+    // The last one is as long as it came to.
+    let is_driven = |second: &serde_json::Value| second["clients"] == 4 && second["tps"].as_f64() > Some(0.0);
+    assert!(seconds.iter().rev().take(2).any(is_driven), "{result}");
     assert_eq!(result["cross_check"], serde_json::Value::Null, "{result}");
 }
 

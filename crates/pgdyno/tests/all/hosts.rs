@@ -1,7 +1,7 @@
 //! Several hosts in one connection string: which server is taken, and that questions and load go to it alone.
 
 use common::machine::newest;
-use common::{DeafPort, Home, Said, said, until_is};
+use common::{DeafPort, Home, Said, said, signal, until_is};
 use std::fs;
 
 /// A primary "p", a standby "s", and a primary "r" whose sessions are read-only.
@@ -207,7 +207,7 @@ fn a_lost_connection_is_made_again_to_the_same_server() {
     let waits = home.write("waits.sql", "SELECT pg_sleep(0.002);\n");
     let waits = waits.to_string_lossy();
     let load = home.spawn(&[
-        "bench", &target, "-f", &waits, "-c", "4", "-d", "14s", "--warmup", "0s",
+        "bench", &target, "-f", &waits, "-c", "4", "-d", "1h", "--warmup", "0s",
     ]);
     let of_load = |name: &str| {
         let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno load'";
@@ -217,6 +217,7 @@ fn a_lost_connection_is_made_again_to_the_same_server() {
     home.run(&["sandbox", "restart", "p"]).fine();
     until_is("sessions of the load", "4".to_owned(), || of_load("p"));
     assert_eq!(of_load("s"), "0");
+    signal(load.id(), "-INT");
     said(load.wait_with_output().expect("it ends")).fails(1, &["the load broke off", "the server restarted"]);
 }
 
