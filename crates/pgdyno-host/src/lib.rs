@@ -45,5 +45,5 @@ pub use perf::PerfCounters;
 pub use process::{
     NotThere, children, cpu_us_of_tree, cpus_of, is_alive, online_cpus, started_ticks, works_in,
 };
-pub use series::{HostSeries, HostSeriesOptions};
+pub use series::{HostSeries, HostSeriesOptions, network_use};
 pub use size::size_bytes;

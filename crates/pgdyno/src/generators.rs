@@ -6,7 +6,7 @@ mod part;
 mod reach;
 
 pub(crate) use afar::AskedOfHosts;
-pub(crate) use part::{CpuShares, JOB, Job};
+pub(crate) use part::{HostUse, JOB, Job};
 pub(crate) use reach::{SERVERS, connect};
 
 use crate::cli::Command;
@@ -38,6 +38,8 @@ const SOON: Duration = Duration::from_secs(1);
 const IDLE_MIN: f64 = 0.05;
 /// A host that lost more than this share of its CPU to others.
 const STEAL_MAX: f64 = 0.02;
+/// A host with an interface at more than this share of its speed.
+const NETWORK_MAX: f64 = 0.9;
 /// A host that began so much later than the others has missed some of what they did.
 const LATE_MAX: Duration = Duration::from_millis(50);
 
@@ -289,6 +291,12 @@ fn saturation(name: &str, host: &GeneratorHost) -> Vec<String> {
                 percent(steal)
             )
         }),
+        host.network.filter(|share| *share > NETWORK_MAX).map(|share| {
+            format!(
+                "load host {name}: an interface of its network was at {:.0} % of its speed; it may be what limits the load",
+                percent(share)
+            )
+        }),
         (late > LATE_MAX).then(|| {
             format!("load host {name}: it may have begun up to {} ms later than the others", late.as_millis())
         }),
@@ -307,6 +315,7 @@ mod tests {
         let able = GeneratorHost {
             idle: Some(IDLE_MIN),
             steal: Some(STEAL_MAX),
+            network: Some(NETWORK_MAX),
             began_late_ns: 50_000_000,
         };
         let check = |host: GeneratorHost, expected: &[&str]| {
@@ -331,6 +340,11 @@ mod tests {
             ..busy
         };
         check(robbed, &["idle", "gave 3.0 %"]);
+        let full = GeneratorHost {
+            network: Some(0.95),
+            ..able
+        };
+        check(full, &["at 95 % of its speed"]);
         let late = GeneratorHost {
             began_late_ns: 51_000_000,
             ..able

@@ -19,6 +19,7 @@ mod step;
 mod vmstat;
 
 pub use host::{HostSeries, HostSeriesOptions};
+pub use network::network_use;
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

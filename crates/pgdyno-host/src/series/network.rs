@@ -19,6 +19,24 @@ const METRICS: [&str; 8] = [
     "net.transmit_drops_per_s",
 ];
 
+/// The largest share of its speed, 0 to 1, at which an interface of these readings received or sent; `None` where no speed is known, as of most
+/// virtual ones.
+pub fn network_use(host: &dyn HostAccess, readings: &[Reading]) -> Option<f64> {
+    const BYTES_OF_MEGABIT: f64 = 125_000.0;
+    let ways = ["net.receive_bytes_per_s", "net.transmit_bytes_per_s"];
+    let values = readings.iter().flat_map(|reading| &reading.values);
+    let shares = values
+        .filter(|(key, _)| ways.contains(&&*key.metric))
+        .filter_map(|(key, rate)| {
+            let speed = host
+                .read_trimmed(&format!("/sys/class/net/{}/speed", key.label))
+                .ok()?;
+            let most = speed.parse::<f64>().ok().filter(|megabits| *megabits > 0.0)? * BYTES_OF_MEGABIT;
+            Some(rate / most)
+        });
+    shares.max_by(f64::total_cmp)
+}
+
 #[derive(Debug, Clone, PartialEq)]
 struct Interface {
     name: String,
@@ -253,6 +271,15 @@ mod tests {
                 "net.transmit_drops_per_s[eth0] 4",
             ]
         );
+        let used = |tree: &Tree| network_use(&tree.host, std::slice::from_ref(&second));
+        assert_eq!(used(&tree), None);
+        tree.put(&[
+            ("/sys/class/net/eth0/speed", "-1\n"),
+            ("/sys/class/net/lo/speed", "10\n"),
+        ]);
+        assert_eq!(used(&tree), None);
+        tree.put(&[("/sys/class/net/eth0/speed", "10\n")]);
+        assert_eq!(used(&tree), Some(1000.0 / 1_250_000.0));
         // The driver was loaded again, and lo is gone.
         tree.put(&[("/proc/net/dev", "  eth0: 3 1 2 4 0 0 0 0 900 9 6 8 0 0 0 0\n")]);
         let third = network.read(&tree.host, &mut tree.buffer, last);

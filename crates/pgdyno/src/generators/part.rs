@@ -5,7 +5,7 @@ use crate::context::{Context, variable};
 use crate::failure::with_hint;
 use crate::ssh_way::run_on;
 use pgdyno_engine::{LoadResult, Plan, Second, Segment, SegmentSecond, Warmup};
-use pgdyno_host::{HostSeries, HostSeriesOptions};
+use pgdyno_host::{HostSeries, HostSeriesOptions, network_use};
 use pgdyno_lab::endpoint;
 use pgdyno_record::GeneratorHost;
 use pgdyno_remote::{
@@ -85,7 +85,7 @@ impl Part<'_> {
                 }
             }
         };
-        let mut used = CpuShares::new(self.context);
+        let mut used = HostUse::new(self.context);
         let mut on_second = |second: &Second| {
             used.second(second);
             let _ = self.seconds.send((self.number, Some(second.clone())));
@@ -241,16 +241,16 @@ pub(super) fn length(drive: &Plan) -> Duration {
     warmup.saturating_add(drive.measure)
 }
 
-/// What of a host's CPUs was left while it drove the measured time.
-pub(crate) struct CpuShares<'a> {
+/// What a host used of its CPUs and its network while it drove the measured time.
+pub(crate) struct HostUse<'a> {
     context: &'a Context,
     /// From the end of the warm-up on.
     series: HostSeries,
 }
 
-impl<'a> CpuShares<'a> {
-    pub(crate) fn new(context: &'a Context) -> CpuShares<'a> {
-        CpuShares {
+impl<'a> HostUse<'a> {
+    pub(crate) fn new(context: &'a Context) -> HostUse<'a> {
+        HostUse {
             context,
             series: begun(context),
         }
@@ -271,12 +271,13 @@ impl<'a> CpuShares<'a> {
         GeneratorHost {
             idle,
             steal: share("cpu.steal_ratio"),
+            network: network_use(&self.context.host, &readings),
             began_late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
         }
     }
 }
 
-/// A series of the host's CPUs that begins now.
+/// A series of the host that begins now.
 fn begun(context: &Context) -> HostSeries {
     let mut series = HostSeries::new(HostSeriesOptions {
         disks: Some(Vec::new()),

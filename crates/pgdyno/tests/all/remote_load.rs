@@ -84,6 +84,7 @@ fn hosts_together_do_what_one_does_to_the_key() {
         assert_eq!(two[field], one[field], "{field} of {two:#}");
     }
     assert_eq!(two["cross_check"]["agrees"], Value::Bool(true), "{two:#}");
+    assert_eq!(one["load_hosts"], Value::Array(Vec::new()));
 
     // An open loop, over a time.
     let open = [
@@ -108,6 +109,15 @@ fn hosts_together_do_what_one_does_to_the_key() {
     let all = found["all"].as_u64().unwrap_or_default();
     // A host that is busy ends its last second late; twice the rate would be 1200.
     assert!((590..660).contains(&all), "{found:#}");
+    let hosts = found["load_hosts"].as_array().expect("hosts");
+    let names: Vec<&Value> = hosts.iter().map(|host| &host["host"]).collect();
+    assert_eq!(names, [FAR, "local"]);
+    for host in hosts {
+        assert!(
+            host["idle"].is_number() && host["began_late_ms"].is_number(),
+            "{host}"
+        );
+    }
     assert_eq!(found["cross_check"]["agrees"], Value::Bool(true), "{found:#}");
 }
 

@@ -3,7 +3,7 @@
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, Result, Usage};
-use crate::generators::{CpuShares, JOB, Job, SERVERS, connect};
+use crate::generators::{HostUse, JOB, Job, SERVERS, connect};
 use pgdyno_engine::{LoadResult, Second};
 use pgdyno_record::GeneratorHost;
 use pgdyno_remote::{Answer, Coordinator, FromGenerator, OtherClock, Question};
@@ -63,7 +63,7 @@ fn drive(
             }
         }
     };
-    let mut used = CpuShares::new(context);
+    let mut used = HostUse::new(context);
     let mut on_second = |second: &Second| {
         used.second(second);
         let second = FromGenerator::Second(Box::new(second.clone()));

@@ -176,7 +176,7 @@ fn began_late_ms(host: &GeneratorHost) -> f64 {
 }
 
 fn load_host_json((name, host): &(String, GeneratorHost)) -> Value {
-    json!({ "host": name, "idle": host.idle, "steal": host.steal, "began_late_ms": began_late_ms(host) })
+    json!({ "host": name, "idle": host.idle, "steal": host.steal, "network": host.network, "began_late_ms": began_late_ms(host) })
 }
 
 /// What holds a transaction's statements together; a script does that itself.
@@ -413,9 +413,10 @@ pub(super) fn print(
             share.map_or_else(|| "unknown".to_owned(), |share| format!("{:.0} %", share * 100.0))
         };
         put!(
-            "load host      {name}: CPUs idle {}, steal {}, began {:.1} ms after the common instant at most",
+            "load host      {name}: CPUs idle {}, steal {}, network {}, began {:.1} ms after the common instant at most",
             share(host.idle),
             share(host.steal),
+            share(host.network),
             began_late_ms(host)
         );
     }
