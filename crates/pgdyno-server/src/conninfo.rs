@@ -240,7 +240,7 @@ impl Conninfo {
     pub fn with_options(&self, options: &str) -> Conninfo {
         let mut other = self.clone();
         let before = self.config.get_options().unwrap_or_default();
-        other.config.options(format!("{before} {options}").trim());
+        other.config.options(format!("{before} {options}").trim_start());
         other
     }
 
