@@ -126,6 +126,11 @@ pub(crate) struct TuneArgs {
 }
 
 impl TuneArgs {
+    /// Whether settings of the server could be those of the load's own sessions instead.
+    pub(crate) fn could_be_of_sessions(&self) -> bool {
+        !self.session_scope && !self.cold && self.program.is_none()
+    }
+
     /// Where settings are set.
     pub(crate) fn scope(&self) -> SettingScope {
         match self.session_scope {

@@ -45,15 +45,10 @@ fn role_without_rights_compares_settings_of_its_own_sessions() {
 
     foreign.ask("GRANT SET ON PARAMETER commit_delay TO plain");
     let script = home.write("wait.sql", WAIT).to_string_lossy().into_owned();
-    let words = [
-        "tune",
-        &target,
-        "--session-scope",
-        "--script",
-        &script,
-        "--dry-run",
-    ];
-    let dry = home.run(&words).fine();
+    let words = ["tune", &target, "--script", &script, "--dry-run"];
+    home.run(&words)
+        .fails(2, &["there is no knob to vary", "--session-scope varies"]);
+    let dry = home.run(&[&words[..], &["--session-scope"]].concat()).fine();
     assert!(dry.out.contains("scope = \"session\""), "{}", dry.out);
     for varied in ["work_mem: 4MB, ", "commit_delay: 0, "] {
         assert!(dry.err.contains(varied), "{varied}: {}", dry.err);
@@ -61,6 +56,15 @@ fn role_without_rights_compares_settings_of_its_own_sessions() {
     assert!(
         dry.err
             .contains("not varied: shared_buffers: shared_buffers cannot be set in a session"),
+        "{}",
+        dry.err
+    );
+    let of_all = foreign.target("postgres");
+    let dry = home
+        .run(&["tune", &of_all, "--script", &script, "--dry-run"])
+        .fine();
+    assert!(
+        dry.err.contains("--session-scope sets it in the load's own"),
         "{}",
         dry.err
     );

@@ -329,9 +329,15 @@ impl<'a> Common<'a> {
     pub(super) fn planned(&self) -> String {
         let args = self.args;
         let cold = if args.cold { ", with cold caches too" } else { "" };
+        let others = match args.could_be_of_sessions() && !args.target.starts_with("sandbox:") {
+            true => {
+                "\nall sessions of the server have what is tried; --session-scope sets it in the load's own"
+            }
+            false => "",
+        };
         format!(
             "at most {} trials of {} of load to search{}; then {} blocks at most of each experiment to confirm the best, to remove what \
-             does not pay, and to confirm what is left{cold}",
+             does not pay, and to confirm what is left{cold}{others}",
             args.trials,
             shown(args.warmup + args.duration),
             args.time

@@ -4,7 +4,7 @@ use super::file::Start;
 use crate::cli::{LoadKind, TuneArgs};
 use crate::commands::profile;
 use crate::context::Context;
-use crate::failure::{Result, Usage};
+use crate::failure::{Failure, Result, Usage};
 use pgdyno_advice::{Matters, Priors, SearchSpace, SpaceFor, SpaceKnob};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
@@ -152,7 +152,11 @@ pub(super) fn space(
             .iter()
             .map(|(knob, why)| format!("\n  {knob}: {why}"));
         let why: String = why.collect();
-        return Err(Usage(format!("there is no knob to vary on this target{why}")).into());
+        let error = Failure::from(Usage(format!("there is no knob to vary on this target{why}")));
+        return Err(match args.could_be_of_sessions() {
+            true => error.with_hint("--session-scope varies what the load's own sessions can set"),
+            false => error,
+        });
     }
     Ok(space)
 }
