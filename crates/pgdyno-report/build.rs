@@ -5,7 +5,9 @@ use std::path::Path;
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(page)");
     let dist = Path::new("page");
-    println!("cargo::rerun-if-changed=page");
+    // What is not there has always changed, and the crate would be built each time.
+    let watched = if dist.is_dir() { "page" } else { "." };
+    println!("cargo::rerun-if-changed={watched}");
     if dist.join("app.js").is_file() && dist.join("app.css").is_file() {
         println!("cargo::rustc-cfg=page");
     }
