@@ -91,7 +91,7 @@ impl fmt::Display for Finding {
         f.write_str(&one_line(&self.what))?;
         self.mends
             .iter()
-            .try_for_each(|mend| write!(f, "\n      mend: {}", one_line(mend)))
+            .try_for_each(|mend| write!(f, "\n      hint: {}", one_line(mend)))
     }
 }
 
@@ -506,8 +506,8 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "not tested: a, b: no reload\n      mend: GRANT x TO y",
-                "not tested: b: no set\n      mend: GRANT x TO y"
+                "not tested: a, b: no reload\n      hint: GRANT x TO y",
+                "not tested: b: no set\n      hint: GRANT x TO y"
             ]
         );
         assert!(!found.is_fatal());

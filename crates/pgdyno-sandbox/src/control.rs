@@ -3,7 +3,7 @@
 use crate::current_log::CurrentLog;
 use crate::manager::{Act, Manager, owner_of};
 use crate::printed::Printed;
-use crate::sandbox::process::{command, run};
+use crate::sandbox::process::{ask, command};
 use crate::sandbox::{Sandbox, SandboxError};
 use crate::started_with;
 use pgdyno_host::LocalHost;
@@ -349,7 +349,7 @@ fn computed_parameter(data: &Path, name: &str) -> Result<String, ControlError> {
     let mut command =
         command(Path::new(program), owner.as_ref(), &[]).map_err(|error| wrong(error.to_string()))?;
     command.env("PGDATA", data).args(arguments).args(["-C", name]);
-    let output = run("postgres -C", command)?;
+    let output = ask("postgres -C", command)?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

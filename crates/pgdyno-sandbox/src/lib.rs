@@ -19,7 +19,7 @@ mod started_with;
 pub use control::{Control, ControlError, Down, Managed};
 pub use manager::{COMMANDS_EXPECTED, Manager};
 pub use pooler::{PoolMode, Pooler, PoolerError, PoolerKind, PoolerPlan};
-pub use programs::find as find_program;
+pub use programs::{answer, find as find_program};
 pub use rehearsal::{Rehearsal, is_of_start, is_rehearsed, start_doubts, start_settings};
 pub use sandbox::{
     Binaries, BinarySources, Copied, CopyProgress, DEFAULT_MAJOR, FileSystem, FileSystemKind, FileSystemPlan,

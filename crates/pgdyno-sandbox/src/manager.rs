@@ -5,7 +5,7 @@ mod find;
 mod unit;
 
 use crate::sandbox::process::{WAIT_S, command, command_with_groups};
-use crate::started_with;
+use crate::{programs, started_with};
 use container::Container;
 use pgdyno_host::{Directory, LocalHost};
 use pgdyno_server::User;
@@ -188,10 +188,10 @@ impl Manager {
     /// systemd allows in a while.
     pub(crate) fn clear_failures(&self) {
         if let Manager::Unit(unit) = self
-            && let Ok(mut command) = unit.systemctl(&["reset-failed"])
+            && let Ok(command) = unit.systemctl(&["reset-failed"])
         {
             // It fails where there is nothing to clear.
-            let _ = command.output();
+            let _ = programs::answer(command);
         }
     }
 }

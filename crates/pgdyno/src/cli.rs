@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 /// The commands in the groups of the help.
 const GROUPS: [(&str, &[&str]); 7] = [
     (
-        "Look (read-only)",
+        "Look (no setting is changed)",
         &["facts", "check", "advise", "watch", "knobs"],
     ),
     (
@@ -166,7 +166,7 @@ fn listed(name: &str, about: &str) -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an example experiment on a private server: measure six settings, report, restore (four to eight minutes).
+    /// Run an example experiment on a private server: measure five settings and a control, report, restore (two to eight minutes).
     #[command(after_help = "Example: pgdyno demo --report demo.html")]
     Demo(DemoArgs),
     /// Show what a server and its host are, with the source of each fact. Read-only.
@@ -193,7 +193,7 @@ pub(crate) enum Command {
         after_help = "Example: pgdyno data create sandbox:main --scale 100"
     )]
     Data(DataCommand),
-    /// Write an experiment file for a target: what suits it, with other choices beside.
+    /// Write an experiment file for a target, with suggested settings and commented alternatives.
     #[command(after_help = "Example: pgdyno init sandbox:main first.toml")]
     Init(InitArgs),
     /// Run an experiment file, or a shipped experiment by its name.
@@ -206,7 +206,7 @@ pub(crate) enum Command {
     /// slower than BASE, 5 if that is undecided.
     #[command(after_help = "Example: pgdyno gate /opt/pg-base/bin /opt/pg-head/bin --clients 4")]
     Gate(Box<GateArgs>),
-    /// Find the best durable settings of a server for a load, confirm them in new trials, and keep only those that pay.
+    /// Find the best settings of a server for a load without risking commits, confirm them in new trials, and keep only those that pay.
     #[command(
         after_help = "Example: pgdyno tune sandbox:main --workload tpcc --scale 10 --clients 16 --trials 30"
     )]
@@ -260,7 +260,7 @@ pub(crate) enum Command {
     /// Verify that settings are in force: those named, or all that were applied. Exit code 3 if one is not.
     #[command(after_help = "Example: pgdyno verify sandbox:main work_mem=16MB")]
     Verify(VerifyArgs),
-    /// Show what is changed now, by whom, since when, and what a reboot would restore.
+    /// Show what is changed now, by whom, since when, and what a reboot would reset.
     #[command(after_help = "Example: pgdyno status")]
     Status(StatusArgs),
     /// Keep what was applied with --revert-after.
@@ -403,7 +403,7 @@ pub(crate) struct StoreArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HelpArgs {
-    /// A command, with those below it, or a topic.
+    /// A command with its subcommand, or a topic.
     #[arg(value_name = "COMMAND|TOPIC")]
     pub(crate) names: Vec<String>,
 }
@@ -433,7 +433,7 @@ pub(crate) struct DemoArgs {
 pub(crate) struct InitArgs {
     /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults.
     pub(crate) target: String,
-    /// File to write, which is not there yet; - for standard output.
+    /// File to write, which must not exist; - for standard output.
     #[arg(default_value = "experiment.toml")]
     pub(crate) file: PathBuf,
 }
@@ -505,7 +505,7 @@ pub(crate) enum TrialsWanted {
 fn trials_wanted(text: &str) -> Result<TrialsWanted, String> {
     let number = |word: &str| {
         let wrong = || {
-            format!("{word:?} is no number of a trial; expected all, none, or numbers separated by commas")
+            format!("{word:?} is not a trial number; expected all, none, or numbers separated by commas")
         };
         word.trim().parse::<i64>().map_err(|_| wrong())
     };

@@ -163,7 +163,7 @@ pub(crate) fn request(arguments: Vec<String>, files: Vec<CarriedFile>) -> Reques
 pub(crate) fn arguments() -> Result<Vec<String>> {
     let all = std::env::args_os().skip(1).map(std::ffi::OsString::into_string);
     all.map(|argument| {
-        let wrong = |_| Usage("an argument is no text, and cannot be sent to another host".into());
+        let wrong = |_| Usage("an argument is not valid UTF-8, and cannot be sent to another host".into());
         argument.map_err(|other| wrong(other).into())
     })
     .collect()

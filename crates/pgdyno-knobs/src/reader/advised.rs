@@ -4,6 +4,7 @@ use super::{DEFAULT, Reader};
 use crate::applied::ApplyError;
 use crate::catalogue::{CatalogueError, Kind, Knob};
 use pgdyno_host::storage_facts;
+use pgdyno_sandbox::answer;
 use std::process::Command;
 
 /// The value that a knob has now, as it would be advised: "on" or "off" for a word, what is in its place for one with
@@ -87,15 +88,14 @@ fn volume_flag(
         .filter_map(|device| read(device, "name"));
     let mut values: Vec<String> = Vec::new();
     for name in named {
-        let output = Command::new("dmsetup")
-            .args(["table", "--target", "crypt", &name])
-            .output()
-            .map_err(|e| {
-                not_here(
-                    knob,
-                    &format!("cannot read the flags of a volume with dmsetup: {e}"),
-                )
-            })?;
+        let mut asked = Command::new("dmsetup");
+        asked.args(["table", "--target", "crypt", &name]);
+        let output = answer(asked).map_err(|e| {
+            not_here(
+                knob,
+                &format!("cannot read the flags of a volume with dmsetup: {e}"),
+            )
+        })?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
             return Err(not_here(

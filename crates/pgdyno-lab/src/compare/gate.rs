@@ -232,11 +232,11 @@ impl Gate {
         let (outcome, mut why) = match (fails, holds) {
             (true, _) => (
                 Outcome::Fails,
-                "the whole interval is beyond the bound".to_owned(),
+                "the whole interval is beyond the limit".to_owned(),
             ),
-            (_, true) => (Outcome::Holds, "the whole interval keeps the bound".to_owned()),
+            (_, true) => (Outcome::Holds, "the whole interval is within the limit".to_owned()),
             _ => {
-                let why = "the bound is within the interval".to_owned();
+                let why = "the interval contains the limit".to_owned();
                 return Ok((Outcome::NotDecided, why));
             }
         };

@@ -1,7 +1,7 @@
 //! A container of docker or podman, and what its engine says of it.
 
 use super::Act;
-use crate::sandbox::process::{WAIT_S, command, run};
+use crate::sandbox::process::{WAIT_S, ask, command};
 use crate::started_with;
 use crate::{log, programs};
 use pgdyno_host::{Directory, HostAccess, parent};
@@ -55,9 +55,9 @@ impl Engine {
         Ok(command)
     }
 
-    fn run(self, words: &[&str]) -> Result<Output, String> {
+    fn ask(self, words: &[&str]) -> Result<Output, String> {
         let command = self.command(words).map_err(|error| error.to_string())?;
-        run(self.program(), command).map_err(|error| error.to_string())
+        ask(self.program(), command).map_err(|error| error.to_string())
     }
 }
 
@@ -181,7 +181,7 @@ impl Container {
         let since = since.duration_since(SystemTime::UNIX_EPOCH).ok()?;
         let since = since.as_secs().to_string();
         let words = ["logs", "--tail", "100", "--since", &since, &self.id];
-        let output = self.engine.run(&words).ok()?;
+        let output = self.engine.ask(&words).ok()?;
         let text = [output.stdout, output.stderr].concat();
         let last = log::last_lines(&String::from_utf8_lossy(&text))?;
         Some(format!("; {} ends with: {last}", self.line("logs")))
@@ -214,7 +214,7 @@ impl Container {
         words.push(&found.image);
         words.extend(arguments);
         words.extend(["-C", name]);
-        let output = self.engine.run(&words).map_err(io::Error::other)?;
+        let output = self.engine.ask(&words).map_err(io::Error::other)?;
         Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     }
 }
@@ -269,7 +269,7 @@ impl Inspected {
 
 /// Asks the engine.
 fn inspect(engine: Engine, id: &str) -> Result<Inspected, String> {
-    let output = engine.run(&["container", "inspect", id])?;
+    let output = engine.ask(&["container", "inspect", id])?;
     inspected(&output.stdout).ok_or_else(|| {
         format!(
             "{} container inspect {id}: expected one container",

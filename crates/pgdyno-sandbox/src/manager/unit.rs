@@ -96,7 +96,7 @@ impl Unit {
         let asked = ["show", names.as_str()];
         let output = self
             .systemctl(&asked)
-            .and_then(|mut command| command.output())
+            .and_then(programs::answer)
             .map_err(|error| format!("{SYSTEMCTL}: {error}"))?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);

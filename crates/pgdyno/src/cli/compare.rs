@@ -13,10 +13,10 @@ pub(crate) struct CompareArgs {
     pub(crate) a: Reference,
     /// Experiment, treatment or trial that is compared with A.
     pub(crate) b: Reference,
-    /// Figure to compare, e.g. tps, p99_ms, wal_bytes_per_tx. Repeatable.
+    /// Metric to compare, e.g. tps, p99_ms, wal_bytes_per_tx. Repeatable.
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
-    /// Fail if a figure is worse than a limit, e.g. 'tps worse than 2%'; also "better than" and "differs by". Exit code 0 if the 95 %
+    /// Fail if a metric is worse than a limit, e.g. 'tps worse than 2%'; also "better than" and "differs by". Exit code 0 if the 95 %
     /// interval is within the limit, 3 if it is entirely outside, 5 if it includes the limit. Repeatable.
     #[arg(long, value_name = "GATE")]
     pub(crate) fail_if: Vec<Gate>,

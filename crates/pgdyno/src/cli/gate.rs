@@ -26,7 +26,7 @@ pub(crate) struct GateArgs {
     /// Scale of the data set.
     #[arg(long, default_value_t = 10)]
     pub(crate) scale: u32,
-    /// Keep the data from trial to trial, which loads that only read allow; otherwise it is made again for each.
+    /// Keep the data between trials, for read-only loads [default: create it again for each trial].
     #[arg(long, requires = "separate")]
     pub(crate) keep_data: bool,
     /// Number of clients, each with its own connection.
@@ -38,7 +38,7 @@ pub(crate) struct GateArgs {
     /// Length of the turns that the servers of both sides take within one load.
     #[arg(long, default_value = "50ms", value_name = "TIME", value_parser = duration)]
     pub(crate) slice: Duration,
-    /// Measure trials of their own, one after the other: for effects of what a server does in the background, as checkpoints and vacuum.
+    /// Measure the sides in separate trials, one after the other: for effects of background work, e.g. checkpoints and vacuum.
     #[arg(long, conflicts_with = "slice")]
     pub(crate) separate: bool,
     /// Full load of each side before measuring.

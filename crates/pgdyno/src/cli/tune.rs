@@ -21,7 +21,7 @@ pub(crate) struct TuneArgs {
     /// Metric to make as small as possible, e.g. p99_ms.
     #[arg(long, value_name = "METRIC")]
     pub(crate) minimize: Option<String>,
-    /// What the best must hold to, e.g. 'p99_ms <= 20'; may be repeated.
+    /// Bound that the best settings must keep, e.g. 'p99_ms <= 20'. Repeatable.
     #[arg(long, value_name = "BOUND")]
     pub(crate) subject_to: Vec<String>,
     /// Trials of the search; the experiments that confirm its result come after them.
@@ -30,22 +30,22 @@ pub(crate) struct TuneArgs {
     /// Time after which the search begins no further trial, e.g. 2h [default: none].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<Duration>,
-    /// Vary this knob alone; may be repeated [default: all of the catalogue's that matter for the load].
+    /// Vary only this knob. Repeatable [default: all knobs of the catalogue that matter for the load].
     #[arg(long, value_name = "KNOB")]
     pub(crate) only: Vec<String>,
-    /// Do not vary this knob; may be repeated.
+    /// Do not vary this knob. Repeatable.
     #[arg(long, value_name = "KNOB")]
     pub(crate) without: Vec<String>,
-    /// Vary this knob over these values and its present one, e.g. work_mem=4MB,16MB,64MB, whatever the catalogue has of it; may be repeated.
+    /// Vary this knob over these values and its present one, e.g. work_mem=4MB,16MB,64MB, instead of the catalogue's values. Repeatable.
     #[arg(long, value_name = "KNOB=VALUE,...", value_parser = super::assignment)]
     pub(crate) space: Vec<(String, String)>,
-    /// Run all trials with this setting, e.g. shared_buffers=2GB; may be repeated.
+    /// Run all trials with this setting, e.g. shared_buffers=2GB. Repeatable.
     #[arg(long, value_name = "KNOB=VALUE", value_parser = super::assignment)]
     pub(crate) fix: Vec<(String, String)>,
-    /// Profile to begin the search with, beside the present state, the one for the load's kind and pgtune's; may be repeated.
+    /// Also start the search from this profile, besides the present state, the profile for the kind of load, and pgtune's. Repeatable.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) start: Vec<String>,
-    /// Fact to go by in place of the one that was found, e.g. storage.data_medium=ssd; may be repeated.
+    /// Set a fact that cannot be read, or replace one, e.g. storage.data_medium=ssd. Repeatable.
     #[arg(long, value_name = "FACT=VALUE", value_parser = super::assignment)]
     pub(crate) given: Vec<(String, String)>,
     #[command(flatten)]
@@ -68,8 +68,7 @@ pub(crate) struct TuneArgs {
     /// Number of clients, each with its own connection.
     #[arg(long, short, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
     pub(crate) clients: u32,
-    /// Transactions per second at which clients begin them, whatever the server makes of it, as of `pgdyno bench --rate` [default: as many
-    /// as can be].
+    /// Open loop: arrivals per second, as in `pgdyno bench --rate` [default: closed loop].
     #[arg(long, value_name = "TPS", conflicts_with = "program")]
     pub(crate) rate: Option<String>,
     /// Measured time of each trial, e.g. 10s.
@@ -84,17 +83,17 @@ pub(crate) struct TuneArgs {
     /// Blocks of each experiment that confirms, at most; it ends earlier once all is decided.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub(crate) blocks: u32,
-    /// Compare what is kept with the present state with cold caches too: it must not be worse there.
+    /// Also compare the kept settings with the present state with cold caches: they must not be worse.
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Set what is tried in the load's own sessions: nothing changes for others, and what sessions cannot set is not varied.
+    /// Set the varied settings only in the load's own sessions. Nothing changes for others; what a session cannot set is not varied.
     #[arg(long, conflicts_with_all = ["program", "cold"])]
     pub(crate) session_scope: bool,
-    /// End a trial early once its throughput is below that of the present state by this share for five seconds, e.g. 20%, and try its
-    /// settings no more [default: never].
+    /// End a trial once its throughput is lower than the present state's by this share for five seconds, e.g. 20%, and do not try its
+    /// settings again [default: never].
     #[arg(long, value_name = "SHARE", value_parser = super::gate::limit)]
     pub(crate) max_slowdown: Option<f64>,
-    /// Begin trials between these times of the day alone, e.g. 01:00-05:00; outside of them everything is restored and waits.
+    /// Begin trials only between these times of day, e.g. 01:00-05:00. Outside them everything is restored, and the tune waits.
     #[arg(long, value_name = "FROM-TO", value_parser = WindowPart::parse)]
     pub(crate) between: Option<WindowPart>,
     /// Seed of the search [default: drawn].
@@ -156,7 +155,7 @@ pub(crate) enum LoadKind {
 fn optimizer(text: &str) -> Result<String, String> {
     match text.strip_prefix("exec:") {
         Some(command) if !command.trim().is_empty() => Ok(command.to_owned()),
-        _ => Err("expected exec:COMMAND, as \"exec:python3 my.py\"".to_owned()),
+        _ => Err("expected exec:COMMAND, e.g. \"exec:python3 my.py\"".to_owned()),
     }
 }
 

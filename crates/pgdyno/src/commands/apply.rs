@@ -31,7 +31,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     let stop = stop_flag()?;
-    restore::before(context, None)?;
+    if !args.dry_run {
+        restore::before(context, None)?;
+    }
     let held = held(context, args)?;
     let target = held.as_ref().map(|held| &held.target);
     let server = (!args.host_only).then_some(args.target.as_str());
@@ -136,14 +138,14 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
             path == journal
         })?;
         restore::check(&left.lines)?;
-        return Err(error.context("nobody would restore it in time, so it was restored at once"));
+        return Err(error.context("the process for --revert-after could not be started; everything was restored at once"));
     }
     print(&applied, &name, args.json, until)?;
     err!(
         "\n{}",
         match args.revert_after {
             Some(after) => format!(
-                "restored in {} s, unless `pgdyno confirm` says before that it may stay",
+                "will be restored in {} s, unless you run `pgdyno confirm` before",
                 after.as_secs()
             ),
             None => "`pgdyno status` shows its state, `pgdyno restore` restores it".to_owned(),

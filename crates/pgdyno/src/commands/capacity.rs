@@ -95,7 +95,7 @@ fn rounded(tps: f64) -> f64 {
 
 fn none(what: &str) -> Usage {
     Usage(format!(
-        "{what}, so there is no curve to go by; `pgdyno run edb-cores` measures one, or an experiment of your own with a \
+        "{what}, so no curve can be fitted; `pgdyno run edb-cores` measures one, or an experiment of your own with a \
          factor of CPUs and one of load.clients (docs/how-to/capacity.md)"
     ))
 }
@@ -156,7 +156,7 @@ fn print(answer: &Answer, question: &Question, has_tps: bool) {
             )
         );
         put!(
-            "CPUs were not varied, so nothing is said of other numbers of them; {}",
+            "CPUs were not varied, so the result says nothing about other numbers of CPUs; {}",
             advice()
         );
     } else {

@@ -19,7 +19,7 @@ pub(crate) fn run(context: &Context, args: &CheckArgs) -> Result<u8> {
     let steps = steps(args)?;
     let directory = args.dir.as_deref().map(std::path::absolute).transpose()?;
     if let Some(directory) = directory.as_ref().filter(|directory| !directory.is_dir()) {
-        return Err(Usage(format!("{} (--dir) is no directory", directory.display())).into());
+        return Err(Usage(format!("--dir: {} is not a directory", directory.display())).into());
     }
     let found = args.target.as_deref().map(|text| target::conninfo(context, text));
     let conninfo = found.transpose()?.map(|(conninfo, _)| conninfo);

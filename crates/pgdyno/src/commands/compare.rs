@@ -134,7 +134,7 @@ fn side(figure: Option<SideFigure>) -> String {
     }
 }
 
-/// The cells of a row: figure, A, B, ratio, trials, verdict.
+/// The cells of a row: metric, A, B, ratio, trials, verdict.
 fn cells(row: &Row, smallest_effect: f64) -> Vec<String> {
     let n = |figure: Option<SideFigure>| figure.map_or(0, |figure| figure.n);
     let ratio = match (&row.effect, row.ratio) {
@@ -156,7 +156,7 @@ fn cells(row: &Row, smallest_effect: f64) -> Vec<String> {
     ]
 }
 
-const HEADINGS: [&str; 6] = ["figure", "A", "B", "B against A", "trials", "verdict"];
+const HEADINGS: [&str; 6] = ["metric", "A", "B", "B against A", "trials", "verdict"];
 
 /// Notes below the table of a pair.
 fn notes(pair: &Pair) -> Vec<String> {
@@ -173,7 +173,7 @@ fn notes(pair: &Pair) -> Vec<String> {
     }
     notes.extend(uneven.iter().map(|((of_a, of_b), metrics)| {
         format!(
-            "{}: {of_a} trials of A and {of_b} of B failed or lack the figure: what fails more often is called neither better nor the same",
+            "{}: {of_a} trials of A and {of_b} of B failed or lack the metric: what fails more often is called neither better nor the same",
             metrics.join(", ")
         )
     }));

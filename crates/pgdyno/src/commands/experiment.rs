@@ -247,7 +247,7 @@ fn with_lab(
     let outcome = act(&mut lab);
     match (outcome, shown.id) {
         (Err(error), Some(id)) => Err(Failure::from(error).context(format!(
-            "experiment {id} (`pgdyno resume {id}{resumed_with}` goes on with it)"
+            "experiment {id} (`pgdyno resume {id}{resumed_with}` continues it)"
         ))),
         (outcome, _) => Ok(outcome?),
     }
@@ -329,7 +329,7 @@ fn end_of(
         } else {
             " --store ...".to_owned()
         };
-        err!("stopped; what is finished is kept. `pgdyno resume {id}{options}{named}` goes on");
+        err!("stopped; finished trials are kept. `pgdyno resume {id}{options}{named}` continues");
         return Ok(exit::FAILED);
     }
     Ok(exit::FINE)

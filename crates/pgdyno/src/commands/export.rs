@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, args: &SaveArgs) -> Result<u8> {
         ));
     }
     if is_parquet && args.output.is_none() && output::data_is_seen() {
-        return Err(usage("Parquet is no text: name a file with -o"));
+        return Err(usage("Parquet is a binary format: name a file with -o"));
     }
     let store = stored::store(context, args.store.place())?;
     let ids = numbers(&store, args)?;

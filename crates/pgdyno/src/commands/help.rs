@@ -48,10 +48,9 @@ fn unknown(above: &clap::Command, name: &str) -> Usage {
     let topics = TOPICS.iter().map(|(topic, _)| *topic).filter(|_| is_program);
     let near = nearest_name(name, commands.chain(topics));
     let near = near.map_or_else(String::new, |near| format!("; did you mean \"{near}\"?"));
-    let what = if is_program {
-        "command or topic"
-    } else {
-        "command below it"
+    let what = match is_program {
+        true => "command or topic".to_owned(),
+        false => format!("subcommand of \"{}\"", above.get_name()),
     };
     Usage(format!("no {what} is named \"{name}\"{near}"))
 }
@@ -90,7 +89,7 @@ mod tests {
         );
         check(
             &["data", "creat"],
-            "no command below it is named \"creat\"; did you mean \"create\"?",
+            "no subcommand of \"data\" is named \"creat\"; did you mean \"create\"?",
         );
         check(&["revert-later"], "no command or topic is named \"revert-later\"");
     }

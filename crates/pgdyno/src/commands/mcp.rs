@@ -311,7 +311,7 @@ impl Tools {
         };
         let Some(sandbox) = target.strip_prefix(SANDBOX) else {
             return refused(format!(
-                "{} is no sandbox; experiments run on sandboxes alone",
+                "{} is not a sandbox; experiments run only on sandboxes",
                 args.target
             ));
         };
@@ -438,7 +438,7 @@ impl Tools {
     }
 
     #[tool(
-        description = "End the running experiment in order: it restores everything first. What was measured is kept."
+        description = "Stop the running experiment cleanly: it restores everything first. Finished trials are kept."
     )]
     async fn stop(&self) -> Answer {
         let mut work = self.work.lock().await;

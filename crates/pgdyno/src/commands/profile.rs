@@ -131,7 +131,7 @@ fn path_of(output: &Path, exported: &Exported) -> PathBuf {
 fn save(path: &Path, text: &str) -> Result<()> {
     if path.exists() && !given_text(path).is_ok_and(|there| Exported::is_one(&there)) {
         return Err(Refused(format!(
-            "{} is there and is no export of a profile; it is not written over",
+            "{} exists and is not an exported profile; it is not overwritten",
             path.display()
         ))
         .into());

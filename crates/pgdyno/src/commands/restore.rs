@@ -118,7 +118,7 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
     check_all(&mut left)?;
     check_objects(&left.lines)?;
     if let Some(error) = left.held.pop() {
-        return Err(Failure::from(error).context("not restored; end that command (Ctrl-C does it in order)"));
+        return Err(Failure::from(error).context("not restored; end that command with Ctrl-C"));
     }
     Ok(exit::FINE)
 }
@@ -365,11 +365,11 @@ pub(crate) fn check_unreadable(left: &mut Left) -> Result<()> {
         JournalError::NotTrusted { path, .. } => {
             let path = path.display().to_string();
             format!(
-                "find out who has put {} there, then remove it or give it back its owner and mode",
+                "find out who created {}, then remove it or restore its owner and mode",
                 one_line(&path)
             )
         }
-        _ => "the pgdyno that has written it reads it".to_owned(),
+        _ => "use the version of pgdyno that wrote it".to_owned(),
     };
     Err(Failure::from(last).context("not restored").with_hint(hint))
 }

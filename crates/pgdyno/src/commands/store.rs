@@ -135,18 +135,18 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> Result<u8> {
             ImportOutcome::Here {
                 id,
                 trials_missing: 0,
-            } => (id.to_string(), "was here already".to_owned()),
+            } => (id.to_string(), "already imported".to_owned()),
             ImportOutcome::Here { id, trials_missing } => (
                 id.to_string(),
-                format!("was here already; it went on there, trials that are only there: {trials_missing}"),
+                format!("already imported; the other store has {trials_missing} newer trials, which are not imported"),
             ),
             ImportOutcome::Zero => (
                 String::new(),
-                "left: one of its texts holds the character U+0000".to_owned(),
+                "skipped: a text contains the character U+0000".to_owned(),
             ),
             ImportOutcome::Running => (
                 String::new(),
-                "runs there now: import it when it has ended".to_owned(),
+                "skipped: still running in the other store; import it when it has ended".to_owned(),
             ),
         };
         vec![imported.theirs.to_string(), here, imported.name.clone(), what]

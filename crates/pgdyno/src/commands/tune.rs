@@ -157,7 +157,7 @@ fn check_output(path: &Path) -> Result<()> {
     let is_own = |text: &str| text.contains(&format!("name = \"{PROFILE}\""));
     match path.exists() && !given_text(path).is_ok_and(|there| is_own(&there)) {
         true => Err(Refused(format!(
-            "{} is there and is no profile of a tune; it is not written over",
+            "{} exists and was not written by `pgdyno tune`; it is not overwritten",
             path.display()
         ))
         .into()),
@@ -269,7 +269,7 @@ impl Tune<'_> {
                 (None, Some(id)) => format!("{}, then pgdyno tune ... --after {id}", self.resume(id)),
                 (None, None) => "the same command".to_owned(),
             };
-            format!("stopped; {goes_on} goes on, with the options and the store that it was begun with")
+            format!("stopped; to continue: {goes_on}, with the same options and store")
         };
         if self.stop.load(Ordering::Relaxed) {
             fail!("{}", stopped(None));
@@ -354,7 +354,7 @@ impl Tune<'_> {
     fn after(&self, store: &mut Store, id: i64) -> Result<u8> {
         let stored = store.experiment(id)?;
         let Some(searched) = searched(&stored, &self.context.catalogue)? else {
-            return Err(Usage(format!("experiment {id} is no search")).into());
+            return Err(Usage(format!("experiment {id} is not a search")).into());
         };
         if stored.status != ExperimentStatus::Finished {
             let error = Failure::from(Usage(format!("the search of experiment {id} is not finished")));

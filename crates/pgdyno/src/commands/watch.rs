@@ -181,12 +181,12 @@ impl Listener for Relayed {
 /// Whether a screen can be drawn at all.
 fn has_terminal(is_terminal: bool, term: Option<&str>) -> Result<(), Usage> {
     let why = match term {
-        _ if !is_terminal => "standard output is no terminal",
+        _ if !is_terminal => "standard output is not a terminal",
         None | Some("dumb") => "this terminal cannot move its cursor (TERM)",
         Some(_) => return Ok(()),
     };
     Err(Usage(format!(
-        "{why}, so there is nowhere to draw; --once prints one look as text, with --json for programs"
+        "{why}; `--once` prints the overview as text, `--once --json` as JSON"
     )))
 }
 

@@ -703,6 +703,27 @@ fn names_are_resolved_and_sockets_connected_in_one_place() {
     ]);
 }
 
+/// A program that is asked something (systemd, an engine of containers, a volume) may never answer: one place waits so long and no longer.
+#[test]
+fn programs_are_asked_in_one_place() {
+    hold(&[Rule {
+        what: &[What::Method("output")],
+        within: EVERYWHERE,
+        except: &[
+            (
+                "pgdyno-sandbox/src/sandbox/process.rs",
+                "initdb and pg_ctl take as long as the disk does",
+            ),
+            (
+                "pgdyno-knobs/src/undo/swap.rs",
+                "mkswap and swapon change this host",
+            ),
+            ("pgdyno-testing/src/", "of tests"),
+        ],
+        planted: &["fn f() { std::process::Command::new(\"systemctl\").arg(\"show\").output(); }"],
+    }]);
+}
+
 /// A load and its data are asked about over the load's own bounded connections; the driver's client has no limits.
 #[test]
 fn no_unbounded_client_of_the_driver_is_opened() {

@@ -74,7 +74,7 @@ fn what_cannot_be_is_refused_by_name_and_nothing_is_changed() {
                 "nothing was changed",
                 "work_mem = \"1\": expected",
                 "jit = \"perhaps\": expected",
-                "mend: --accept-durability-risk fsync",
+                "hint: --accept-durability-risk fsync",
             ],
         );
     if !Path::new("/sys/devices/system/cpu/cpufreq/policy0").exists() {

@@ -204,7 +204,7 @@ fn sources_below(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
 fn mends(said: &Said, text: &str) -> Vec<String> {
     let mut lines = said.err.lines().skip_while(|line| !line.contains(text));
     assert!(lines.next().is_some(), "{text} is not in:\n{}", said.err);
-    let mends = lines.map_while(|line| line.trim().strip_prefix("mend: ").map(str::to_owned));
+    let mends = lines.map_while(|line| line.trim().strip_prefix("hint: ").map(str::to_owned));
     mends.collect()
 }
 

@@ -184,7 +184,7 @@ fn through_pgbouncers_transactions(version: &str) {
             1,
             &[
                 "keeps no prepared statements",
-                "mend: --set load.protocol=extended",
+                "hint: --set load.protocol=extended",
             ],
         );
         pooler

@@ -402,7 +402,7 @@ fn grants(said: &Said) -> Vec<String> {
     let mends = said
         .err
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("mend: "));
+        .filter_map(|line| line.trim().strip_prefix("hint: "));
     let grants: Vec<String> = mends
         .filter(|mend| mend.starts_with("GRANT "))
         .map(str::to_owned)

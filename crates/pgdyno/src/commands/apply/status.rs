@@ -25,7 +25,7 @@ pub(crate) fn status(context: &Context, args: &StatusArgs) -> Result<u8> {
     show_others(&others, &unread);
     for aside in context.journals().damaged()? {
         err!(
-            "{} is a damaged journal that was kept; remove it when it is of no more use",
+            "{} is a damaged journal that was kept; remove it when you no longer need it",
             aside.display()
         );
     }
@@ -55,7 +55,7 @@ pub(super) fn verify_kept(context: &Context, as_json: bool) -> Result<u8> {
     let (all, unreadable) = journals(context, true)?;
     if all.iter().all(|journal| journal.lines.is_empty()) {
         return Err(Usage(
-            "nothing is applied; name a target, and a profile or KNOB=VALUE to look at".into(),
+            "nothing is applied; name a target, and a profile or KNOB=VALUE to verify".into(),
         )
         .into());
     }
@@ -181,7 +181,7 @@ fn show_journals(all: &[Shown], as_json: bool) -> Result<()> {
                 let mut state = match line.state {
                     ChangeState::InForce => "in force".to_owned(),
                     ChangeState::AsBefore => "as before again".to_owned(),
-                    ChangeState::Rebooted => "undone by a reboot".to_owned(),
+                    ChangeState::Rebooted => "reset by a reboot".to_owned(),
                     ChangeState::Foreign => "changed by someone else since".to_owned(),
                     ChangeState::Unknown => "not known".to_owned(),
                 };
@@ -245,7 +245,7 @@ fn heading(journal: &Shown) -> String {
         .map(|by| format!(" by {by}"))
         .unwrap_or_default();
     let how = match (journal.content.kept(), journal.lives) {
-        (_, true) => format!("; process {} is at it", purpose.pid),
+        (_, true) => format!("; process {} is still running", purpose.pid),
         (None, false) => "; its process was killed: `pgdyno restore` restores it".to_owned(),
         (Some(Keep::UntilRestored), false) => String::new(),
         (Some(Keep::UnlessConfirmed { until_unix_ms }), false) => {

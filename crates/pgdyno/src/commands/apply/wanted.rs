@@ -152,7 +152,7 @@ impl Trouble {
         let mut text = self.error.to_string();
         let hint = self.error.hint().filter(|_| self.mends.is_empty());
         for mend in self.mends.iter().map(String::as_str).chain(hint) {
-            text += &format!("\n      mend: {mend}");
+            text += &format!("\n      hint: {mend}");
         }
         text
     }

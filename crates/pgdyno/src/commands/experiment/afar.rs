@@ -338,7 +338,7 @@ impl Book {
     fn unfinished(&self, error: Failure) -> Failure {
         match self.id {
             Some(id) => error.context(format!(
-                "experiment {id} (`pgdyno resume {id}{}` goes on with it)",
+                "experiment {id} (`pgdyno resume {id}{}` continues it)",
                 self.options
             )),
             None => error,

@@ -176,7 +176,7 @@ impl Found {
         let apart = again.and_then(|again| again.effect);
         if let Some(apart) = apart.filter(|apart| is_apart(apart.verdict)) {
             return Outcome::Undecided(format!(
-                "BASE differs from itself by {}: what else happens on this host is larger than what is looked for",
+                "BASE differs from itself by {}: other activity on this host is larger than the limit",
                 effect(&apart)
             ));
         }

@@ -18,7 +18,8 @@ A target is the server that a command reads, loads or changes:
   CONNECTION STRING     as in libpq: \"host=/var/run/postgresql user=postgres\" or
                         postgresql://user@host:5432/database
   (nothing)             PG* variables and libpq's defaults, where the command permits it
-  --host-only           this host without a server (facts, check, advise, apply, verify)
+  --host-only           this host without a server (facts, check, advise, apply, verify,
+                        profile diff, profile export)
 
 Give passwords in PGPASSWORD or in the file of PGPASSFILE. One in a connection string is used and
 is never printed or stored.
@@ -41,8 +42,9 @@ What a command does without being asked, and what needs your consent:
                                 command alone
   --allow-shell                 scripts that run commands on this host (\\shell, \\setshell)
 
-Without it the command ends with exit code 4 and prints the flag. `--dry-run` prints all that a
-command needs and changes nothing. A sandbox needs no consent for restarts and tables.
+Without consent the command ends with exit code 4 (for --allow-shell: 1) and prints the flag.
+`run --dry-run` and `apply --dry-run` print all that a command needs. A sandbox needs no consent
+for restarts and tables.
 
 Example: pgdyno run file.toml --dry-run
 More: docs/how-to/apply.md";
@@ -65,8 +67,9 @@ const VERDICTS: &str = "\
 A comparison ends with one of five verdicts. Each rests on the confidence interval of the ratio
 of two treatments and on the smallest effect that matters (2 % unless the file says otherwise):
 
-  better, worse    the interval excludes \"no effect\"
-  the same         the whole interval is within the smallest effect that matters
+  better, worse    the interval excludes \"no effect\" and reaches beyond the smallest effect
+  the same         the whole interval is within the smallest effect, even if it excludes
+                   \"no effect\"
   no gain          none of these, and a gain that matters is improbable
                    (with stop = \"when-gain-decided\")
   undecided        none of these: more blocks decide it
@@ -98,7 +101,7 @@ const EXIT_CODES: &str = "\
   2    usage: the command line or a file has an error
   3    a check or gate failed: counts that do not agree, a poor result of `check`, a severe
        piece of advice, too many failed transactions, a setting that is not in force
-  4    refused for safety: the message names the flag that permits it
+  4    refused for safety: the message names what permits it
   5    a gate is undecided (`gate`, `compare`), or `tune` has no profile: nothing is proven
 
 `--allow-undecided` ends with 0 in place of 5, `pgdyno compare --strict` with 3.

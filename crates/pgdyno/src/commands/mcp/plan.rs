@@ -139,7 +139,7 @@ fn settings(asked: &BTreeMap<String, String>, catalogue: &Catalogue) -> Result<T
         let knob = catalogue.get(id).map_err(|error| error.to_string())?;
         if knob.kind != Kind::Guc {
             return Err(format!(
-                "{id} is no parameter of the server; what is outside the sandbox is changed by people alone (`pgdyno run`)"
+                "{id} is not a server parameter; only people change what is outside the sandbox (`pgdyno run`)"
             ));
         }
         if knob.id != *id {

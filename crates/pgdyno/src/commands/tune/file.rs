@@ -370,12 +370,31 @@ impl<'a> Common<'a> {
         base: &[Setting],
         steps: &[Step],
     ) -> Result<String> {
-        let in_turns = self.comparison(words, (SWITCHBACK, caches), base, steps)?;
-        let is_possible = || ExperimentFile::parse(&in_turns, Path::new(words.0), self.catalogue).is_ok();
-        match caches == Caches::Warm && is_possible() {
-            true => Ok(in_turns),
-            false => self.comparison(words, ("one-at-a-time", caches), base, steps),
+        if caches == Caches::Warm
+            && let Some(text) = self.in_turns(words, base, steps)?
+        {
+            return Ok(text);
         }
+        self.comparison(words, ("one-at-a-time", caches), base, steps)
+    }
+
+    /// The same within one load, where all of them can take turns.
+    fn in_turns(&self, words: (&str, &str), base: &[Setting], steps: &[Step]) -> Result<Option<String>> {
+        let text = self.comparison(words, (SWITCHBACK, Caches::Warm), base, steps)?;
+        let is_possible = ExperimentFile::parse(&text, Path::new(words.0), self.catalogue).is_ok();
+        Ok(is_possible.then_some(text))
+    }
+
+    /// Those of the best's settings that need a restart to be removed, and those that can take turns with the present ones within one load.
+    pub(super) fn by_turns<'b>(&self, best: &'b [Setting], present: &[Setting]) -> [Vec<&'b Setting>; 2] {
+        let takes_turns = |setting: &&Setting| {
+            let own = present.iter().filter(|own| own.knob == setting.knob);
+            let step = (BEST.to_owned(), BEST.to_owned(), own.cloned().collect());
+            let text = self.in_turns(("turns", "Does it take turns?"), best, &[step]);
+            matches!(text, Ok(Some(_)))
+        };
+        let (in_turns, between) = best.iter().partition(takes_turns);
+        [between, in_turns]
     }
 
     fn comparison(
@@ -499,6 +518,29 @@ mod tests {
         check(&["--rate", "100"], Caches::Warm, &delay, own);
         check(&["--session-scope"], Caches::Warm, &delay, own);
         check(&["--program", "pgbench"], Caches::Warm, &delay, own);
+    }
+
+    #[test]
+    fn settings_that_need_a_restart_are_removed_apart() {
+        let settings = |value: &str| {
+            ["commit_delay", "max_connections", "random_page_cost"].map(|knob| Setting {
+                knob: knob.to_owned(),
+                value: value.to_owned(),
+            })
+        };
+        let check = |words: &[&str], expected: [&[&str]; 2]| {
+            let (best, present) = (settings("50"), settings("100"));
+            let groups = of_line(words, |common, _| {
+                let groups = common.by_turns(&best, &present);
+                groups.map(|group| group.iter().map(|own| own.knob.clone()).collect::<Vec<String>>())
+            });
+            assert_eq!(groups, expected.map(|group| group.to_vec()), "{words:?}");
+        };
+        check(&[], [&["max_connections"], &["commit_delay", "random_page_cost"]]);
+        check(
+            &["--rate", "100"],
+            [&["commit_delay", "max_connections", "random_page_cost"], &[]],
+        );
     }
 
     #[test]

@@ -24,25 +24,44 @@ impl Tune<'_> {
         winner: &[Setting],
     ) -> Result<(Vec<Kept>, Vec<Dropped>)> {
         err!("removing settings, to see which of them pay");
-        let (alone, rest) = by_importance(searched, winner);
         // The reference sets each knob that was varied to its present value.
-        let reference = stored.record.treatments.first();
-        let present = reference.map_or(&[][..], |reference| &reference.settings);
-        let as_before = |setting: &Setting| {
-            let own = present.iter().find(|own| own.knob == setting.knob);
-            own.map(|own| Setting {
+        let reference = stored.record.treatments.first().into_iter();
+        let present = reference.flat_map(|reference| &reference.settings);
+        let present: Vec<Setting> = present
+            .map(|own| Setting {
                 knob: own.knob.clone(),
                 value: own.value.clone(),
             })
+            .collect();
+        let (mut kept, mut dropped) = (Vec::new(), Vec::new());
+        for settings in self.common.by_turns(winner, &present) {
+            if !settings.is_empty() {
+                let found = self.removed(store, (winner, &present), by_importance(searched, settings))?;
+                kept.extend(found.0);
+                dropped.extend(found.1);
+            }
+        }
+        Ok((kept, dropped))
+    }
+
+    /// Which settings pay of those that are removed alone and of the rest, in one experiment.
+    fn removed(
+        &self,
+        store: &mut Store,
+        (winner, present): (&[Setting], &[Setting]),
+        (alone, rest): (Vec<&Setting>, Vec<&Setting>),
+    ) -> Result<(Vec<Kept>, Vec<Dropped>)> {
+        let as_before = |settings: &[&Setting]| {
+            let is_removed = |own: &&Setting| settings.iter().any(|setting| setting.knob == own.knob);
+            present.iter().filter(is_removed).cloned().collect()
         };
         let mut steps: Vec<Step> = Vec::new();
         for setting in &alone {
             let (name, title) = (without(&setting.knob), format!("Without {}", setting.knob));
-            steps.push((name, title, as_before(setting).into_iter().collect()));
+            steps.push((name, title, as_before(&[*setting])));
         }
         if !rest.is_empty() {
-            let settings = rest.iter().filter_map(|setting| as_before(setting)).collect();
-            steps.push((REST.to_owned(), "Without the rest".to_owned(), settings));
+            steps.push((REST.to_owned(), "Without the rest".to_owned(), as_before(&rest)));
         }
         let words = ("tune-remove", "Which settings of the best can go?");
         let report = self.run(store, words, winner, &steps)?;
@@ -146,12 +165,14 @@ fn keep_half(kept: &mut Vec<Kept>, dropped: &mut Vec<Dropped>, loss: impl Fn(f64
 }
 
 /// The settings that are removed alone, by what the search found of them, and the rest.
-fn by_importance<'w>(searched: &Searched, winner: &'w [Setting]) -> (Vec<&'w Setting>, Vec<&'w Setting>) {
+fn by_importance<'w>(
+    searched: &Searched,
+    mut all: Vec<&'w Setting>,
+) -> (Vec<&'w Setting>, Vec<&'w Setting>) {
     let part = |setting: &Setting| {
         let own = searched.importance.iter().find(|own| own.factor == setting.knob);
         own.map_or(0.0, |own| own.part)
     };
-    let mut all: Vec<&Setting> = winner.iter().collect();
     all.sort_by(|a, b| part(b).total_cmp(&part(a)));
     let large = all.iter().filter(|setting| part(setting) >= ALONE_FROM).count();
     let alone = match all.len() - large.min(ALONE_MAX) {

@@ -82,7 +82,7 @@ pub(super) fn space(
     for knob in args.only.iter().chain(&args.without) {
         if !known.contains(&knob.as_str()) {
             return Err(Usage(format!(
-                "{knob} is no knob that a search varies; those are {}",
+                "a search does not vary {knob}; it varies {}",
                 known.join(", ")
             ))
             .into());

@@ -120,7 +120,7 @@ fn not_writable(context: &Context, path: &Path) -> Option<String> {
     let path = absolute(path);
     let there = path.ancestors().find(|above| above.exists())?;
     if there != path && !there.is_dir() {
-        return Some(format!("{} is no directory", there.display()));
+        return Some(format!("{} is not a directory", there.display()));
     }
     let writable = context.host.writable(&there.to_string_lossy());
     writable.err().map(|error| error.to_string())
