@@ -106,7 +106,7 @@ pub struct Advice {
     pub severity: Severity,
     /// Whether it is about a danger or about speed.
     pub kind: RuleKind,
-    /// Knob and value; `None` for what is no setting.
+    /// Knob and value; `None` for what is not a setting.
     pub setting: Option<Setting>,
     /// Present value; `None` where it is not known.
     pub now: Option<String>,
@@ -126,7 +126,7 @@ pub struct Advice {
     pub measured: Option<Evidence>,
     /// Description of the cost or danger of following it.
     pub risk: String,
-    /// What has to happen before the value counts; `None` for what is no setting.
+    /// What has to happen before the value counts; `None` for what is not a setting.
     pub cost: Option<Cost>,
     /// How well studies, documentation or trials here support it.
     pub confidence: Confidence,

@@ -115,7 +115,7 @@ impl Expression {
             Lack::Reason(reason) => self.failed(reason),
             Lack::Room(room) => match known.get(&room) {
                 Err(lacking) => self.lacking(lacking),
-                Ok(_) => self.failed(format!("\"{room}\" is no single fact")),
+                Ok(_) => self.failed(format!("\"{room}\" is not a single fact")),
             },
         })
     }

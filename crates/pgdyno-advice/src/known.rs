@@ -45,7 +45,7 @@ pub enum Lacking {
         nearest: Option<String>,
     },
     /// It is the beginning of names.
-    #[error("\"{name}\" is no fact but the beginning of names, such as {example}")]
+    #[error("\"{name}\" is not a fact but the beginning of names, such as {example}")]
     Room {
         /// Name that was given.
         name: String,
@@ -286,7 +286,7 @@ impl Index {
         let has_any = self.facts.contains_key(word) || self.below(word).any(|name| !is_derived(name));
         let of_server = is_among(word, SERVER);
         if word == "sandbox" && !has_any {
-            return Some("the server is no sandbox".to_owned());
+            return Some("the server is not a sandbox".to_owned());
         }
         let wants_server = of_server || matches!(word, "storage" | "process" | "cgroup");
         (wants_server && !self.has_server && !has_any).then(|| "no server was asked".to_owned())

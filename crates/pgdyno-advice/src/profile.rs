@@ -236,7 +236,7 @@ impl Profile {
         };
         let bytes = files.bytes(path, FILE_MAX).map_err(unreadable)?;
         let text = String::from_utf8(bytes)
-            .map_err(|e| unreadable(format!("it is no UTF-8: {}", e.utf8_error())))?;
+            .map_err(|e| unreadable(format!("it is not UTF-8: {}", e.utf8_error())))?;
         Profile::parse(&text, path)
     }
 

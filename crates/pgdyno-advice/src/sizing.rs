@@ -181,7 +181,7 @@ impl Inputs<'_> {
             .get("huge_pages.pools")
             .or_else(|_| self.known.get("huge_pages.sizes"))
             .map_err(|lacking| lacking.to_string())?;
-        let pools = pools.as_array().ok_or("the list of pools is no list")?;
+        let pools = pools.as_array().ok_or("the list of pools is not a list")?;
         let field = |pool: &Value, name: &str| pool.get(name).and_then(Value::as_f64).unwrap_or(0.0);
         let ours = pools.iter().filter(|pool| {
             field(pool, "page_bytes") == page_bytes && allowed(pool.get("node").and_then(Value::as_u64))

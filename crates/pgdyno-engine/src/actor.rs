@@ -26,7 +26,7 @@ pub struct Outline {
     pub sleeps: bool,
     /// Whether some request may be so long that its reply must be read while it is sent.
     pub pipelines: bool,
-    /// Whether a user wrote them: then what a load cannot do is no fault of the server or the connection, and ends the load.
+    /// Whether a user wrote them: then what a load cannot do is not a fault of the server or the connection, and ends the load.
     pub by_user: bool,
     /// The most transactions of the server in one of the load, where each statement commits by itself.
     pub commits_max: u64,

@@ -365,7 +365,7 @@ impl<'a> Client<'a> {
             Some(tls) => tls.open(bytes, scan),
             None => scan(bytes),
         };
-        // What a user's transaction needs and a load does not do is no fault of the connection.
+        // What a user's transaction needs and a load does not do is not a fault of the connection.
         if let (Some(error), true) = (unfit, self.outline.by_user) {
             let kind = self.kind_name();
             return Ok(Progress::Halt(Halt(format!("{kind}: {error}"))));

@@ -341,7 +341,7 @@ impl Drive<'_> {
                 self.book(at, instants, outcome, tries);
                 return true;
             }
-            // What a request to stop has ended is no fault of the transaction's.
+            // What a request to stop has ended is not a fault of the transaction's.
             Progress::Halt(_) if self.stop.load(Ordering::Relaxed) => {}
             Progress::Halt(halt) => {
                 self.part.halted.get_or_insert(halt.0);

@@ -249,7 +249,7 @@ impl Interpreter<'_> {
         }
         if let Some(name) = nameless {
             return Err(Trouble::new(format!(
-                "the column \"{name}\" of {} is no name of a variable: name it by AS",
+                "the column \"{name}\" of {} is not a name of a variable: name it by AS",
                 capture.word
             )));
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Most clients of one load; each needs a file descriptor.
 pub const CLIENTS_MAX: u32 = 10_000;
 
-/// Longest time between two batches of arrivals: what is begun less often is no rate any more.
+/// Longest time between two batches of arrivals: what is begun less often is not a rate any more.
 pub const BATCH_MAX: Duration = Duration::from_millis(100);
 
 /// The instants at which transactions begin.

@@ -56,7 +56,7 @@ impl FromStr for Rate {
 
     fn from_str(text: &str) -> Result<Rate, String> {
         let wrong = || {
-            "expected arrivals per second, as 5000, 1000/30s,2000/30s,4000 for steps, or 1000..20000/5m for a ramp"
+            "expected arrivals per second, e.g. 5000, 1000/30s,2000/30s,4000 for steps, or 1000..20000/5m for a ramp"
                 .to_owned()
         };
         let number = |text: &str| -> Result<f64, String> {
@@ -140,7 +140,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     if (0.0..=LONGEST_S).contains(&seconds) {
         Ok(Duration::from_secs_f64(seconds))
     } else {
-        Err("expected a time up to a week, as 500us, 20ms, 30s, 5m or 1h".to_owned())
+        Err("expected a time up to a week, e.g. 500us, 20ms, 30s, 5m or 1h".to_owned())
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Archive {
     entries: BTreeMap<String, Entry>,
 }
 
-/// Why a text is no archive.
+/// Why a text is not an archive.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: expected {expected}")]
 pub struct ArchiveError {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// No file of a host that is read here is near this: the largest, /proc/PID/smaps of a large server, has some MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
-/// Processes of a large machine, or devices; more is no directory of a host.
+/// Processes of a large machine, or devices; more is not a directory of a host.
 const NAMES_MAX: usize = 1 << 20;
 
 /// Why a file of the host could not be read or written. Every case names the path.

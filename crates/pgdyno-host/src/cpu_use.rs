@@ -37,7 +37,7 @@ impl CpuUse {
     ///
     /// # Errors
     ///
-    /// Where processes cannot be listed, or are more than can be read beside a load. One that ends meanwhile is no error.
+    /// Where processes cannot be listed, or are more than can be read beside a load. One that ends meanwhile is not an error.
     pub fn now(host: &dyn HostAccess, ours: &[u32]) -> Result<CpuUse, HostError> {
         let listed = host.list("/proc")?;
         let numbers: Vec<u32> = listed.iter().filter_map(|name| name.parse().ok()).collect();

@@ -17,7 +17,7 @@ const TEXT_BYTES_MAX: u64 = 4 << 20;
 ///
 /// # Errors
 ///
-/// What the system says; what it is where it is no regular file; `FileTooLarge`.
+/// What the system says; what it is where it is not a regular file; `FileTooLarge`.
 pub fn given_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let is_regular = |mode: u32| FileType::from_raw_mode(mode) == FileType::RegularFile;
     // Opening a device may be all that it takes to do something by it.
@@ -42,7 +42,7 @@ pub fn given_bytes(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 pub fn given_text(path: &Path) -> io::Result<String> {
     let bytes = given_bytes(path, TEXT_BYTES_MAX)?;
     String::from_utf8(bytes).map_err(|error| {
-        let reason = format!("it is no UTF-8: {}", error.utf8_error());
+        let reason = format!("it is not UTF-8: {}", error.utf8_error());
         io::Error::new(io::ErrorKind::InvalidData, reason)
     })
 }
@@ -77,7 +77,7 @@ impl Output {
                 (Some(EntryKind::Directory), _) => return Err(rustix::io::Errno::ISDIR.into()),
                 (Some(_), Some(stranger)) => {
                     return Err(refused(format!(
-                        "it is no file, and belongs to user {}; it is neither followed nor written",
+                        "it is not a file, and belongs to user {}; it is neither followed nor written",
                         stranger.uid
                     )));
                 }

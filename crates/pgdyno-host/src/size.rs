@@ -2,7 +2,7 @@
 
 /// Bytes of "125M", "500MB", "512kB", "4096": powers of 1024, as everywhere in PostgreSQL and the kernel; above zero.
 pub fn size_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("\"{text}\": expected a size, as \"500MB\" or \"4G\"");
+    let wrong = || format!("\"{text}\": expected a size, e.g. \"500MB\" or \"4G\"");
     let trimmed = text.trim();
     let digits = trimmed
         .find(|c: char| !c.is_ascii_digit())

@@ -389,7 +389,7 @@ impl<'a> Changer<'a> {
             return Ok(());
         };
         let target = self.target()?;
-        // Where the server runs, one of its standbys does not, and that is no fault of its settings.
+        // Where the server runs, one of its standbys does not, and that is not a fault of its settings.
         let has_standbys =
             matches!(&target.control, Control::Sandbox(sandbox) if sandbox.record().standbys.is_some());
         if has_standbys && Server::connect(&target.conninfo).is_ok() {

@@ -462,7 +462,7 @@ impl Journal {
     /// Shows other users that a knob is about to be changed, then looks whether one of them has changed it: of two that begin at once,
     /// one sees the other at least.
     fn announce(&mut self, knob: &str, unit: &UndoUnit) -> Result<(), JournalError> {
-        // Data is no setting, and the file as a whole is only written back.
+        // Data is not a setting, and the file as a whole is only written back.
         let is_setting = !matches!(
             unit,
             UndoUnit::Made { .. } | UndoUnit::Database { .. } | UndoUnit::Objects { .. }

@@ -13,7 +13,7 @@ use std::path::{Component, Path};
 
 /// Why an undo unit is none that pgdyno would have changed; `None`: it is one.
 pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> {
-    let unknown = |path: &str| format!("{path} is no place that pgdyno changes");
+    let unknown = |path: &str| format!("{path} is not a place that pgdyno changes");
     match unit {
         UndoUnit::Files { files, .. } => {
             let unknown_file = files.iter().find(|file| !is_kernel_file(catalogue, &file.path));
@@ -30,7 +30,7 @@ pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> 
         }
         UndoUnit::Parameter { name } => {
             let is_parameter = catalogue.find(name).is_some_and(|knob| knob.kind == Kind::Guc);
-            (!is_parameter).then(|| format!("{name} is no parameter that pgdyno changes"))
+            (!is_parameter).then(|| format!("{name} is not a parameter that pgdyno changes"))
         }
         UndoUnit::Swap { path } if is_plain(Path::new(path)) => swap::objection(path),
         UndoUnit::Swap { path } => Some(unknown(path)),
@@ -39,7 +39,7 @@ pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> 
             reason.unwrap_or_else(|| Some(unknown(&data.display().to_string())))
         }
         UndoUnit::Database { name } => {
-            (!is_made_database(name)).then(|| format!("{name} is no database that pgdyno makes"))
+            (!is_made_database(name)).then(|| format!("{name} is not a database that pgdyno makes"))
         }
         // Asked of the server by its name, and only what it answers is set.
         UndoUnit::Storage { .. } | UndoUnit::Made { .. } | UndoUnit::Objects { .. } => None,
@@ -62,7 +62,7 @@ pub(crate) fn not_mounted(unit: &UndoUnit) -> Option<String> {
     })
 }
 
-/// Why a directory is no server's data; `None` where it is, or where there is none.
+/// Why a directory is not a server's data; `None` where it is, or where there is none.
 fn not_data(data: &Path) -> Option<String> {
     const MARK_BYTES_MAX: u64 = 64;
     let failed = |why: String| {

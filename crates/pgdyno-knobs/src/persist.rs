@@ -39,7 +39,7 @@ impl Reader<'_> {
                         persisted.not.push((setting.knob.clone(), how.to_owned()));
                         continue;
                     }
-                    // What took effect, for "auto" is no number.
+                    // What took effect, for "auto" is not a number.
                     let value = match knob.kind {
                         Kind::HugepagePool => self.host.read_trimmed(&address.path)?,
                         _ => self.written(knob, &address.path, &setting.value)?,

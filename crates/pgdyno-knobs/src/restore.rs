@@ -166,7 +166,7 @@ impl Restorer<'_> {
         Ok(restored)
     }
 
-    /// Why what a journal says of an undo unit is not written: it is no place of the catalogue's, or its state before is lost.
+    /// Why what a journal says of an undo unit is not written: it is not a place of the catalogue's, or its state before is lost.
     pub(crate) fn refusal(&self, group: &Group) -> Option<String> {
         let lost = || {
             let reason = "the line with the value before the first change is lost, so it is not restored";

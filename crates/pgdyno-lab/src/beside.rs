@@ -117,7 +117,7 @@ fn per_second(mut reading: Reading) -> Reading {
                 }
             }
         }
-        // Counted since they were opened, which is no interval.
+        // Counted since they were opened, which is not an interval.
         None => reading.values.clear(),
     }
     for (key, _) in &mut reading.values {

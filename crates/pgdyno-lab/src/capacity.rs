@@ -379,7 +379,7 @@ fn need(group: &Group, question: &Question, confidence: f64, notes: &mut Vec<Str
             }
         }
         None => Found::No {
-            why: "the wanted throughput is no positive number".into(),
+            why: "the wanted throughput is not a positive number".into(),
         },
     };
     let gives = question.cpus.and_then(|cpus| {

@@ -185,7 +185,7 @@ pub enum LabError {
     /// A step of a trial without a server.
     #[error("the trial has no server")]
     NoServer,
-    /// A crash, a pooler or a copy of the files of a server that is no sandbox.
+    /// A crash, a pooler or a copy of the files of a server that is not a sandbox.
     #[error("{0} is for sandboxes only")]
     ForSandboxes(&'static str),
     /// A standby is not as its primary is.

@@ -440,7 +440,7 @@ impl Probe {
             .sum()
     }
 
-    /// CPU time of a server's processes but the one that serves `asking`, if it is among them: what pgdyno asks is no part of
+    /// CPU time of a server's processes but the one that serves `asking`, if it is among them: what pgdyno asks is not part of
     /// the load. Whole ticks of 10 ms.
     fn server_cpu_us(&self, postmaster: Option<u32>, asking: Option<u32>) -> Option<u64> {
         let (host, postmaster) = (&**self.host.as_ref()?, postmaster?);

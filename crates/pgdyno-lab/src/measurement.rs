@@ -60,7 +60,7 @@ pub struct Measurement {
     pub figures: BTreeMap<String, f64>,
     /// What was seen of each server, in their order; nothing where they could not be asked after the load.
     pub(crate) servers: Vec<OfServer>,
-    /// Why it is no measurement at all; `None` where it is one.
+    /// Why it is not a measurement at all; `None` where it is one.
     pub broken: Option<String>,
 }
 

@@ -65,9 +65,9 @@ pub struct Treatment {
 pub struct Consent {
     /// Knobs that trade durability and may be turned all the same.
     pub durability: Vec<String>,
-    /// Whether a server that is no sandbox may be restarted.
+    /// Whether a server that is not a sandbox may be restarted.
     pub restart: bool,
-    /// Whether data may be made on a server that is no sandbox, and dropped at the end.
+    /// Whether data may be made on a server that is not a sandbox, and dropped at the end.
     pub data: bool,
 }
 

@@ -92,7 +92,7 @@ fn ask_at_once(asked: u32, server: &mut Server, sql: &'static str) -> Result<(),
                 let _ = opened.recv();
                 server.execute(what, "COMMIT")
             };
-            // A session that cannot be had is no error here: the cross-check shows what is missing.
+            // A session that cannot be had is not an error here: the cross-check shows what is missing.
             let attempt = move || drop(hold());
             let thread = thread::Builder::new().name("counts".into()).spawn(attempt);
             thread.is_ok().then_some(gate)

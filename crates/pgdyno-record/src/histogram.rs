@@ -31,7 +31,7 @@ pub fn encoded_histogram(histogram: &Histogram<u64>) -> String {
 ///
 /// Why it is none.
 pub fn decoded_histogram(text: &str) -> Result<Histogram<u64>, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("it is no histogram: {error}");
+    let wrong = |error: &dyn std::fmt::Display| format!("it is not a histogram: {error}");
     let deflated = STANDARD.decode(text).map_err(|error| wrong(&error))?;
     let deflated = deflated
         .get(DEFLATED_HEAD..)

@@ -34,7 +34,7 @@ pub enum AgentError {
     /// A system call failed.
     #[error("the agent's connection could not be set up")]
     Io(#[from] io::Error),
-    /// The other end is no coordinator of this version.
+    /// The other end is not a coordinator of this version.
     #[error("the agent's connection is not one of pgdyno {version}'s: {why}")]
     Coordinator {
         /// Version of this program.

@@ -20,7 +20,7 @@ const ALL: &str = "all";
 /// Hosts without a group of their own are in this one.
 const UNGROUPED: &str = "ungrouped";
 
-/// Why a text is no inventory.
+/// Why a text is not an inventory.
 #[derive(Debug, thiserror::Error)]
 pub enum InventoryError {
     /// A line is not what Ansible takes.
@@ -31,7 +31,7 @@ pub enum InventoryError {
         /// What is wrong with it.
         why: String,
     },
-    /// The text is no YAML of an inventory.
+    /// The text is not YAML of an inventory.
     #[error("{0}")]
     Yaml(String),
     /// What it says of a host or a group cannot be.
@@ -163,7 +163,7 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// A group that is not in the inventory, a host that is no destination of ssh, a variable that matters and cannot be read.
+    /// A group that is not in the inventory, a host that is not a destination of ssh, a variable that matters and cannot be read.
     pub fn hosts_of(&self, group: &str) -> Result<Vec<InventoryHost>, InventoryError> {
         if !self.groups.contains_key(group) {
             let known: Vec<&str> = self.groups().collect();
@@ -405,7 +405,7 @@ all:
             assert!(error.contains(expected), "{text}: {error}");
         };
         check("[db\nx", false, "line 1: expected [GROUP]");
-        check("x y=1 z", false, "line 1: \"z\" is no variable");
+        check("x y=1 z", false, "line 1: \"z\" is not a variable");
         check("db[1:999999]", false, "more than 10000 hosts");
         check("db[1:2", false, "no range");
         check(&format!("x{}", "[1:1]".repeat(100_000)), false, "ranges");

@@ -412,7 +412,7 @@ pub struct Report {
     #[cfg_attr(feature = "typescript", ts(optional, type = "Array<CapacityDocument>"))]
     pub capacity: Vec<serde_json::Value>,
     /// What a search has found, path and importance; whoever has the catalogue of knobs puts it in. `None` until then, and where the
-    /// experiment is no search.
+    /// experiment is not a search.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub search: Option<Searched>,
     /// Facts of host, server and load, as of before the first trial.

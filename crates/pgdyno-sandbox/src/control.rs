@@ -24,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// Why a server could not be stopped or started.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The server is no sandbox, and its restart was not agreed to.
+    /// The server is not a sandbox, and its restart was not agreed to.
     #[error(
         "a restart is needed, and pgdyno does not restart a server that it did not create without consent"
     )]
@@ -276,7 +276,7 @@ impl Control {
         }
     }
 
-    /// How a server that is no sandbox ended, where it is proven not to run, and can be started.
+    /// How a server that is not a sandbox ended, where it is proven not to run, and can be started.
     pub fn down(&self) -> Option<Down> {
         match self {
             Control::Managed(managed) => managed.down(),
@@ -284,7 +284,7 @@ impl Control {
         }
     }
 
-    /// What restarts a server that is no sandbox, where that is agreed to.
+    /// What restarts a server that is not a sandbox, where that is agreed to.
     pub fn manager(&self) -> Option<&Manager> {
         match self {
             Control::Managed(managed) => Some(&managed.manager),

@@ -38,7 +38,7 @@ pub enum TokenError {
         /// Error of the system call.
         source: io::Error,
     },
-    /// What the file is or holds is no token.
+    /// What the file is or holds is not a token.
     #[error("{0}")]
     Unfit(String),
     /// Others could read or change the file.
@@ -47,7 +47,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// A file that is no token is a wrong argument; one that others can read is refused.
+    /// A file that is not a token is a wrong argument; one that others can read is refused.
     pub fn class(&self) -> ErrorClass {
         match self {
             TokenError::Unfit(_) => ErrorClass::Usage,
@@ -115,7 +115,7 @@ impl Token {
         let about = file.metadata().map_err(unreadable)?;
         if !about.is_file() {
             return Err(TokenError::Unfit(format!(
-                "the token file {place} is no plain file; name another one"
+                "the token file {place} is not a plain file; name another one"
             )));
         }
         if ![geteuid().as_raw(), 0].contains(&about.uid()) {

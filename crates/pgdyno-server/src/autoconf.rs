@@ -64,7 +64,7 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// Settings of a server are some kB; more is no file of ALTER SYSTEM's.
+/// Settings of a server are some kB; more is not a file of ALTER SYSTEM's.
 const BYTES_MAX: u64 = 16 << 20;
 
 /// Reads the file: a regular one that the data directory's owner may read. A symbolic link is not followed, for root would

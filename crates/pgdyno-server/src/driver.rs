@@ -44,7 +44,7 @@ pub fn without_word(text: &str, word: &str) -> Result<(String, Option<String>), 
 ///
 /// # Errors
 ///
-/// `connection` is no connection string.
+/// `connection` is not a connection string.
 pub fn for_other_host(conninfo: &Conninfo, connection: Option<&str>) -> Result<String, ServerError> {
     let own = conninfo.without_password();
     let words = keywords::split(connection.unwrap_or(&own)).ok_or(ServerError::ConnectionString)?;

@@ -270,7 +270,7 @@ pub fn keeps_sessions(conninfo: &Conninfo) -> Result<bool, ServerError> {
     Ok(true)
 }
 
-/// Any order is as likely as any other; who is served is no secret and nothing is repeated by it.
+/// Any order is as likely as any other; who is served is not a secret and nothing is repeated by it.
 fn shuffle<T>(items: &mut [T]) {
     let random = RandomState::new();
     for at in (1..items.len()).rev() {

@@ -54,7 +54,7 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a text looks as if it held a password: `user:password@host` with any scheme or none, `password=`, a port that is no number, a
+/// Whether a text looks as if it held a password: `user:password@host` with any scheme or none, `password=`, a port that is not a number, a
 /// sandbox with an impossible name. Mistyped connection strings count, so it errs on the safe side.
 pub fn may_hold_password(text: &str) -> bool {
     has_user_info(text) || names_password(text) || has_strange_port(text) || is_strange_sandbox(text)
@@ -155,7 +155,7 @@ fn named_values(text: &str, holds: impl Fn(&str, char, &str) -> bool) -> bool {
     })
 }
 
-/// `//user:password` without an `@`: what follows the colon is no port.
+/// `//user:password` without an `@`: what follows the colon is not a port.
 fn has_strange_port(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("//") else {
         return false;

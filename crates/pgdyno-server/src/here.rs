@@ -38,7 +38,7 @@ pub enum NotHere {
 }
 
 impl Sought {
-    /// Asks the server. What it does not report makes the process harder to find, and is no error.
+    /// Asks the server. What it does not report makes the process harder to find, and is not an error.
     pub fn ask(server: &mut Server) -> Sought {
         let sql = "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::bigint, \
                    inet_client_addr() IS NOT DISTINCT FROM inet_server_addr(), \

@@ -59,7 +59,7 @@ fn names(text: &str, kind: Names) -> Option<Vec<String>> {
     }
 }
 
-/// The names of a list that a setting holds, but for empty ones; none where it is no list.
+/// The names of a list that a setting holds, but for empty ones; none where it is not a list.
 pub(crate) fn names_in(parameter: &str, text: &str) -> Vec<String> {
     let names = kind(parameter).and_then(|kind| names(text, kind));
     names

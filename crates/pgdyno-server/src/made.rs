@@ -91,7 +91,7 @@ impl TryFrom<String> for DatabaseObject {
             let name = text.strip_prefix(kind.0)?.strip_prefix(' ')?.to_owned();
             Some(DatabaseObject { kind, name })
         });
-        object.ok_or_else(|| format!("\"{text}\" is no object: expected a kind, as TABLE, and a name"))
+        object.ok_or_else(|| format!("\"{text}\" is not an object: expected a kind, e.g. TABLE, and a name"))
     }
 }
 
@@ -181,7 +181,7 @@ pub const OBJECTS_MAX: usize = 10_000;
 
 /// In an order in which all of them can be dropped, where those of one kind that follow one another are dropped by one statement: what
 /// is made later depends on what is made earlier, tables on sequences, and tables on functions but for those that name a table. What is
-/// dropped with another object is no row of its own: parts of extensions, indexes of constraints, sequences and row types of tables,
+/// dropped with another object is not a row of its own: parts of extensions, indexes of constraints, sequences and row types of tables,
 /// partitions.
 const OBJECTS: &str = "
 WITH part AS (

@@ -96,7 +96,7 @@ impl Postmaster {
     pub fn reload_by_signal(host: &dyn HostAccess, data: &Path) -> Result<(), String> {
         let proven = || Postmaster::of_data(host, data).map_err(|error| error.to_string());
         let first = proven()?;
-        let pid = Pid::from_raw(first.pid.cast_signed()).ok_or("process 0 is no server's")?;
+        let pid = Pid::from_raw(first.pid.cast_signed()).ok_or("process 0 is not a server's")?;
         // A process is held before it is proven once more: its number can be given to another one meanwhile.
         let held = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| error.to_string())?;
         let again = proven()?;

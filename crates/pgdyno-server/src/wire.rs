@@ -35,7 +35,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// So much is read at once; most answers are smaller.
 const READ_BYTES: usize = 16 << 10;
-/// No answer to a question of ours is near this; a server that sends more is no server.
+/// No answer to a question of ours is near this; a server that sends more is not a server.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// What opening a session may take; nothing in it is near this.
 pub(crate) const STARTUP_BYTES_MAX: usize = 1 << 20;
@@ -190,7 +190,7 @@ pub(crate) struct Wire {
     output: BytesMut,
     /// What a call reads.
     read: Box<[u8]>,
-    /// What was read and is no whole message yet.
+    /// What was read and is not a whole message yet.
     input: BytesMut,
     /// Names that were given.
     names: u64,
@@ -288,7 +288,7 @@ impl Wire {
         })
     }
 
-    /// A row's values. A database without an encoding (SQL_ASCII) may hold what is no text at all.
+    /// A row's values. A database without an encoding (SQL_ASCII) may hold what is not text at all.
     fn text_row(&mut self, body: &DataRowBody) -> Result<TextRow, LinkError> {
         let mut row = Vec::new();
         let mut ranges = body.ranges();

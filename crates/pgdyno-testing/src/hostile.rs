@@ -33,7 +33,7 @@ pub enum Mode {
     LongRow,
     /// A notice now and then, and never an answer.
     Trickle,
-    /// What is no message.
+    /// What is not a message.
     Garbage,
 }
 

@@ -121,7 +121,7 @@ fn ask(
             let (result, error) = match serde_json::from_slice(&said.data) {
                 Ok(result) => (Some(result), None),
                 Err(_) if code != exit::FINE && said.data.is_empty() => (None, Some(remarks)),
-                Err(error) => (None, Some(format!("what it prints is no JSON: {error}"))),
+                Err(error) => (None, Some(format!("what it prints is not JSON: {error}"))),
             };
             Seen {
                 name: host.name.clone(),
@@ -150,7 +150,7 @@ impl Listener for Said {
             Output::Data(bytes) => (&mut self.data, bytes),
             Output::Remark(bytes) => (&mut self.remarks, bytes),
         };
-        // What is cut is no JSON, and said to be none.
+        // What is cut is not JSON, and said to be none.
         let room = PRINTED_MAX.saturating_sub(kept.len()).min(bytes.len());
         kept.extend_from_slice(&bytes[..room]);
     }

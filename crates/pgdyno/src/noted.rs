@@ -16,7 +16,7 @@ pub(crate) enum NotedIn {
     File(ProgressPlace),
     /// On the host that keeps the results.
     Coordinator(Coordinator),
-    /// The store is no file: nobody looks for it then.
+    /// The store is not a file: nobody looks for it then.
     Nowhere,
 }
 

@@ -406,7 +406,7 @@ impl Write for Data {
     }
 }
 
-/// Takes whole characters out of `bytes`, cleaned; what is no UTF-8 becomes U+FFFD. A carriage return before a new line is CSV's.
+/// Takes whole characters out of `bytes`, cleaned; what is not UTF-8 becomes U+FFFD. A carriage return before a new line is CSV's.
 fn seen(bytes: &mut Vec<u8>) -> String {
     let whole = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

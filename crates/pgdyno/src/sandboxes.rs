@@ -80,7 +80,7 @@ fn binaries(context: &Context, version: u32, directory: Option<&Path>) -> Result
     context.binaries().of_major(version, &stop_in_force())
 }
 
-/// A sandbox that the user makes, or removes, is no experiment's any more.
+/// A sandbox that the user makes, or removes, is not an experiment's any more.
 pub(crate) fn disclaim(context: &Context, name: &str) {
     // Where there is no mark there is nothing to remove.
     let _ = Directory::above(&mark_of(context, name)).and_then(|(marks, name)| marks.remove(name));

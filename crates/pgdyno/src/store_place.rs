@@ -54,7 +54,7 @@ impl StorePlace {
             // Else a mistyped password would become the name of a file, and be shown as such.
             if is_meant_as_server(&text) {
                 return Err(Usage(format!(
-                    "the store {} is no connection string and no usual name of a file; expected a file, \
+                    "the store {} is neither a connection string nor a usual name of a file; expected a file, \
                      postgres://user@host/database or key=value pairs (a file of this name is given as ./NAME)",
                     Given(&text)
                 ))

@@ -390,7 +390,7 @@ fn with_manager((held, unmanaged): (Held, Option<String>)) -> Result<Held> {
     }
 }
 
-/// A server that is no sandbox, and why what restarts it was not found where that was asked for.
+/// A server that is not a sandbox, and why what restarts it was not found where that was asked for.
 fn of_server(context: &Context, text: &str, restarts: Restarts) -> Result<(Held, Option<String>)> {
     let conninfo = found(text)?;
     let mut server = Server::connect(&conninfo)?;

@@ -93,7 +93,7 @@ impl Screen for Held {
 }
 
 /// Where the picture goes: cells that [`Held::draw`] has cleaned, and the library's own sequences.
-#[expect(clippy::disallowed_methods, reason = "a picture is no text for `output`")]
+#[expect(clippy::disallowed_methods, reason = "a picture is not text for `output`")]
 fn stdout() -> Stdout {
     io::stdout()
 }

@@ -58,7 +58,7 @@ export function firstSides(report: Report): string[] {
   return second === undefined ? [own(first), ""] : [own(first), own(second)];
 }
 
-/** What a further side begins with: the next of its kind that is no side yet; an empty one where there is none. */
+/** What a further side begins with: the next of its kind that is not a side yet; an empty one where there is none. */
 export function nextSide(report: Report | null, specs: readonly (Spec | null)[]): string {
   const last = specs.findLast((spec) => spec !== null);
   if (report === null || last?.experiment !== report.experiment.id) return "";

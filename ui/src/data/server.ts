@@ -50,7 +50,7 @@ async function ask(method: string, path: string, body?: unknown): Promise<unknow
   return data;
 }
 
-/** A list in an answer; what is no list is none. */
+/** A list in an answer; what is not a list is none. */
 function listOf<Item>(data: unknown, name: string): Item[] {
   const found = (data as Record<string, unknown> | null)?.[name];
   return Array.isArray(found) ? (found as Item[]) : [];

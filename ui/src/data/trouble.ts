@@ -33,7 +33,7 @@ export function troubleOfStatus(status: number, error: unknown, whatToDo: unknow
   if (kind === "token") return new Trouble(kind, heading, advice);
   const [said, help] = [word(error, heading), word(whatToDo, advice)];
   const passes = PASSING.includes(status);
-  // A long sentence is no heading.
+  // A long sentence is not a heading.
   return said.length > HEADING_LENGTH_MAX ? new Trouble(kind, "This cannot be shown.", `${said}. ${help}`, passes) : new Trouble(kind, said, help, passes);
 }
 

@@ -671,7 +671,7 @@ export type Report = {
    * has the catalogue of knobs puts them in; empty until then. */
   capacity?: Array<CapacityDocument>,
   /** What a search has found, path and importance; whoever has the catalogue of knobs puts it in. `null` until then, and where the
-   * experiment is no search. */
+   * experiment is not a search. */
   search?: Searched | null,
   /** Facts of host, server and load, as of before the first trial. */
   facts: Array<Fact>,

@@ -16,7 +16,7 @@ export interface PictureKey {
   area: boolean;
 }
 
-/** What belongs to a chart over time and is no line of it. */
+/** What belongs to a chart over time and is not a line of it. */
 export interface Decor {
   warmup_s: number;
   /** What was measured before the trials drawn were steady, and of how many trials. */

@@ -45,7 +45,7 @@ describe("addresses", () => {
     expect(spec === null ? null : specText(spec)).toBe(text);
   });
 
-  test("what is no side is none; names are quoted for a shell", () => {
+  test("what is not a side is none; names are quoted for a shell", () => {
     expect([parseSpec(""), parseSpec("x"), parseSpec("7/x")]).toEqual([null, null, null]);
     expect(quoted("7:it's $HOME")).toBe("'7:it'\\''s $HOME'");
   });

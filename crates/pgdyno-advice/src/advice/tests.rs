@@ -93,7 +93,7 @@ fn rules_name_knobs_of_the_catalogue_and_other_rules() {
         for beats in &rule.beats {
             assert!(
                 advisor.rules().iter().any(|other| other.id == beats.rule),
-                "{} beats {}, which is no rule",
+                "{} beats {}, which is not a rule",
                 rule.id,
                 beats.rule
             );
@@ -542,7 +542,7 @@ fn what_was_measured_here_counts_for_more_than_what_was_read() {
         assert_eq!(rules(&advised), [""; 0]);
         assert!(aside(&advised, "jit-takes-time").contains(part));
     }
-    // Another value of the knob is no evidence for this one; what is undecided is only mentioned.
+    // Another value of the knob is not evidence for this one; what is undecided is only mentioned.
     asked.evidence = vec![evidence("on", Shown::Worse)];
     assert_eq!(asked.advised().advice[0].measured, None);
     asked.evidence = vec![evidence("off", Shown::Undecided)];

@@ -161,7 +161,7 @@ pub(super) fn format(out: &mut Output<'_>, _: &mut State<'_, '_>, value: &Engine
     static TRUE: LazyLock<Engine> = LazyLock::new(|| Engine::from("true"));
     let plain = super::plain(value).map_err(|lack| match lack {
         super::Lack::Reason(reason) => wrong(reason),
-        super::Lack::Room(room) => wrong(format!("\"{room}\" is no fact but the beginning of names")),
+        super::Lack::Room(room) => wrong(format!("\"{room}\" is not a fact but the beginning of names")),
     })?;
     let text = match plain {
         Value::String(text) => text,

@@ -84,12 +84,12 @@ fn statement(bytes: &[u8], at: usize) -> Result<usize, String> {
     match STATEMENTS.contains(&&*word) {
         true => Ok(end),
         false => Err(format!(
-            "\"{word}\" is no statement; there are if, elif, else and for"
+            "\"{word}\" is not a statement; there are if, elif, else and for"
         )),
     }
 }
 
-/// Where the operand that begins here ends: signs, a value, and what is taken of it. Of what is no operand, anywhere: the engine
+/// Where the operand that begins here ends: signs, a value, and what is taken of it. Of what is not an operand, anywhere: the engine
 /// refuses it.
 fn operand_end(bytes: &[u8], at: usize) -> usize {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(b' ');

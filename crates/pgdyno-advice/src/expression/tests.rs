@@ -126,7 +126,7 @@ fn what_has_no_value_is_named_with_the_reason() {
     check("process.limits.open_files.soft > 3", Err("no server was asked"));
     check(
         "memory",
-        Err("\"memory\" is no fact but the beginning of names, such as memory.total_bytes"),
+        Err("\"memory\" is not a fact but the beginning of names, such as memory.total_bytes"),
     );
     // What is not evaluated does not have to be known.
     check("true or cpu.governor == 'x'", Ok(json!(true)));

@@ -49,7 +49,7 @@ fn memory(index: &Index) -> Outcome {
     let limit = limit(index, "cgroup.memory_limit_bytes")?.and_then(number);
     least([total, limit])
         .map(|bytes| number_of(bytes.floor()))
-        .ok_or_else(|| "memory.total_bytes is no number".to_owned())
+        .ok_or_else(|| "memory.total_bytes is not a number".to_owned())
 }
 
 fn cpus(index: &Index) -> Outcome {
@@ -62,7 +62,7 @@ fn cpus(index: &Index) -> Outcome {
     }
     least(counts)
         .map(number_of)
-        .ok_or_else(|| "cpu.online_count is no number".to_owned())
+        .ok_or_else(|| "cpu.online_count is not a number".to_owned())
 }
 
 /// How many numbers a list such as 0-3,8 names.
@@ -78,7 +78,7 @@ fn major(index: &Index) -> Outcome {
     number
         .as_u64()
         .map(|number| Value::from(number / 10_000))
-        .ok_or_else(|| "the server's version is no number".to_owned())
+        .ok_or_else(|| "the server's version is not a number".to_owned())
 }
 
 /// An instant of a fact in UTC, in seconds since 1970.
@@ -90,7 +90,7 @@ fn instant(index: &Index, name: &str) -> Result<f64, String> {
 
 fn uptime_s(index: &Index) -> Result<f64, String> {
     let uptime = index.get("server.uptime_s")?.as_f64();
-    uptime.ok_or_else(|| "server.uptime_s is no number".to_owned())
+    uptime.ok_or_else(|| "server.uptime_s is not a number".to_owned())
 }
 
 /// Counters that are reset when the server recovers from a crash, of which those of a database say nothing of it.
@@ -117,7 +117,7 @@ fn statistics_age(index: &Index) -> Outcome {
 /// before the first of these, unless all were reset by hand.
 fn committed_per_s(index: &Index) -> Outcome {
     let committed = index.get("transactions.committed")?.as_f64();
-    let committed = committed.ok_or("transactions.committed is no number")?;
+    let committed = committed.ok_or("transactions.committed is not a number")?;
     let resets = ["statistics.since"].into_iter().chain(SHARED);
     let began_s = resets.flat_map(|name| instant(index, name)).reduce(f64::min);
     let began_s = began_s.ok_or("when the counters began is not known")?;

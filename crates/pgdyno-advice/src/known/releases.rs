@@ -65,15 +65,15 @@ impl Looked {
         let version = index
             .get("setting.server_version_num")
             .or_else(|_| index.get("server.version_num"))?;
-        let version = version.as_u64().ok_or("the server's version is no number")?;
+        let version = version.as_u64().ok_or("the server's version is not a number")?;
         let started = index.get("server.started")?;
         let started_s = started.as_str().and_then(utc_s);
-        let started_s = started_s.ok_or_else(|| format!("server.started is no instant in UTC: {started}"))?;
+        let started_s = started_s.ok_or_else(|| format!("server.started is not an instant in UTC: {started}"))?;
         let uptime_s = index.get("server.uptime_s")?;
         Ok(Looked {
             major: version / 10_000,
             minor: version % 10_000,
-            now_s: started_s + uptime_s.as_f64().ok_or("server.uptime_s is no number")?,
+            now_s: started_s + uptime_s.as_f64().ok_or("server.uptime_s is not a number")?,
         })
     }
 
@@ -114,7 +114,7 @@ impl Looked {
 
 fn day_s(day: &str) -> Result<f64, String> {
     utc_s(&format!("{day}T00:00:00+00:00"))
-        .ok_or_else(|| format!("catalog/releases.toml: \"{day}\" is no day"))
+        .ok_or_else(|| format!("catalog/releases.toml: \"{day}\" is not a day"))
 }
 
 #[cfg(test)]

@@ -99,7 +99,7 @@ fn route(setting: &ResolvedSetting, knob: &Knob, place: &Place) -> Route {
         Kind::Guc => return Route::Guc,
         Kind::HeldFile => return Route::Held,
         Kind::Sysctl | Kind::HugepagePool | Kind::Sysfs | Kind::Bracket => {}
-        _ => return Route::None("it is no parameter and no file of the kernel".into()),
+        _ => return Route::None("it is neither a parameter nor a file of the kernel".into()),
     }
     if setting.value == AUTO {
         return Route::None(
@@ -286,7 +286,7 @@ impl Writer {
                 Route::Sysctl(name, is_certain) => {
                     self.line("");
                     self.why(setting);
-                    // A kernel that keeps it elsewhere is no error then.
+                    // A kernel that keeps it elsewhere is not an error then.
                     let sign = if *is_certain { "" } else { "-" };
                     self.line(&format!("{sign}{name} = {}", setting.value));
                 }

@@ -243,7 +243,7 @@ impl Priors {
         let mut values = vec![(present, PRESENT)];
         for text in own {
             if !is_legal(of.catalogue, id, text) {
-                return Err(format!("{text} is no value of it"));
+                return Err(format!("{text} is not a value of it"));
             }
             if !is_settable(of.catalogue, id, text) {
                 return Err(format!(
@@ -301,7 +301,7 @@ fn present(of: &SpaceFor<'_>, id: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a value is no larger than the most that is allowed; what is no quantity is.
+/// Whether a value is no larger than the most that is allowed; what is not a quantity is.
 fn is_within(text: &str, most: Option<f64>) -> bool {
     most.is_none_or(|most| quantity(text).is_none_or(|(_, number)| number <= most))
 }

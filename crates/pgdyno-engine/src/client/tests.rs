@@ -253,7 +253,7 @@ fn a_column_of_gset_that_is_no_variable_ends_the_client() {
             panic!("{name}")
         };
         let expected =
-            format!("test.sql:1: the column \"{name}\" of \\gset is no name of a variable: name it by AS");
+            format!("test.sql:1: the column \"{name}\" of \\gset is not a name of a variable: name it by AS");
         assert_eq!(halt.0, expected);
     }
 }

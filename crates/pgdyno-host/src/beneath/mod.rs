@@ -575,7 +575,7 @@ impl Directory {
         Ok(renameat(&self.handle, from, &self.handle, to)?)
     }
 
-    /// Removes an entry that is no directory. Nothing there is fine.
+    /// Removes an entry that is not a directory. Nothing there is fine.
     ///
     /// # Errors
     ///

@@ -105,7 +105,7 @@ pub(super) fn why(error: HostError) -> String {
     }
 }
 
-/// The content of a file without surrounding white space; an empty one is no value.
+/// The content of a file without surrounding white space; an empty one is not a value.
 pub(super) fn text_of(host: &dyn HostAccess, path: &str) -> Result<String, String> {
     let text = host.read_trimmed(path).map_err(why)?;
     match text.char_indices().nth(TEXT_MAX) {

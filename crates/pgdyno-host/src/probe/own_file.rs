@@ -100,7 +100,7 @@ pub struct LeftOver {
     pub removed: io::Result<()>,
 }
 
-/// Removes what killed checks have left in a directory. Files in use are left alone, and so is whatever is no file.
+/// Removes what killed checks have left in a directory. Files in use are left alone, and so is whatever is not a file.
 pub fn left_overs(directory: &Path) -> Vec<LeftOver> {
     let Ok(held) = Directory::open(directory) else {
         return Vec::new();

@@ -189,7 +189,7 @@ impl Disk {
         push("disk.read_bytes_per_s", grown[2] * SECTOR_BYTES / seconds);
         push("disk.write_bytes_per_s", grown[6] * SECTOR_BYTES / seconds);
         push("disk.queue", grown[10] / 1e3 / seconds);
-        // The kernel counts in whole ticks: a moment's excess over the interval is no share.
+        // The kernel counts in whole ticks: a moment's excess over the interval is not a share.
         push("disk.util_ratio", (grown[9] / 1e3 / seconds).min(1.0));
         if reads > 0.0 {
             push("disk.read_await_ms", grown[3] / reads);

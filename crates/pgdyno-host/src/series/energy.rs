@@ -187,7 +187,7 @@ mod tests {
             ]
         );
         assert!(second.gaps.is_empty());
-        // What has no range has gone back, and what was no number has no power yet.
+        // What has no range has gone back, and what was not a number has no power yet.
         let third = read(["5000000\n", "1000000\n", "1\n", "5\n"], 4);
         assert_eq!(
             lines(&third),

@@ -83,7 +83,7 @@ fn fill(
         let Some(metric) = metric else { continue };
         match pair {
             (Some(before), Some(now)) => match growth(before, now) {
-                // The kernel adds up a stall when it ends or is asked; a moment's excess over the interval is no share.
+                // The kernel adds up a stall when it ends or is asked; a moment's excess over the interval is not a share.
                 Some(us) => reading.push(Key::one(metric), (us / US_PER_S / seconds).min(1.0)),
                 None => reading.gap(metric, WENT_BACK),
             },

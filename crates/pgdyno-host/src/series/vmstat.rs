@@ -133,7 +133,7 @@ fn parse(text: &str, lines: &mut Vec<Line>) -> Counts {
         let Some(counter) = lines[place].counter else {
             continue;
         };
-        // Lines of one counter are added up; one that is no number spoils the sum.
+        // Lines of one counter are added up; one that is not a number spoils the sum.
         let value = value.trim_end().parse::<u64>().ok();
         let sum = &mut counts[counter];
         *sum = value.and_then(|value| sum.unwrap_or(0).checked_add(value));

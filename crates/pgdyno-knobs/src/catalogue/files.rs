@@ -96,7 +96,7 @@ pub(super) fn flaw(knob: &Knob) -> Option<String> {
 /// What is wrong with a path of a knob of `per`.
 fn flaw_of_place(per: Option<Per>, place: &str) -> Option<String> {
     if !place.starts_with('/') && !place.starts_with("{cgroup:") {
-        return Some(format!("{place} is no absolute path"));
+        return Some(format!("{place} is not an absolute path"));
     }
     let names = placeholders(place);
     let wanted: &[&str] = match per {
@@ -135,7 +135,7 @@ pub(super) fn flaw_between(knobs: &BTreeMap<String, Knob>) -> Option<(String, St
         let reason = others
             .chain(&knob.renamed)
             .find(|other| !knobs.contains_key(*other))
-            .map(|other| format!("{other} is no knob"))
+            .map(|other| format!("{other} is not a knob"))
             .or_else(|| {
                 let one_sided = |other: &&String| {
                     let other = &knobs[*other];
@@ -217,6 +217,6 @@ mod tests {
             check(["", "counterpart = \"x\""]).unwrap(),
             "y: x does not say the same of it"
         );
-        assert_eq!(check(["renamed = \"z\"", ""]).unwrap(), "x: z is no knob");
+        assert_eq!(check(["renamed = \"z\"", ""]).unwrap(), "x: z is not a knob");
     }
 }

@@ -258,7 +258,7 @@ pub struct Knob {
     pub min: Option<i64>,
     /// Greatest legal number, in `unit`.
     pub max: Option<i64>,
-    /// The greatest part of the host's memory that it may take, in percent: beyond that is no tuning, but an outage.
+    /// The greatest part of the host's memory that it may take, in percent: beyond that is not tuning, but an outage.
     pub memory_percent_max: Option<u32>,
     /// The knob that it has to stay below: the kernel takes another value, and a half of it, without a word.
     pub below: Option<String>,
@@ -442,7 +442,7 @@ impl Knob {
     }
 }
 
-/// The number of CPUs in a list as "0-3,8"; `None` of an empty one and of what is no list.
+/// The number of CPUs in a list as "0-3,8"; `None` of an empty one and of what is not a list.
 fn listed_cpus(list: &str) -> Option<f64> {
     let count = u32::try_from(pgdyno_host::numbers_of_list(list)?.len()).ok()?;
     (count > 0).then(|| f64::from(count))

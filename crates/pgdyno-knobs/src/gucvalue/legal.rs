@@ -4,7 +4,7 @@
 use super::{base_factor, factor};
 use pgdyno_server::{Guc, GucBounds};
 
-/// Words of a boolean; each may be shortened as long as it is no beginning of another.
+/// Words of a boolean; each may be shortened as long as it is not a beginning of another.
 const TRUTHS: [&str; 6] = ["true", "false", "yes", "no", "on", "off"];
 /// Older words of enumerations that pg_settings does not list.
 const HIDDEN: [(&str, &str); 3] = [

@@ -136,7 +136,7 @@ pub enum Entry {
         /// State of the undo unit after the write.
         after: SavedState,
     },
-    /// The server, which is no sandbox, is about to be stopped.
+    /// The server, which is not a sandbox, is about to be stopped.
     Stopping,
     /// The server was started again.
     Started,
@@ -243,7 +243,7 @@ pub(super) fn id_of(path: &Path) -> String {
 ///
 /// # Errors
 ///
-/// It is of a later pgdyno. What is damaged is no error: [`Content::damage`] says it.
+/// It is of a later pgdyno. What is damaged is not an error: [`Content::damage`] says it.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<Content, JournalError> {
     assemble(Some(bytes), None, path)
 }
@@ -390,7 +390,7 @@ fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: 
         // Its process died before it could change anything.
         (None, _) if entries.iter().all(|entry| matches!(entry, Entry::Closed)) => damage.clear(),
         (None, _) => {
-            damage.push("the file is gone, or is no journal: its copy in the registry is used".to_owned())
+            damage.push("the file is gone, or is not a journal: its copy in the registry is used".to_owned())
         }
         (Some(_), 1..) => {
             let what = if is_emptied {

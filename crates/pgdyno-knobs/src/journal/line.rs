@@ -18,7 +18,7 @@ pub(super) enum Line<'a> {
     },
     /// Without a checksum: an older format's, or damaged.
     Bare(&'a str),
-    /// A line that is no text, or whose checksum is wrong.
+    /// A line that is not text, or whose checksum is wrong.
     Damaged,
 }
 

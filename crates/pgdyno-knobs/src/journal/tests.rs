@@ -431,7 +431,7 @@ fn damaged_journal_without_its_copy_restores_what_its_lines_prove() {
             Second => (SET.0, FIRST.1),
             Nothing => SET,
         };
-        // With its second intent lost, what is in force is no value that its lines know.
+        // With its second intent lost, what is in force is not a value that its lines know.
         let found = machine.state();
         let is_left = restored
             .iter()

@@ -20,7 +20,7 @@ impl Reader<'_> {
         first.map_or(Ok(()), |objection| Err(objection.error))
     }
 
-    /// The same of what is no parameter.
+    /// The same of what is not a parameter.
     pub(super) fn check_mechanism(
         &self,
         knob: &Knob,

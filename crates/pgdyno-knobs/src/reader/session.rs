@@ -25,7 +25,7 @@ impl Reader<'_> {
             Err(ApplyError::NotOfSession { knob, why })
         };
         if knob.kind != Kind::Guc {
-            return refused("it is no parameter of the server");
+            return refused("it is not a parameter of the server");
         }
         if self.target()?.conninfo.is_proxied() {
             return refused("a pooler gives the load sessions that have begun before");

@@ -46,7 +46,7 @@ impl Restorer<'_> {
         }
     }
 
-    /// Why nothing is restored in a server: one that is no sandbox lets nobody in, or a sandbox would have to be stopped while the host
+    /// Why nothing is restored in a server: one that is not a sandbox lets nobody in, or a sandbox would have to be stopped while the host
     /// boots. `None` where neither is so, or where it does not run.
     pub(super) fn closed(&self, reference: &ServerRef) -> Option<String> {
         let conninfo = match reference {

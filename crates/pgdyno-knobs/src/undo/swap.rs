@@ -207,7 +207,7 @@ fn uuid_in(header: &[u8]) -> Option<String> {
     bytes.iter().any(|&byte| byte != 0).then(|| parts.join("-"))
 }
 
-/// `None` also for one that is no text, which no option of mkswap could give.
+/// `None` also for one that is not text, which no option of mkswap could give.
 fn label_in(header: &[u8]) -> Option<String> {
     let bytes = header.get(LABEL).filter(|_| is_signed(header))?;
     let text = std::str::from_utf8(bytes.split(|&byte| byte == 0).next()?).ok()?;

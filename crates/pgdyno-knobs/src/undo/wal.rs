@@ -263,7 +263,7 @@ fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), UndoUnitEr
                 .map_err(at(to, &name, "given to the server's user"))?;
             continue;
         }
-        // What is no regular file is refused, which its handle shows.
+        // What is not a regular file is refused, which its handle shows.
         let source = from.file(&name).map_err(at(from, &name, "read"))?;
         let target = to.create(&name, 0o600).map_err(at(to, &name, "made"))?;
         io::copy(&mut &source, &mut &target).map_err(at(from, &name, "copied"))?;

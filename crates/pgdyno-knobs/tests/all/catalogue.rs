@@ -377,7 +377,7 @@ fn every_knob_has_a_short_text_and_a_source() {
         assert_eq!(
             parameter,
             !knob.id.contains('.'),
-            "{}: what is no parameter has a dot",
+            "{}: what is not a parameter has a dot",
             knob.id
         );
     }

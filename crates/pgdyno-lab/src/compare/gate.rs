@@ -64,7 +64,7 @@ pub struct Judged {
     pub why: String,
 }
 
-/// A text that is no gate.
+/// A text that is not a gate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "the gate \"{text}\": {what}; expected as \"tps worse than 2%\", or with \"better than\", \"differs by\""
@@ -121,7 +121,7 @@ impl FromStr for Gate {
                 .chars()
                 .all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c));
         if !is_name {
-            return Err(wrong(format!("\"{metric}\" is no name of a figure")));
+            return Err(wrong(format!("\"{metric}\" is not a name of a figure")));
         }
         let way = match *way {
             "worse" => Way::Worse,
@@ -145,7 +145,7 @@ impl FromStr for Gate {
         let percent =
             percent.filter(|percent| *percent == 0.0 || (PERCENT_MIN..=PERCENT_MAX).contains(percent));
         let percent = percent
-            .ok_or_else(|| wrong(format!("\"{number}\" is no percentage from 0% to {PERCENT_MAX}%")))?;
+            .ok_or_else(|| wrong(format!("\"{number}\" is not a percentage from 0% to {PERCENT_MAX}%")))?;
         Ok(Gate {
             metric: (*metric).to_owned(),
             way,

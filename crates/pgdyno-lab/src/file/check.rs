@@ -127,10 +127,10 @@ impl Check<'_> {
             format!("seed: expected at most {SEED_MAX}")
         })?;
         self.must(confidence > 0.5 && confidence < 1.0, &["confidence"], || {
-            format!("confidence = {confidence}: expected 0.5 to 1, as 0.95")
+            format!("confidence = {confidence}: expected 0.5 to 1, e.g. 0.95")
         })?;
         self.must(smallest > 0.0 && smallest < 1.0, &["smallest_effect"], || {
-            format!("smallest_effect = {smallest}: expected 0 to 1, as 0.02")
+            format!("smallest_effect = {smallest}: expected 0 to 1, e.g. 0.02")
         })?;
         let may_be_futile = file.stop == StopRule::WhenGainDecided;
         let first_of = |blocks: u32| {
@@ -567,7 +567,7 @@ impl Check<'_> {
         self.must(
             slowdown > 0.0 && slowdown < 1.0,
             &["guard", "slowdown_max"],
-            || format!("slowdown_max = {slowdown}: expected a share of the reference's throughput between 0 and 1, as 0.2"),
+            || format!("slowdown_max = {slowdown}: expected a share of the reference's throughput between 0 and 1, e.g. 0.2"),
         )?;
         let parts = self.file.parts();
         if guard.slowdown_max.is_some() {
@@ -606,7 +606,7 @@ impl Check<'_> {
         if let Some(window) = &self.file.window {
             for (key, text) in [("from", &window.from), ("to", &window.to)] {
                 self.must(clock(text).is_some(), &["window", key], || {
-                    format!("{key} = \"{text}\": expected a time of the day, as \"22:00\"")
+                    format!("{key} = \"{text}\": expected a time of the day, e.g. \"22:00\"")
                 })?;
             }
             let has_length = window.minutes().is_some_and(|(from, to)| from != to);

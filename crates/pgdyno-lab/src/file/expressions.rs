@@ -45,7 +45,7 @@ struct Found {
     expression: String,
 }
 
-/// The parts of a file that expressions take values from. Their own values may be expressions, which is no type of theirs.
+/// The parts of a file that expressions take values from. Their own values may be expressions, which is not a type of theirs.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Sources {
@@ -84,7 +84,7 @@ pub(super) fn worked_out<'t>(
     path: &Path,
     catalogue: &Catalogue,
 ) -> Result<Cow<'t, str>, FileError> {
-    // A text that is no TOML, or whose target is none, is reported by who reads it as an experiment.
+    // A text that is not TOML, or whose target is none, is reported by who reads it as an experiment.
     let (Ok(table), Ok(sources)) = (DeTable::parse(text), toml::from_str::<Sources>(text)) else {
         return Ok(Cow::Borrowed(text));
     };
@@ -347,7 +347,7 @@ fn with_load(known: &Known, load: &LoadPart, data: &DataPart) -> Known {
     }
 }
 
-/// Notes the value of a key for the expressions that follow; what is no value of it would only be missed by those.
+/// Notes the value of a key for the expressions that follow; what is not a value of it would only be missed by those.
 fn put<Part: DeserializeOwned>(table: &mut Table, key: &str, value: &Value) -> Result<(), String> {
     let part: Result<Part, _> = Table::from_iter([(key.to_owned(), value.clone())]).try_into();
     part.map_err(|error| format!("{key} = {value}: {}", error.message()))?;

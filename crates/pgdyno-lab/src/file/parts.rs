@@ -109,7 +109,7 @@ pub struct TargetPart {
     pub sandbox: Option<String>,
     /// What the sandbox is made with where there is none of that name; without it none is made.
     pub create: Option<CreatePart>,
-    /// Connection string of a server that is no sandbox.
+    /// Connection string of a server that is not a sandbox.
     pub connection: Option<String>,
     /// When the server is restarted between trials.
     #[serde(default)]
@@ -120,10 +120,10 @@ pub struct TargetPart {
     /// When the servers that treatments have of their own are made, with their file systems and data.
     #[serde(default)]
     pub instances: Instances,
-    /// Whether a server that is no sandbox may be stopped and started; as `--allow-restart`.
+    /// Whether a server that is not a sandbox may be stopped and started; as `--allow-restart`.
     #[serde(default)]
     pub allow_restart: bool,
-    /// Command that restarts a server which is no sandbox, in place of what runs it; used with consent only.
+    /// Command that restarts a server which is not a sandbox, in place of what runs it; used with consent only.
     pub restart_command: Option<String>,
     /// Command that stops such a server; with `start_command`, in place of `restart_command`.
     pub stop_command: Option<String>,
@@ -452,7 +452,7 @@ impl WindowPart {
             to: to.trim().to_owned(),
         });
         ends.filter(|window| window.minutes().is_some_and(|(from, to)| from != to))
-            .ok_or_else(|| "expected two different times of the day, as 22:00-06:00".to_owned())
+            .ok_or_else(|| "expected two different times of the day, e.g. 22:00-06:00".to_owned())
     }
 
     /// Its ends in minutes since midnight; `None` where one is no time of the day.

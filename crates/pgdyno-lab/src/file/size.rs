@@ -42,7 +42,7 @@ pub fn sized(text: &str, path: &Path, size: Option<&str>, keys: &[String]) -> Re
     for key in keys {
         let (name, value) = key
             .split_once('=')
-            .ok_or_else(|| wrong(1, format!("\"{key}\": expected KEY=VALUE, as load.measure_s=60")))?;
+            .ok_or_else(|| wrong(1, format!("\"{key}\": expected KEY=VALUE, e.g. load.measure_s=60")))?;
         let mut over = Table::new();
         put(
             &mut over,

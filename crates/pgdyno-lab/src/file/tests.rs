@@ -290,12 +290,12 @@ fn contradictions_are_found_before_anything_is_touched() {
     check(
         "blocks = 3",
         "blocks = 3\nmetric = \"tpm\"",
-        "\"tpm\" is no figure",
+        "\"tpm\" is not a figure",
     );
     check(
         "blocks = 3",
         "blocks = 3\nmetric = \"recovery_s\"",
-        "\"recovery_s\" is no figure",
+        "\"recovery_s\" is not a figure",
     );
     check(
         "measure_s = 5",
@@ -435,7 +435,7 @@ fn claims_and_tables_name_what_there_is() {
     );
     check(
         "[[study.table]]\ntitle = \"x\"\nrows = \"clients\"\nvalues = [\"nopm\"]\n",
-        "\"nopm\" is no figure",
+        "\"nopm\" is not a figure",
     );
     check(
         "[[study.claim]]\ntext = \"x\"\nof = { clients = \"9\" }\nfound = \"better\"\n",

@@ -359,7 +359,7 @@ impl SearchPlan<'_> {
         })
     }
 
-    /// A treatment with these levels. `number` is what it is called by where it is no starting point.
+    /// A treatment with these levels. `number` is what it is called by where it is not a starting point.
     pub(crate) fn treatment(&self, point: &[usize], number: usize, reason: Option<String>) -> Treatment {
         let row = self.row(point);
         let plan = self.plan;

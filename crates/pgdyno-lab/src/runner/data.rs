@@ -116,7 +116,7 @@ impl Running<'_, '_, '_> {
         }
     }
 
-    /// On a server that is no sandbox, a program's data is the user's own matter.
+    /// On a server that is not a sandbox, a program's data is the user's own matter.
     fn data_of_program(&self, treatment: &Treatment) -> Option<ProgramData> {
         let is_sandbox = self.at.first().is_some_and(|at| at.target.is_sandbox());
         ProgramData::of(treatment).filter(|_| is_sandbox)

@@ -36,7 +36,7 @@ impl Running<'_, '_, '_> {
             Ok(None) => None,
             Err(error) => Some((failed(record, error.to_string()), SeriesRecord::default())),
         };
-        // What goes wrong because somebody asked to stop is no result.
+        // What goes wrong because somebody asked to stop is not a result.
         done.filter(|_| !self.is_stopped())
     }
 

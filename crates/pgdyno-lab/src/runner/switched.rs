@@ -129,7 +129,7 @@ impl<'x> Running<'x, '_, '_> {
                     database = found;
                     break;
                 }
-                // What goes wrong because somebody asked to stop is no result.
+                // What goes wrong because somebody asked to stop is not a result.
                 Err(_) if self.is_stopped() => {
                     return Loaded {
                         trials: Vec::new(),
@@ -326,7 +326,7 @@ impl<'x> Running<'x, '_, '_> {
             .enumerate()
             .filter(|(_, trial)| !trial.is_dropped);
         for (i, mut trial) in wanted {
-            // What goes wrong because somebody asked to stop is no result.
+            // What goes wrong because somebody asked to stop is not a result.
             let is_last = last == Some(i) && !self.is_stopped();
             // Whatever broke the load off, it was in the last turn: all else is measured again.
             let guarded = trial

@@ -57,7 +57,7 @@ impl Inventory {
                     let mut variables = Variables::new();
                     for word in rest {
                         let (name, value) = word.split_once('=').ok_or_else(|| {
-                            wrong(format!("\"{word}\" is no variable: expected NAME=VALUE"))
+                            wrong(format!("\"{word}\" is not a variable: expected NAME=VALUE"))
                         })?;
                         variables.insert(name.to_owned(), value.to_owned());
                     }

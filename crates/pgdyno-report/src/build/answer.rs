@@ -45,7 +45,7 @@ pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Opt
                 .is_some_and(|step| step.verdict == Verdict::Better)
         })
         .collect();
-    // The best of many is no finding: it looks better than it is.
+    // The best of many is not a finding: it looks better than it is.
     if record.design == "search" {
         return None;
     }

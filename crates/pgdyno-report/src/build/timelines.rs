@@ -85,7 +85,7 @@ pub(super) fn shift(
     (!trials.is_empty()).then(|| effect_over(analysis, trials.into_iter(), event, confidence).0)
 }
 
-/// The effect of an event, each block of trials as one observation of both sides: what its trials share is no evidence twice. `None` with a
+/// The effect of an event, each block of trials as one observation of both sides: what its trials share is not evidence twice. `None` with a
 /// single block, and of a load at a standstill on either side, which no ratio describes. Beside it the trend before the event, where that is
 /// one that matters: what it would have done by itself is no effect of the event, so there is no verdict then.
 fn effect_over<'t>(

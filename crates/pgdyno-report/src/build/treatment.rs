@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Stretches of the heat maps of all treatments: about 100 bytes each in JSON, 200 kB in all.
 const STRETCHES_ALL: usize = 2000;
-/// Of one, at least: with fewer it is no picture.
+/// Of one, at least: with fewer it is not a picture.
 const STRETCHES_MIN: usize = 15;
 /// Of one, at most: as many as a page shows.
 const STRETCHES_MAX: usize = 120;

@@ -42,7 +42,7 @@ impl Announced {
             ));
         }
         let program = PROGRAMS.into_iter().find(|name| *name == announced.program);
-        let program = program.ok_or_else(|| format!("\"{}\" is no pooler", announced.program))?;
+        let program = program.ok_or_else(|| format!("\"{}\" is not a pooler", announced.program))?;
         Ok((announced, program))
     }
 }

@@ -144,7 +144,7 @@ pub(super) fn remove_marked(place: &Path, record: &Record) -> Result<(), Sandbox
                 other => other.map_err(failed)?,
             }
         }
-        Some(_) => return Err(left_alone("it is no directory any more".to_owned())),
+        Some(_) => return Err(left_alone("it is not a directory any more".to_owned())),
     }
     above.remove(mark_name(place)).map_err(failed)
 }

@@ -102,7 +102,7 @@ impl FileSystemPlan {
         let wrong = || {
             let names = FileSystemKind::ALL.map(FileSystemKind::name);
             format!(
-                "expected a file system and its size, as ext4:4G; there are {}",
+                "expected a file system and its size, e.g. ext4:4G; there are {}",
                 names.join(", ")
             )
         };

@@ -40,7 +40,7 @@ impl FromStr for Listen {
             (!address.is_unspecified()).then_some(Listen { address, bits })
         };
         read().ok_or_else(|| {
-            "expected an address of this host with the bits of the network that is let in, as 10.0.0.5/24"
+            "expected an address of this host with the bits of the network that is let in, e.g. 10.0.0.5/24"
                 .to_owned()
         })
     }

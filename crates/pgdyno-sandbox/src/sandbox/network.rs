@@ -53,7 +53,7 @@ impl NetworkPlan {
         match mtu.filter(|mtu| (MTU_MIN_BYTES..=MTU_MAX_BYTES).contains(mtu)) {
             Some(mtu_bytes) => Ok(NetworkPlan { mtu_bytes }),
             None => Err(format!(
-                "expected mtu: and {MTU_MIN_BYTES} to {MTU_MAX_BYTES} bytes, as mtu:9000"
+                "expected mtu: and {MTU_MIN_BYTES} to {MTU_MAX_BYTES} bytes, e.g. mtu:9000"
             )),
         }
     }

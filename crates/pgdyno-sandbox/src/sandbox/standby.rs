@@ -79,7 +79,7 @@ impl Sandbox {
     }
 
     /// Starts those of its standbys that do not run, and waits until all have received its WAL. One that still has much of it to
-    /// receive at the deadline is no error.
+    /// receive at the deadline is not an error.
     pub(super) fn start_standbys(&self) -> Result<(), SandboxError> {
         let standbys = self.standbys();
         standbys.iter().try_for_each(Sandbox::start)?;

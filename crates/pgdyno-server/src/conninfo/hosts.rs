@@ -60,7 +60,7 @@ pub(super) fn places(
                 None | Some("") => None,
                 Some(text) => Some(
                     text.parse()
-                        .map_err(|_| "hostaddr holds what is no IP address".to_owned())?,
+                        .map_err(|_| "hostaddr holds what is not an IP address".to_owned())?,
                 ),
             };
             let named = hosts.get(at).filter(|host| !host.is_empty()).cloned();
@@ -124,7 +124,7 @@ impl Wanted {
         match self {
             Wanted::Any | Wanted::PreferStandby => None,
             Wanted::Primary => in_recovery.then_some("it is a standby"),
-            Wanted::Standby => (!in_recovery).then_some("it is no standby"),
+            Wanted::Standby => (!in_recovery).then_some("it is not a standby"),
             Wanted::ReadWrite if in_recovery => Some("it is a standby"),
             Wanted::ReadWrite => read_only.then_some("its sessions are read-only"),
             Wanted::ReadOnly => (!read_only && !in_recovery).then_some("its sessions are read-write"),

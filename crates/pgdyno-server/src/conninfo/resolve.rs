@@ -193,7 +193,7 @@ impl Own<'_> {
                         .into(),
             });
         }
-        // With an address, a directory is no socket but a name that nobody has.
+        // With an address, a directory is not a socket but a name that nobody has.
         config.host(&place.host).port(place.port);
         if let Some(address) = place.address {
             config.hostaddr(address);

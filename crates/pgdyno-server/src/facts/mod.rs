@@ -278,7 +278,7 @@ impl Found {
         for setting in settings.iter_mut().flatten() {
             without_start.mend(setting);
         }
-        // It serves the settings, and is no fact of its own.
+        // It serves the settings, and is not a fact of its own.
         self.0.remove(START_IN_FILES);
     }
 

@@ -353,7 +353,7 @@ impl Setting {
 
     fn value_as(&self, how: As) -> Result<Value, String> {
         let text = &self.guc.setting;
-        let not_a_number = || format!("{} is \"{text}\", which is no number", self.guc.name);
+        let not_a_number = || format!("{} is \"{text}\", which is not a number", self.guc.name);
         match how {
             As::Text => Ok(json!(text)),
             As::OnOff => Ok(json!(text == "on")),

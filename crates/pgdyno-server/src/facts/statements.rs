@@ -214,7 +214,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
         name: "standby",
         source: "pg_last_wal_replay_lsn(), pg_last_xact_replay_timestamp()",
         facts: &["replication.replay_behind_bytes", "replication.replay_behind_s"],
-        when_null: "the server is no standby that receives WAL",
+        when_null: "the server is not a standby that receives WAL",
         sql: "SELECT json_build_object( \
             'replication.replay_behind_bytes', CASE WHEN pg_is_in_recovery() \
                 THEN pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())::int8 END, \
@@ -417,7 +417,7 @@ pub(super) const STATEMENTS: &[Statement] = &[
         needs: Need::Stats,
         source: "pg_stat_recovery",
         facts: &["replication.recovery"],
-        when_null: "the server is no standby",
+        when_null: "the server is not a standby",
         sql: "SELECT json_build_object('replication.recovery', (SELECT json_build_object( \
             'paused', pause_state <> 'not paused', 'is_promoted', promote_triggered, \
             'replayed_to', last_replayed_end_lsn, 'timeline', last_replayed_tli, \

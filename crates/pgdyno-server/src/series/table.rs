@@ -122,7 +122,7 @@ pub(super) const GROUPS: &[Group] = &[
     },
     Group {
         source: "WAL position",
-        null_reason: "this is no standby, or it has replayed nothing",
+        null_reason: "this is not a standby, or it has replayed nothing",
         is_snapshot: false,
         // What is replayed is not compared with what is written.
         key: "pg_is_in_recovery()",

@@ -21,7 +21,7 @@ fn grid(sizes: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// A small wobble that is no multiple of any factor's.
+/// A small wobble that is not a multiple of any factor's.
 fn wobble(block: usize, treatment: usize) -> f64 {
     1.0 + 0.001 * count((block * 7 + treatment * 5) % 11)
 }

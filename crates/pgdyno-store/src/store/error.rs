@@ -61,7 +61,7 @@ pub enum StoreError {
     NoFile {
         /// Path of the store's file.
         place: Place,
-        /// The path that is no regular file: that of the store, or of one of SQLite's files for it.
+        /// The path that is not a regular file: that of the store, or of one of SQLite's files for it.
         file: PathBuf,
         /// Kind of what is there, with its article: "a directory".
         what: &'static str,
@@ -188,7 +188,7 @@ pub enum StoreError {
         sqlstate: Option<String>,
     },
     /// Something else goes by the name of a table.
-    #[error("the store {place} has a {name} that is no table: it is no store that pgdyno wrote")]
+    #[error("the store {place} has a {name} that is not a table: it is not a store that pgdyno wrote")]
     NoTable {
         /// The store with that name in it.
         place: Place,
@@ -207,7 +207,7 @@ pub enum StoreError {
     },
     /// What it reads has no end within any limit that a store keeps to.
     #[error(
-        "the store {place} could not be {action}: {reason}. This is no store that pgdyno wrote, or its server is at fault"
+        "the store {place} could not be {action}: {reason}. This is not a store that pgdyno wrote, or its server is at fault"
     )]
     Endless {
         /// The store that was read.

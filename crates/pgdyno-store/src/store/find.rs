@@ -120,7 +120,7 @@ impl Store {
         let sql = list_sql(self.database().brief());
         let values = [finished.into(), since.into()];
         let all = |sql: &str| self.database().rows(sql, &values, |row| self.listed(row));
-        // A record that is no JSON any more stops a server that is to take it apart: SQLSTATEs of class 22.
+        // A record that is not JSON any more stops a server that is to take it apart: SQLSTATEs of class 22.
         let mut all = match all(&sql) {
             Err(StoreError::Postgres {
                 sqlstate: Some(code), ..

@@ -113,7 +113,7 @@ pub(super) fn tag_is_fine(word: &str) -> Result<(), String> {
     }
     let start: String = word.chars().take(TAG_CHARS_MAX).collect();
     Err(format!(
-        "{start:?} is no tag: expected 1 to {TAG_CHARS_MAX} characters of A-Z, a-z, 0-9, dot, dash and underscore"
+        "{start:?} is not a tag: expected 1 to {TAG_CHARS_MAX} characters of A-Z, a-z, 0-9, dot, dash and underscore"
     ))
 }
 

@@ -61,7 +61,7 @@ impl ProgressPlace {
 }
 
 impl Store {
-    /// Where the progress of its experiments is written; `None` where it is no file.
+    /// Where the progress of its experiments is written; `None` where it is not a file.
     pub fn progress_place(&self) -> Option<ProgressPlace> {
         let store = self.place().file()?.to_owned();
         Some(ProgressPlace { store })

@@ -246,7 +246,7 @@ impl Database for Sqlite {
     }
 
     fn brief(&self) -> &'static str {
-        // What is no JSON any more is nothing here; opening it shows what is wrong.
+        // What is not JSON any more is nothing here; opening it shows what is wrong.
         "CASE WHEN json_valid(e.record) THEN json_object('question', e.record ->> '$.question', 'target', e.record ->> '$.target') END"
     }
 

@@ -23,7 +23,7 @@ pub enum CommandError {
     /// A byte that no program can be given.
     #[error("the command has a zero byte, which no argument can have")]
     Zero,
-    /// A name in braces that is no placeholder.
+    /// A name in braces that is not a placeholder.
     #[error(
         "{{{name}}} in the command is unknown: known are {known}; for the braces themselves write {{{{{name}}}}}"
     )]

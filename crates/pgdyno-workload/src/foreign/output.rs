@@ -76,7 +76,7 @@ pub struct ForeignFigures {
     pub seconds_skipped: u64,
     /// The time of which `tps` is.
     pub measured_s: f64,
-    /// The line that says why the run is no measurement.
+    /// The line that says why the run is not a measurement.
     pub broken: Option<String>,
     /// The last lines, without the password.
     pub last_lines: Vec<String>,

@@ -64,7 +64,7 @@ pub struct ForeignResult {
     pub in_flight_at_end_max: u64,
     /// Whether it was stopped before its time.
     pub stopped_early: bool,
-    /// Why it is no measurement, though there are figures.
+    /// Why it is not a measurement, though there are figures.
     pub broken: Option<String>,
     /// Exit code or signal.
     pub exit: Exit,

@@ -173,7 +173,7 @@ impl Parser<'_> {
             let number = number.parse().ok().filter(|number: &f64| number.is_finite());
             return number
                 .map(Token::Double)
-                .ok_or_else(|| self.wrong_here("the number is no double"));
+                .ok_or_else(|| self.wrong_here("the number is not a double"));
         }
         for symbol in SYMBOLS {
             if bytes[start..].starts_with(symbol.as_bytes()) {

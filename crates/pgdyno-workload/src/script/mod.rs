@@ -460,7 +460,7 @@ impl Compiler<'_> {
         }
         Err(Wrong {
             at,
-            message: format!("{word} is no name of a variable; expected letters, digits and underscores"),
+            message: format!("{word} is not a name of a variable; expected letters, digits and underscores"),
         })
     }
 

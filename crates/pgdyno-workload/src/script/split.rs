@@ -152,7 +152,7 @@ impl<'a> Splitter<'a> {
                 _ => self.at += 1,
             }
             if begin.is_none() && !byte.is_ascii_whitespace() {
-                // What is before is no part of it: a comment may hold colons.
+                // What is before is not part of it: a comment may hold colons.
                 begin = Some(start);
                 sql.clear();
                 if from < start {

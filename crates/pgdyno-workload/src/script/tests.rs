@@ -103,7 +103,7 @@ fn a_wrong_script_is_refused_with_file_line_and_column() {
             "\\set",
             "a.sql:1:1: expected a variable and an expression behind \\set",
         ),
-        ("\\set 1a 2", "a.sql:1:6: 1a is no name of a variable"),
+        ("\\set 1a 2", "a.sql:1:6: 1a is not a name of a variable"),
         ("  \\gset x", "a.sql:1:3: \\gset must follow a statement"),
         ("\\if true\nselect 1;", "a.sql:1:1: this \\if has no \\endif"),
         ("\\endif", "a.sql:1:1: this \\endif has no \\if"),

@@ -97,7 +97,7 @@ fn grace(text: &str) -> Result<u32, String> {
     const SECONDS_MAX: u64 = 24 * 3600;
     match duration(text)?.as_secs() {
         seconds @ 1..=SECONDS_MAX => Ok(u32::try_from(seconds).unwrap_or(u32::MAX)),
-        _ => Err("expected a time of 1 s to 24 h, as 60s or 10m".to_owned()),
+        _ => Err("expected a time of 1 s to 24 h, e.g. 60s or 10m".to_owned()),
     }
 }
 

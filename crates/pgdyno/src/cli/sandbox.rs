@@ -125,7 +125,7 @@ pub(super) fn cpus(text: &str) -> Result<f64, String> {
     text.parse::<f64>()
         .ok()
         .filter(|n| (0.01..=10_000.0).contains(n))
-        .ok_or_else(|| "expected a number of CPUs from 0.01, as 1.5".to_owned())
+        .ok_or_else(|| "expected a number of CPUs from 0.01, e.g. 1.5".to_owned())
 }
 
 impl CreateArgs {

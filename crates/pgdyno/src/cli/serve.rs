@@ -29,5 +29,5 @@ fn name(text: &str) -> Result<String, String> {
     if (1..=253).contains(&text.len()) && text.chars().all(fits) {
         return Ok(text.to_ascii_lowercase());
     }
-    Err("expected a host's name without a scheme and a port, as results.example.org".to_owned())
+    Err("expected a host's name without a scheme and a port, e.g. results.example.org".to_owned())
 }

@@ -296,7 +296,7 @@ fn script(word: &str) -> Result<Script> {
         read => read.with_context(|| format!("the script {path} cannot be read"))?,
     };
     let text = String::from_utf8(bytes)
-        .map_err(|error| Usage(format!("the script {path} is no UTF-8: {}", error.utf8_error())))?;
+        .map_err(|error| Usage(format!("the script {path} is not UTF-8: {}", error.utf8_error())))?;
     Ok(Script {
         name: path.to_owned(),
         text,

@@ -351,7 +351,7 @@ fn check_all(left: &mut Left) -> Result<()> {
     Err(last)
 }
 
-/// Whether there was nothing that is no journal, or none that can be trusted.
+/// Whether there was nothing that is not a journal, or none that can be trusted.
 pub(crate) fn check_unreadable(left: &mut Left) -> Result<()> {
     if left.unreadable.is_empty() {
         return Ok(());

@@ -174,7 +174,7 @@ fn metric(args: &TuneArgs) -> Result<&str> {
     };
     let Some(metric) = Metric::named(name) else {
         return Err(Usage(format!(
-            "{name} is no metric of a trial; the book's \"Metrics of trials\" lists all"
+            "{name} is not a metric of a trial; the book's \"Metrics of trials\" lists all"
         ))
         .into());
     };
@@ -475,7 +475,7 @@ impl Tune<'_> {
         report::build(self.context, store, id)
     }
 
-    /// A treatment that keeps all bounds and is better than the present state. One that breaks a bound is no state to stay with: then it is enough to
+    /// A treatment that keeps all bounds and is better than the present state. One that breaks a bound is not a state to stay with: then it is enough to
     /// keep them all.
     fn accepted(&self, report: &Report, name: &str) -> Result<Option<Compared>> {
         let is_kept = self.broken(report, name)?.is_empty();

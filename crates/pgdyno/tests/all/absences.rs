@@ -176,7 +176,7 @@ fn only_knobs_changes_a_host_or_a_servers_settings() {
             except: &[
                 (
                     "pgdyno-host/src/cgroup.rs",
-                    "a sandbox's own control group is no setting of the host",
+                    "a sandbox's own control group is not a setting of the host",
                 ),
                 (
                     "pgdyno-knobs/src/change/kernel.rs",

@@ -96,7 +96,7 @@ fn an_archive_comes_by_way_of_an_authority_of_ones_own() {
     let certificates = Certificates::make(home.file("certificates"));
     certificates.signed("archive", "repo1.maven.org", "subjectAltName=DNS:repo1.maven.org");
     let proxy = Proxy::start(&certificates);
-    // Nothing is shared with other tests: what is fetched here is no server.
+    // Nothing is shared with other tests: what is fetched here is not a server.
     let create = |version: &str, authority: &str, name: &str| -> Said {
         let mut command = home.command(&["sandbox", "create", name, "--version", version]);
         command

@@ -40,7 +40,7 @@ fn assert_workers(check: &serde_json::Value, expected: u64) {
     assert!(number("by_workers") > 0, "{check}");
 }
 
-/// Parallel workers commit for themselves, which pg_stat_database counts. A session that commits beside the load is no worker, and is
+/// Parallel workers commit for themselves, which pg_stat_database counts. A session that commits beside the load is not a worker, and is
 /// noticed all the same.
 fn workers_are_distinguished_from_a_foreign_session(version: &str) -> Home {
     let home = Home::new();
@@ -68,7 +68,7 @@ fn workers_are_distinguished_from_a_foreign_session(version: &str) -> Home {
         assert_eq!(check["agrees"], true, "{trial}");
         assert!(check["by_workers"].as_u64() > Some(0), "{trial}");
     }
-    // A slow disk is poor, which is no fault of the count.
+    // A slow disk is poor, which is not a fault of the count.
     let checked = home.run(&["check", "sandbox:x", "--only", "commit", "--seconds", "0.2"]);
     assert!(checked.out.contains(", 0 unknown, "), "{}", checked.out);
 

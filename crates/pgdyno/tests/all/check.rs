@@ -15,7 +15,7 @@ fn check(home: &Home, arguments: &[&str]) -> Said {
     let mut all = vec!["check"];
     all.extend(arguments);
     let done = home.run(&all);
-    // A slow disk or a busy machine is no fault of the check's.
+    // A slow disk or a busy machine is not a fault of the check's.
     assert!(matches!(done.code, 0 | 3), "{}\n{}", done.out, done.err);
     done
 }

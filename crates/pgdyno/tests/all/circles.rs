@@ -21,7 +21,7 @@ fn module_of(path: &str) -> (&str, Module) {
     (name, module)
 }
 
-/// A path from the crate's root on; `None` where it is no path of this crate's.
+/// A path from the crate's root on; `None` where it is not a path of this crate's.
 fn absolute(from: &Module, path: &[String], modules: &BTreeMap<Module, &Source>) -> Option<Module> {
     let (first, rest) = path.split_first()?;
     let mut base = match first.as_str() {

@@ -145,9 +145,9 @@ fn the_server_that_is_meant(version: &str) {
         .bench(&target, &[])
         .fails(1, &["no server for target_session_attrs=standby"]);
     for message in [
-        format!("127.0.0.1:{}: it is no standby; ", servers.port("p")),
+        format!("127.0.0.1:{}: it is not a standby; ", servers.port("p")),
         format!("127.0.0.1:{}: Connection refused", servers.port("x")),
-        format!("127.0.0.1:{}: it is no standby\n", servers.port("r")),
+        format!("127.0.0.1:{}: it is not a standby\n", servers.port("r")),
     ] {
         assert!(
             said.err.contains(&message),

@@ -280,7 +280,7 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
     let path = file(&home, &format!("{head}\nmetric = \"p99_ms\""), &reported);
     home.run(&["run", &path, "--dry-run"]).fails(
         2,
-        &["\"p99_ms\" is no figure of this experiment's trials", "mean_ms"],
+        &["\"p99_ms\" is not a figure of this experiment's trials", "mean_ms"],
     );
     let jobs = |worse: &str| {
         let levels = format!(

@@ -134,7 +134,7 @@ fn an_agent_reads_plans_runs_and_goes_away_without_a_trace() {
     );
     let mut of_other = plan(1, &json!({}));
     of_other["target"] = "target-2".into();
-    agent.refuses("plan", of_other, "is no sandbox");
+    agent.refuses("plan", of_other, "is not a sandbox");
     agent.refuses("run", json!({ "plan": 1 }), "there is no plan 1");
 
     let long: Value =

@@ -405,7 +405,7 @@ fn pool_of_huge_pages_is_sized_for_a_server_of_a_container() {
     assert_eq!(foreign.auto_conf(), before);
 }
 
-/// What counts for a server that starts with it, and is no setting of its own.
+/// What counts for a server that starts with it, and is not a setting of its own.
 #[test]
 fn transparent_huge_pages_are_changed_under_an_own_server_that_restarts() {
     let _machine = quiet_machine();

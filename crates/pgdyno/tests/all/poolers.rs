@@ -126,7 +126,7 @@ impl Pooler {
         let mut clients: Vec<_> = (0..4)
             .map(|_| config.connect(postgres::NoTls).expect("it answers"))
             .collect();
-        // What a pooler itself sets for each of its clients is no trace.
+        // What a pooler itself sets for each of its clients is not a trace.
         let sql = "SELECT name || '=' || setting FROM pg_settings WHERE source = 'session' AND name NOT IN \
                    ('application_name', 'client_encoding', 'DateStyle', 'TimeZone', 'standard_conforming_strings') \
                    UNION ALL SELECT name FROM pg_prepared_statements \

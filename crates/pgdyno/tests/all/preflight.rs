@@ -252,13 +252,13 @@ fn rights_sessions_programs_and_places_that_are_missing_are_all_found() {
             "ALTER ROLE plain CONNECTION LIMIT -1",
             "GRANT CONNECT ON DATABASE template1 TO plain",
             "the program no-such-restart is not there",
-            "plain-file is no directory",
+            "plain-file is not a directory",
             "there is no directory",
         ],
     );
     assert!(found.err.contains("--report FILE"), "{}", found.err);
     assert_eq!(
-        found.err.matches("plain-file is no directory").count(),
+        found.err.matches("plain-file is not a directory").count(),
         1,
         "{}",
         found.err

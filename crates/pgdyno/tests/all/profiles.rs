@@ -121,7 +121,7 @@ fn a_profile_is_held_against_a_host_alone() {
         "fact server.major is missing because no server was asked"
     );
     home.run(&["profile", "diff", "oltp", "--host-only", "--given", "memory=5"])
-        .fails(2, &["\"memory\" is no fact", "memory."]);
+        .fails(2, &["\"memory\" is not a fact", "memory."]);
     home.run(&["profile", "diff", "oltp"]).fails(2, &["TARGET"]);
 }
 
@@ -296,7 +296,7 @@ fn of_the_server(home: &Home, own: &str, found: &[(String, String)]) {
                     &format!("SELECT {what} FROM pg_settings WHERE name = '{knob}'"),
                 )
             };
-            // What is no parameter has no row there.
+            // What is not a parameter has no row there.
             if of("name").is_empty() {
                 continue;
             }

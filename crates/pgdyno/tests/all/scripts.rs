@@ -371,7 +371,7 @@ fn a_wrong_script_is_one_clear_error() {
     let idle = home.run(&arguments).fine().json();
     assert!(idle["committed"].as_u64() > Some(0), "{idle}");
     assert_eq!(idle["cross_check"]["client"], 0, "{idle}");
-    // Results come as text, and a comment's colon is no parameter.
+    // Results come as text, and a comment's colon is not a parameter.
     let said = bench(
         "-- about :aid\nSELECT relacl FROM pg_class LIMIT 1;\n",
         &["--json"],
@@ -407,7 +407,7 @@ fn a_wrong_script_is_one_clear_error() {
     );
     bench(halves, &["--max-failed", "100%"]).fine();
     bench(halves, &["--max-failed", "2"]).fails(2, &["expected a share from 0% to 100%"]);
-    bench("SELECT 1 \\gset\n", &[]).fails(1, &["bad.sql:1", "\"?column?\" of \\gset is no name"]);
+    bench("SELECT 1 \\gset\n", &[]).fails(1, &["bad.sql:1", "\"?column?\" of \\gset is not a name"]);
 }
 
 /// What the commands of a script print on standard error gets to no terminal as it is, and a request to stop ends them.

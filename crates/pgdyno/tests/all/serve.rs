@@ -310,8 +310,8 @@ fn tags_and_notes_are_written_and_nothing_else() {
     assert_eq!(web.json("/api/experiments/1/tags"), json!({"tags": ["nightly"]}));
     web.ask("GET", "/api/experiments/9/tags", &[], "")
         .is_problem(404, &["9"]);
-    tag("PUT", "two%20words").is_problem(400, &["is no tag"]);
-    tag("PUT", "%3Cb%3E").is_problem(400, &["is no tag"]);
+    tag("PUT", "two%20words").is_problem(400, &["is not a tag"]);
+    tag("PUT", "%3Cb%3E").is_problem(400, &["is not a tag"]);
     assert_eq!(
         (tag("DELETE", "nightly").status, tag("DELETE", "nightly").status),
         (204, 204)

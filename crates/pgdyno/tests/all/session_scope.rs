@@ -28,7 +28,7 @@ fn role_without_rights_compares_settings_of_its_own_sessions() {
     let dry = home.run(&[&words[..], &["--dry-run"]].concat()).fine();
     for expected in [
         "not tested: buffers: shared_buffers cannot be set in a session: all sessions of the server share it",
-        "not tested: swap: vm.swappiness cannot be set in a session: it is no parameter of the server",
+        "not tested: swap: vm.swappiness cannot be set in a session: it is not a parameter of the server",
         "not tested: delay: the role plain may not set commit_delay in its sessions",
         "GRANT SET ON PARAMETER commit_delay TO plain",
     ] {

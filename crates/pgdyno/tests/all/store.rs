@@ -101,7 +101,7 @@ fn tags_and_notes_find_experiments() {
     assert_eq!(home.run(&["tag", "2"]).fine().out, "nightly\nv1.2\n");
     home.run(&["tag", "2", "remove", "v1.2"]).fine();
     home.run(&["tag", "2", "add", "two words"])
-        .fails(2, &["is no tag", "40"]);
+        .fails(2, &["is not a tag", "40"]);
     home.run(&["tag", "9", "add", "x"])
         .fails(1, &["there is no experiment 9"]);
     home.run(&["note", "1", "the disk was slow\u{1b}[2J"]).fine();

@@ -337,10 +337,10 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
             .fails(2, texts);
     };
     refused(&["--maximize", "p99_ms"], &["--minimize p99_ms"]);
-    refused(&["--minimize", "speed"], &["speed is no metric"]);
+    refused(&["--minimize", "speed"], &["speed is not a metric"]);
     refused(
         &["--only", "fsync"],
-        &["fsync is no knob that a search varies", "shared_buffers"],
+        &["a search does not vary fsync", "shared_buffers"],
     );
     refused(
         &["--only", "jit", "--fix", "jit=off"],

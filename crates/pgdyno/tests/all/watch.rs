@@ -366,7 +366,7 @@ fn signals_and_control_c_give_the_terminal_back() {
     }
 }
 
-/// The terminal is no session's own here, so there is no signal either.
+/// The terminal is not a session's own here, so there is no signal either.
 #[test]
 fn a_terminal_that_goes_away_ends_it() {
     let home = home();

@@ -129,7 +129,7 @@ fn resolved(profile: &str, facts: &[Fact], settings: &[Guc]) -> Resolved {
 fn bytes(text: &str) -> f64 {
     match quantity(text) {
         Some((Quantity::Bytes | Quantity::Plain, number)) => number,
-        other => panic!("{text} is no size: {other:?}"),
+        other => panic!("{text} is not a size: {other:?}"),
     }
 }
 

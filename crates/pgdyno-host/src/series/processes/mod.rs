@@ -343,7 +343,7 @@ impl ProcessClasses {
 fn add(sums: &mut BTreeMap<Class, Sum>, class: Class, stat: &ProcessStat, used: Used) {
     let sum = sums.entry(class).or_default();
     sum.used = sum.used.plus(used);
-    // One that has ended and was not yet waited for is no process to count.
+    // One that has ended and was not yet waited for is not a process to count.
     if stat.state != 'Z' {
         sum.count += 1;
         sum.resident_pages = sum.resident_pages.saturating_add(stat.resident_pages);

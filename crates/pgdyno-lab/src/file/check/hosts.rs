@@ -54,7 +54,7 @@ impl Check<'_> {
         if let Some(other) = hosts.iter().find(|host| !is_known(host)) {
             return Err(self.wrong(
                 key,
-                format!("\"{other}\" is no host of a load: expected \"local\" or \"ssh:NAME\""),
+                format!("\"{other}\" is not a host of a load: expected \"local\" or \"ssh:NAME\""),
             ));
         }
         let clients = load.clients.unwrap_or(u32::MAX) as usize;

@@ -48,7 +48,7 @@ impl Check<'_> {
             "design = \"search\" ends with its trials or its budget; leave stop at \"after-blocks\"".into()
         })?;
         self.must(file.event.is_empty(), &["event"], || {
-            "design = \"search\" has no events: what they change is no treatment's".into()
+            "design = \"search\" has no events: what they change is not a treatment's".into()
         })?;
         self.must(
             file.target.instances == Instances::Once,
@@ -153,7 +153,7 @@ impl Check<'_> {
             let key = &["search", "limit", &number];
             let Some((kind, _)) = quantity(&limit.at_most) else {
                 let message = format!(
-                    "at_most = \"{}\": expected a number or a size, as \"700MB\"",
+                    "at_most = \"{}\": expected a number or a size, e.g. \"700MB\"",
                     limit.at_most
                 );
                 return Err(self.wrong(key, message));
@@ -174,7 +174,7 @@ impl Check<'_> {
                 let odd = levels.iter().find(|level| !is_alike(level));
                 if let Some(level) = odd {
                     let message = format!(
-                        "the level \"{}\" of \"{name}\" is no number to add up to \"{}\"",
+                        "the level \"{}\" of \"{name}\" is not a number to add up to \"{}\"",
                         level.name, limit.at_most
                     );
                     return Err(self.wrong(key, message));
@@ -253,7 +253,7 @@ values = ["4MB", "64MB"]
             "leave stop at",
         );
         check("p99_ms <= 20", "p99_ms < 20", "<= or >=");
-        check("p99_ms <= 20", "speed <= 20", "\"speed\" is no figure");
+        check("p99_ms <= 20", "speed <= 20", "\"speed\" is not a figure");
         check(
             "name = \"mine\"",
             "name = \"reference\"",
@@ -297,7 +297,7 @@ values = ["4MB", "64MB"]
         check(
             "values = [\"4MB\", \"64MB\"]",
             "values = [\"4MB\", \"none\"]",
-            "is no number to add up",
+            "is not a number to add up",
         );
         let of_load = SEARCH.replace("of = \"work_mem\"", "of = \"load.clients\"");
         let of_load = of_load.replace("[\"4MB\", \"64MB\"]", "[1, 2]");

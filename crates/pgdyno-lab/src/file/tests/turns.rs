@@ -46,7 +46,7 @@ fn switchback_refuses_what_cannot_take_turns() {
         "metric = 'wal_bytes_per_tx'\n",
         "",
         delay,
-        "\"wal_bytes_per_tx\" is no figure of this experiment's trials",
+        "\"wal_bytes_per_tx\" is not a figure of this experiment's trials",
     );
     check(
         "switch.slice_s = 61\n",
@@ -124,13 +124,13 @@ fn servers_that_take_turns_share_a_load_and_nothing_of_the_host() {
             "metric='stability_cv'\n",
             "",
             "",
-            "is no figure of this experiment",
+            "is not a figure of this experiment",
         ),
         (
             "metric='disk_read_bytes_per_tx'\n",
             "",
             "",
-            "is no figure of this experiment",
+            "is not a figure of this experiment",
         ),
         (
             "profile='oltp'\n",

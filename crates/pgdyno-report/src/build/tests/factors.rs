@@ -456,7 +456,7 @@ fn a_chart_has_lines_panels_and_the_findings_that_it_shows() {
     assert!(markdown(&report).contains("## By scheduler\n\n| The scheduler"));
 }
 
-/// Each trial is compared with itself: what differs from trial to trial is no part of an event's interval.
+/// Each trial is compared with itself: what differs from trial to trial is not part of an event's interval.
 #[test]
 fn an_event_is_judged_by_each_trial_before_and_after_it() {
     let mut stored = pages_and_scheduler();

@@ -17,7 +17,7 @@ pub fn markdown_text(text: &str) -> String {
             '<' => escaped += "&lt;",
             '&' => escaped += "&amp;",
             '\\' | '`' | '*' | '[' | ']' | '|' | '~' => escaped.extend(['\\', c]),
-            // Inside a word it is no emphasis: names of settings stay readable.
+            // Inside a word it is not emphasis: names of settings stay readable.
             '_' if !(before.is_alphanumeric() && after.is_alphanumeric()) => escaped.extend(['\\', c]),
             '#' | '>' | '=' if is_first => escaped.extend(['\\', c]),
             '-' | '+' if is_first && after == ' ' => escaped.extend(['\\', c]),

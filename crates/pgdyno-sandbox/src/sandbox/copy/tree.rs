@@ -133,7 +133,7 @@ impl<'a> Copier<'a> {
                     self.file(&file, to, &name)?;
                 }
                 EntryKind::Other => {
-                    let reason = "it is no file, directory or link, and cannot be copied";
+                    let reason = "it is not a file, directory or link, and cannot be copied";
                     return Err(super::place(&source, reason.to_owned()));
                 }
             }

@@ -56,7 +56,7 @@ pub(super) fn found(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(real)
 }
 
-/// What something is that is no regular file.
+/// What something is that is not a regular file.
 fn other_kind(found: &Stat) -> Option<&'static str> {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => None,

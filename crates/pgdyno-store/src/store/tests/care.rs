@@ -553,7 +553,7 @@ fn named_by_check(rig: &Rig) {
     check(
         "INSERT INTO tag VALUES (1, 'two words')",
         "DELETE FROM tag",
-        "is no tag",
+        "is not a tag",
     );
     check(
         "INSERT INTO note VALUES (1, 1, 1, ' ')",

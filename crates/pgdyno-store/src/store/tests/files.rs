@@ -136,7 +136,7 @@ fn newer_foreign_and_broken_files_are_refused_and_left_as_they_are() {
     let broken = dir.path().join("broken");
     std::fs::write(
         &broken,
-        "this is no database, whatever its length may be....................",
+        "this is not a database, whatever its length may be....................",
     )
     .unwrap();
     assert!(matches!(Store::open(&broken), Err(StoreError::Sqlite { .. })));

@@ -108,7 +108,7 @@ fn table(out: &mut Styled, shown: &[&Advice], width: usize) {
                 [&what(advice), &now_cell(advice), &advised_cell(advice)],
                 &|columns| brief(advice, columns),
             ),
-            // What is no setting has no values: what is found takes their place.
+            // What is not a setting has no values: what is found takes their place.
             None => {
                 let found = cut(&advice.why, width.saturating_sub(left));
                 format!("{}  {found}", padded(&what(advice), name))

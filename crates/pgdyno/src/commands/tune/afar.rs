@@ -35,7 +35,7 @@ pub(super) fn draft(context: &Context, args: &TuneArgs, host: &SshHost) -> Resul
         code => return Err(exit::ended_on(&host.to_string(), code)),
     }
     serde_json::from_slice(&shown.data)
-        .with_context(|| format!("{host}: what it prints is no draft of a tune"))
+        .with_context(|| format!("{host}: what it prints is not a draft of a tune"))
 }
 
 /// Runs an experiment there, whose results are kept here with the commands that repeat it.

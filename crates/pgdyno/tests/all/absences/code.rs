@@ -279,7 +279,7 @@ impl Look<'_> {
         self.note(literal.span(), Mentioned::Literal(text));
     }
 
-    /// What a macro or an attribute gets is no syntax tree: the same is read from its tokens.
+    /// What a macro or an attribute gets is not syntax tree: the same is read from its tokens.
     fn tokens(&mut self, stream: TokenStream) {
         let tokens: Vec<TokenTree> = stream.into_iter().collect();
         let is = |at: usize, sign: char| matches!(tokens.get(at), Some(TokenTree::Punct(p)) if p.as_char() == sign);
@@ -505,7 +505,7 @@ impl<'ast> Visit<'ast> for Look<'_> {
         self.tokens(call.tokens.clone());
     }
 
-    /// Documentation is no code.
+    /// Documentation is not code.
     fn visit_attribute(&mut self, attribute: &'ast syn::Attribute) {
         if !attribute.path().is_ident("doc") && !attribute.path().is_ident("cfg") {
             self.note_path(span(attribute.path()), segments(attribute.path()), false);

@@ -83,7 +83,7 @@ fn a_store_that_cannot_be_read_is_reported() {
     check(b"", 503, &["there is no store of results"]);
     check(&with(68, 1), 500, &["another program", "--store"]);
     check(
-        b"this is no database, whatever its length may be, is it?",
+        b"this is not a database, whatever its length may be, is it?",
         500,
         &["could not be"],
     );
@@ -122,7 +122,7 @@ fn absurd_values_are_answered() {
             )
             .expect("stored");
     }
-    // A length that is no number cannot be read back.
+    // A length that is not a number cannot be read back.
     let broken = store.begin(&experiment("broken", "sandbox b")).expect("begun");
     let mut record = trial(1, "reference", 1.0);
     record.measured_s = f64::NAN;

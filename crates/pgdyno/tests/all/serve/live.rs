@@ -119,7 +119,7 @@ fn it_ends_in_order_with_a_stream_open() {
     assert_eq!(status.code(), Some(0), "{said}");
 }
 
-/// What is said while it runs is no answer of the killed one.
+/// What is said while it runs is not an answer of the killed one.
 #[test]
 fn a_killed_experiment_gets_its_answer() {
     let home = Home::new();
