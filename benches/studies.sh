@@ -23,6 +23,7 @@ trap 'cleared; rm -rf "$home"' EXIT INT TERM
 for name; do
   # Some do what can lose data, on sandboxes.
   if "$pgdyno" run "$name" ${SIZE:+--size "$SIZE"} --store "$store" --accept-durability-risk fsync --accept-durability-risk synchronous_commit \
+    --accept-durability-risk full_page_writes \
     >/dev/null 2>"$reports/$name.log"; then
     "$pgdyno" report --store "$store" --format html -o "$reports/$name.html" 2>/dev/null
     "$pgdyno" report --store "$store" --format md -o "$reports/$name.md" 2>/dev/null

@@ -10,7 +10,7 @@ use pgdyno_stats::{
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of findings of all shipped studies, whose intervals hold together: they are read side by side.
-pub const FINDINGS_TOGETHER: usize = 72;
+pub const FINDINGS_TOGETHER: usize = 81;
 /// Fewer blocks than this contradict no finding.
 pub const FINDING_BLOCKS_MIN: usize = 3;
 

@@ -53,6 +53,7 @@ pub(crate) const EXPERIMENTS: &[(&str, &str)] = shipped![
     "senzing-commit",
     "senzing-connections",
     "senzing-fillfactor-hot",
+    "senzing-generic-plans",
     "senzing-io",
     "senzing-jit",
     "senzing-jit-live",

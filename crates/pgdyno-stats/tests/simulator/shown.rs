@@ -45,7 +45,7 @@ impl Shown {
         ),
         ("one trial of each side, by its seconds", Shown::TwoTrials),
         (
-            "findings of studies that differ from none, 72 in two or three blocks each",
+            "findings of studies that differ from none, 81 in two or three blocks each",
             Shown::Findings,
         ),
         (
@@ -109,7 +109,7 @@ impl Shown {
                 [found.is_some_and(|found| is_claimed(&found.effect)), false]
             }
             Shown::Findings => {
-                const TOGETHER: u32 = 72;
+                const TOGETHER: u32 = 81;
                 let shared = Rules {
                     confidence: 1.0 - (1.0 - rules.confidence) / f64::from(TOGETHER),
                     ..rules
