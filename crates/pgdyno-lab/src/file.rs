@@ -17,7 +17,7 @@ pub use check::LOAD_HOSTS_MAX;
 pub(crate) use check::SEED_MAX;
 pub use choices::{
     ChartForm, Design, Found, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy,
-    SettingScope, StopRule, Take,
+    SettingScope, StopRule, Take, Untested,
 };
 pub use expressions::{asks_for_target, given};
 pub use levels::LevelsError;

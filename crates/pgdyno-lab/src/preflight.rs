@@ -10,7 +10,7 @@ mod starts;
 mod statements;
 mod wants;
 
-use crate::file::{SettingScope, settings_of};
+use crate::file::{SettingScope, Untested, settings_of};
 use crate::measure::{Generators, LoadFrom};
 use crate::plan::{Consent, Plan, ServerVariant, Treatment};
 use pgdyno_host::HostAccess;
@@ -225,7 +225,7 @@ impl Preflight<'_> {
         self.data(plan, server, &mut found)?;
         self.load_hosts(plan, &mut found);
         exclude(plan, &found);
-        say_if_nothing_is_left(plan, &mut found);
+        say_what_stops(plan, &mut found);
         Ok(found)
     }
 
@@ -464,8 +464,13 @@ fn exclude(plan: &mut Plan, found: &PreflightReport) {
     plan.exclude(&reasons);
 }
 
-fn say_if_nothing_is_left(plan: &Plan, found: &mut PreflightReport) {
-    if nothing_is_left(plan) {
+/// Makes fatal what the file says is so, and says whether nothing is left to compare.
+fn say_what_stops(plan: &Plan, found: &mut PreflightReport) {
+    if plan.file.untested == Untested::Refuse {
+        for finding in &mut found.findings {
+            finding.treatments.clear();
+        }
+    } else if nothing_is_left(plan) {
         let what = "no step can be tested here";
         found.add(Finding::new(FindingKind::Other, what, &[]));
     }

@@ -94,6 +94,17 @@ impl StopRule {
     }
 }
 
+/// What follows where a treatment cannot be tested here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Untested {
+    /// The others are tested without it.
+    #[default]
+    Skip,
+    /// Nothing is run.
+    Refuse,
+}
+
 /// When the server is restarted between trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -3,7 +3,7 @@
 
 use super::choices::{
     Design, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, SettingScope,
-    StopRule,
+    StopRule, Untested,
 };
 use super::search::SearchPart;
 use super::study::{FigurePart, StudyPart};
@@ -30,6 +30,9 @@ pub struct ExperimentFile {
     /// When it ends before all blocks are run.
     #[serde(default)]
     pub stop: StopRule,
+    /// What follows where a treatment cannot be tested.
+    #[serde(default)]
+    pub untested: Untested,
     /// The figure that decides: a metric of trials that the load reports, e.g. tps, goodput_tps, p99_ms, nopm (the book lists all),
     /// or the name of a [[figure]]. Without it tps; job_s where every load is a job.
     #[serde(default)]

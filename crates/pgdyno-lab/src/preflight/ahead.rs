@@ -3,7 +3,7 @@
 use super::programs::{missing_programs, missing_versions};
 use super::room::{Need, check_room, of_own_servers};
 use super::wants::{Allowed, unmet};
-use super::{Finding, FindingKind, PreflightReport, consents, exclude, of_version, say_if_nothing_is_left};
+use super::{Finding, FindingKind, PreflightReport, consents, exclude, of_version, say_what_stops};
 use crate::file::Reset;
 use crate::plan::{Consent, Plan, ServerVariant, data_of};
 use pgdyno_host::{HostAccess, tree_bytes};
@@ -57,7 +57,7 @@ impl Unstarted<'_> {
         missing_programs(self.path.unwrap_or_default(), plan, &mut found);
         missing_versions(self.binaries, self.stop, plan, &mut found);
         exclude(plan, &found);
-        say_if_nothing_is_left(plan, &mut found);
+        say_what_stops(plan, &mut found);
         self.room(plan, &mut found);
         found
     }

@@ -12,7 +12,7 @@ use crate::cli::McpArgs;
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
-use arguments::{ExperimentArgs, FactsArgs, KnobArgs, ListArgs, PairArgs, RunArgs, TargetArgs};
+use arguments::{ExperimentArgs, FactsArgs, KnobArgs, ListArgs, PairArgs, RunArgs, ShowArgs, TargetArgs};
 use child::{Limit, Output, ask, command};
 use pgdyno_host::{Directory, Owner, USUAL_MODE, make_directory};
 use pgdyno_knobs::Catalogue;
@@ -26,12 +26,14 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::process::Command;
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch};
 use tokio::time::timeout;
 use work::{Planned, Running, Work, end, keep_watch};
 
-/// What reading commands may take.
-const READING: Limit = Limit::Ends(Duration::from_mins(2));
+/// What reading may take.
+const ANSWERING: Duration = Duration::from_mins(2);
+const READING: Limit = Limit::Ends(ANSWERING);
 /// What measuring may take.
 const MEASURING: Duration = Duration::from_mins(5);
 /// What a check of everything takes about.
@@ -42,6 +44,12 @@ const RESTORING: Limit = Limit::GoesOn(Duration::from_mins(5));
 const LEAVING: Duration = Duration::from_mins(30);
 /// Commands that run at a time, however many an agent asks for.
 const AT_ONCE: usize = 2;
+/// Commands that wait for their turn.
+const WAITING_MAX: usize = 16;
+/// Longest answer.
+const ANSWER_BYTES_MAX: usize = 512 << 10;
+/// Trials of an answer.
+const TRIALS_SHOWN: usize = 500;
 /// Plans that are kept.
 const PLANS_MAX: usize = 1000;
 /// Last lines of a running experiment that are shown.
@@ -82,8 +90,10 @@ pub(crate) fn run(context: &Context, args: &McpArgs) -> Result<u8> {
             .map(|place| place.to_string_lossy().into_owned()),
         directory: Arc::clone(&directory),
         turns: Arc::new(Semaphore::new(AT_ONCE)),
+        waiting: Arc::new(Semaphore::new(WAITING_MAX)),
         gone,
         measuring: Arc::default(),
+        charging: Arc::default(),
         work: Arc::new(Mutex::new(Work {
             budget_s: args.budget.as_secs_f64(),
             ..Work::default()
@@ -133,10 +143,14 @@ struct Tools {
     directory: Arc<Directory>,
     /// For commands at a time.
     turns: Arc<Semaphore>,
+    /// For those that wait for that.
+    waiting: Arc<Semaphore>,
     /// Whether the agent has gone.
     gone: watch::Receiver<bool>,
     /// Held while a check measures.
     measuring: Arc<Mutex<()>>,
+    /// Held by a command whose time counts: the next one knows what is left.
+    charging: Arc<Mutex<()>>,
     work: Arc<Mutex<Work>>,
 }
 
@@ -218,7 +232,7 @@ impl Tools {
         match self.target(&args.target) {
             Ok(target) => {
                 let found = self
-                    .charged(&["check", target, "--json"], Limit::Ends(MEASURING))
+                    .charged(&["check", target, "--json"], MEASURING)
                     .await;
                 shown_as(found, |out| out)
             }
@@ -265,16 +279,27 @@ impl Tools {
     async fn list(&self, Parameters(args): Parameters<ListArgs>) -> Answer {
         let limit = args.limit.unwrap_or(LISTED).to_string();
         let search = format!("--search={}", args.search);
-        self.of_store(&["list", "--json", "--limit", &limit, &search])
+        self.command(&["list", "--json", "--limit", &limit, &search], READING, |out| out)
             .await
     }
 
     #[tool(
-        description = "Show one experiment: its trials with their numbers.",
+        description = "Show one experiment: its trials with their numbers, 500 at a time.",
         annotations(read_only_hint = true)
     )]
-    async fn show(&self, Parameters(args): Parameters<ExperimentArgs>) -> Answer {
-        self.of_store(&["show", &args.id.to_string(), "--json"]).await
+    async fn show(&self, Parameters(args): Parameters<ShowArgs>) -> Answer {
+        let shown = |out: String| {
+            let mut experiment: Value = serde_json::from_str(&out).unwrap_or_default();
+            if let Some(trials) = experiment["trials"].as_array_mut() {
+                trials.drain(..args.skip.min(trials.len()));
+                let left = trials.len().saturating_sub(TRIALS_SHOWN);
+                trials.truncate(TRIALS_SHOWN);
+                experiment["trials_left"] = left.into();
+            }
+            experiment.to_string()
+        };
+        self.command(&["show", &args.id.to_string(), "--json"], READING, shown)
+            .await
     }
 
     #[tool(
@@ -282,8 +307,9 @@ impl Tools {
         annotations(read_only_hint = true)
     )]
     async fn verdict(&self, Parameters(args): Parameters<ExperimentArgs>) -> Answer {
-        self.of_store(&["report", &args.id.to_string(), "--format", "md", "--output", "-"])
-            .await
+        let number = args.id.to_string();
+        let arguments = ["report", &number, "--format", "md", "--output", "-"];
+        self.command(&arguments, READING, |out| out).await
     }
 
     #[tool(
@@ -298,7 +324,8 @@ impl Tools {
                 ));
             }
         }
-        self.of_store(&["compare", &args.a, &args.b, "--json"]).await
+        self.command(&["compare", &args.a, &args.b, "--json"], READING, |out| out)
+            .await
     }
 
     #[tool(
@@ -340,7 +367,7 @@ impl Tools {
         }
         let path = self.directory.path().join(name);
         let arguments = ["run", &path.to_string_lossy(), "--dry-run", "--json"];
-        let found = match self.charged(&arguments, READING).await {
+        let found = match self.charged(&arguments, ANSWERING).await {
             Ok(found) if found.code == Some(0) => found,
             Ok(found) => return refused(format!("{}{}", found.out, found.err)),
             Err(why) => return refused(why),
@@ -381,12 +408,12 @@ impl Tools {
         let path = planned.file.to_string_lossy().into_owned();
         // The run keeps to it by itself, should this process be gone.
         let budget = format!("budget.time=\"{}s\"", work.left_s().ceil());
-        let arguments = self.with_store(&["run", &path, "--set", &budget, "--json"]);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         // Of a plan that ran before.
         let _ = self.directory.remove(log_of(args.plan));
         let begun = self.directory.create(log_of(args.plan), 0o600).and_then(|log| {
-            let mut command = command(&arguments).map_err(std::io::Error::other)?;
+            let mut command = self
+                .own(&["run", &path, "--set", &budget, "--json"])
+                .map_err(std::io::Error::other)?;
             command.stdout(Stdio::null()).stderr(Stdio::from(log)).spawn()
         });
         match begun {
@@ -489,6 +516,12 @@ impl Tools {
             .ok_or_else(|| format!("there is no target {name:?}; there are {}", known()))
     }
 
+    /// A place among those that wait, until it is given up.
+    fn place(&self) -> std::result::Result<SemaphorePermit<'_>, String> {
+        let place = self.waiting.try_acquire();
+        place.map_err(|_| format!("{WAITING_MAX} requests wait already; wait for their answers"))
+    }
+
     async fn turn(&self) -> std::result::Result<OwnedSemaphorePermit, String> {
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         turn.map_err(|error| error.to_string())
@@ -496,33 +529,40 @@ impl Tools {
 
     /// Runs a command, when it is its turn.
     async fn ask(&self, arguments: &[&str], limit: Limit) -> std::result::Result<Output, String> {
+        let place = self.place()?;
         let turn = self.turn().await?;
-        ask(command(arguments)?, limit, turn, self.gone.clone()).await
+        drop(place);
+        ask(self.own(arguments)?, limit, turn, self.gone.clone()).await
     }
 
-    /// The same, whose time counts as the budget's.
-    async fn charged(&self, arguments: &[&str], limit: Limit) -> std::result::Result<Output, String> {
+    /// The same, whose time counts as the budget's, and which ends with that.
+    async fn charged(&self, arguments: &[&str], limit: Duration) -> std::result::Result<Output, String> {
+        let place = self.place()?;
+        let _charging = self.charging.lock().await;
         let turn = self.turn().await?;
+        drop(place);
+        let left_s = {
+            let mut work = self.work.lock().await;
+            work.look();
+            work.left_s()
+        };
+        if left_s <= 0.0 {
+            return Err("nothing of the budget is left".to_owned());
+        }
+        let limit = Limit::Ends(limit.min(Duration::from_secs_f64(left_s)));
         let begun = Instant::now();
-        let found = ask(command(arguments)?, limit, turn, self.gone.clone()).await;
+        let found = ask(self.own(arguments)?, limit, turn, self.gone.clone()).await;
         self.work.lock().await.used_s += begun.elapsed().as_secs_f64();
         found
     }
 
-    fn with_store(&self, arguments: &[&str]) -> Vec<String> {
-        let store = self.store.iter().flat_map(|store| ["--store", store]);
-        arguments
-            .iter()
-            .copied()
-            .chain(store)
-            .map(str::to_owned)
-            .collect()
-    }
-
-    async fn of_store(&self, arguments: &[&str]) -> Answer {
-        let arguments = self.with_store(arguments);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        self.command(&arguments, READING, |out| out).await
+    /// A command of this program with the store of this one, which may have a password in its name.
+    fn own(&self, arguments: &[&str]) -> std::result::Result<Command, String> {
+        let mut command = command(arguments)?;
+        if let Some(store) = &self.store {
+            command.env("PGDYNO_STORE", store);
+        }
+        Ok(command)
     }
 
     async fn of_target(
@@ -552,7 +592,12 @@ impl Tools {
 /// What a command prints is the answer also where it has found something (exit codes 3 and 5).
 fn shown_as(found: std::result::Result<Output, String>, shown: impl FnOnce(String) -> String) -> Answer {
     match found {
-        Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => answer(shown(found.out)),
+        Ok(found) if matches!(found.code, Some(0 | 3 | 5)) => match shown(found.out) {
+            text if text.len() > ANSWER_BYTES_MAX => refused(format!(
+                "the answer is longer than {ANSWER_BYTES_MAX} bytes: ask for less"
+            )),
+            text => answer(text),
+        },
         Ok(found) => refused(format!("{}{}", found.out, found.err)),
         Err(why) => refused(why),
     }

@@ -79,6 +79,8 @@ pub(super) fn text(
         ("blocks", i64::from(args.blocks).into()),
         ("stop", "when-decided".into()),
         ("smallest_effect", args.limit.into()),
+        // Without one of the sides there is no answer.
+        ("untested", "refuse".into()),
         ("data", table(data)),
         ("load", of_load),
         ("factor", vec![factor].into()),

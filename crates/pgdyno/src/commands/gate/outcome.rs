@@ -71,10 +71,11 @@ impl Outcome {
     /// What was found once is not enough.
     pub(super) fn confirmed_by(self, second: &Found) -> Outcome {
         match second.outcome() {
-            Outcome::Failed(_) => self,
-            Outcome::Passed | Outcome::Undecided(_) => Outcome::Undecided(
-                "the first experiment found HEAD slower, and the second did not confirm it".to_owned(),
-            ),
+            Outcome::Failed(_) if !second.has_no_head() => self,
+            second => Outcome::Undecided(format!(
+                "the first experiment found HEAD slower, and the second did not confirm it: {}",
+                second.why()
+            )),
         }
     }
 }
@@ -333,5 +334,8 @@ mod tests {
         for second in [Verdict::Undecided, Verdict::Same, Verdict::Better] {
             assert_eq!(first.clone().confirmed_by(&of(second)).word(), "undecided");
         }
+        let broken = found(side(None, 0, 9), None);
+        let why = first.confirmed_by(&broken).why();
+        assert!(why.ends_with("no trial of HEAD finished: no function work"), "{why}");
     }
 }

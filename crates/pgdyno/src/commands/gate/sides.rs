@@ -126,6 +126,7 @@ fn settings(text: &str, shown: &str) -> Result<BTreeMap<String, String>> {
         }
         let (name, value) = autoconf::setting_of(line)
             .ok_or_else(|| wrong(number, "expected NAME = VALUE, as in postgresql.conf"))?;
+        let name = name.to_ascii_lowercase();
         if name.starts_with("include") {
             return Err(wrong(
                 number,
@@ -138,7 +139,7 @@ fn settings(text: &str, shown: &str) -> Result<BTreeMap<String, String>> {
                 format!("{name} seems to hold a password, and settings are stored with the results");
             return Err(wrong(number, &message).into());
         }
-        settings.insert(name.to_ascii_lowercase(), value);
+        settings.insert(name, value);
     }
     Ok(settings)
 }
@@ -156,6 +157,7 @@ mod tests {
         for (text, expected) in [
             ("jit = off\nwork_mem\n", "a.conf, line 2: expected NAME = VALUE"),
             ("include_dir = 'conf.d'\n", "line 1: files that are included"),
+            ("INCLUDE 'tuned.conf'\n", "line 1: files that are included"),
             (
                 "primary_conninfo = 'host=a password=secret'\n",
                 "line 1: primary_conninfo seems to hold a password",

@@ -46,6 +46,18 @@ pub(super) struct ListArgs {
     pub(super) limit: Option<u16>,
 }
 
+/// An experiment, and which of its trials.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct ShowArgs {
+    /// Number of the experiment.
+    pub(super) id: u32,
+    /// Trials to skip; `trials_left` says how many come after those that are shown.
+    #[serde(default)]
+    pub(super) skip: usize,
+}
+
 /// An experiment.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
