@@ -121,14 +121,26 @@ impl Booted {
         )
     }
 
-    /// Runs another program there, which succeeds.
-    #[track_caller]
-    pub fn tool(&self, program: &str, arguments: &[&str]) {
+    /// Another program's command line, entered.
+    fn words(&self, program: &str, arguments: &[&str]) -> Vec<String> {
         let mut all = self.enter().expect("it runs");
         all.push(program.to_owned());
         all.extend(arguments.iter().map(|&word| word.to_owned()));
+        all
+    }
+
+    /// Runs another program there, which succeeds.
+    #[track_caller]
+    pub fn tool(&self, program: &str, arguments: &[&str]) {
+        let all = self.words(program, arguments);
         let words: Vec<&str> = all[1..].iter().map(String::as_str).collect();
         tool(&all[0], &words);
+    }
+
+    /// Runs another program there, however it ends.
+    pub fn said(&self, program: &str, arguments: &[&str]) -> Said {
+        let all = self.words(program, arguments);
+        said(Command::new(&all[0]).args(&all[1..]).output().expect("nsenter runs"))
     }
 
     /// Makes and starts a cluster of Debian's newest version, and returns its version.

@@ -56,6 +56,7 @@ mod standbys;
 mod store;
 mod switchback;
 mod tune;
+mod units;
 mod users;
 mod versions;
 mod vocabulary;
