@@ -12,6 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Most errors, kinds, statements and notes that a segment may report.
 const LISTED_MAX: usize = 10_000;
+/// Bytes of all their texts together.
+const TEXTS_BYTES_MAX: usize = 1 << 20;
 /// No load is longer than a few weeks.
 const LONGEST_LOAD_S: f64 = 1e7;
 /// A second of a load is up to a tenth longer than one.
@@ -179,6 +181,13 @@ impl LoadResult {
         ];
         if lists.iter().any(|length| *length > LISTED_MAX) {
             return Err("longer lists than a load has".to_owned());
+        }
+        let texts = self.notes.iter().chain([&self.engine]).chain(self.kinds.iter().map(|(name, _)| name));
+        let errors = self.first_errors.iter();
+        let texts = texts.chain(errors.flat_map(|error| [&error.sqlstate, &error.message, &error.place]));
+        let texts = texts.chain(self.lost.iter().map(|(why, _)| why));
+        if texts.map(String::len).sum::<usize>() > TEXTS_BYTES_MAX {
+            return Err("longer texts than a load has".to_owned());
         }
         let lengths = [self.measured_s, self.warmup_s];
         if self.client_cpu_us < 0.0 {

@@ -4,7 +4,7 @@ use crate::frame::{self, Frame};
 use crate::link::{Bell, Link, Next};
 use crate::message::{ALIVE_EVERY, FromAgent, Hello, PROTOCOL, Request, SILENT_MAX, Takeover, Then, ToAgent};
 use crate::question::{Answer, Numbered, Question};
-use crate::waiting::{OF_COORDINATOR, Place, bring, is_token, next_call, set_nonblocking};
+use crate::waiting::{OF_COORDINATOR, Place, bring, is_token, next_call, refuse_end, set_nonblocking};
 use pgdyno_record::ProgressRecord;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -165,8 +165,11 @@ pub fn serve(
             };
             return match brought {
                 Ok(()) => Ok(0),
+                Err(error) if error.kind() == ErrorKind::NotConnected => refuse(
+                    "it has been waited for long enough: the command here ends, and restores everything".to_owned(),
+                ),
                 Err(error) => refuse(format!(
-                    "no agent waits here for this coordinator any more ({error})"
+                    "no agent waits here for this coordinator any more ({error}); what the command has changed may still be changed"
                 )),
             };
         }
@@ -298,6 +301,11 @@ impl<S: FnOnce()> Ears<S> {
             (self.input, self.gone, self.bringer) = (attached.input, gone, Some(attached.bringer));
         }
         self.link.lose(false);
+        while let Ok(next) = self.nexts.try_recv() {
+            if let Next::Over(late) = next {
+                refuse_end(late.bringer);
+            }
+        }
         self.stop();
     }
 

@@ -6,10 +6,11 @@ use crate::error::RemoteError;
 use crate::frame::{self, Frame};
 use crate::message::{ALIVE_EVERY, FromAgent, PROTOCOL, Request, SILENT_MAX, Takeover, ToAgent};
 use crate::question::{Answer, Numbered, Question};
-use crate::ssh::{Event, LOOK_EVERY, OF_SSH, Ssh, SshWay, spawn};
+use crate::ssh::{Event, Input, LOOK_EVERY, OF_SSH, Ssh, SshWay, spawn};
 use crate::ssh_host::SshHost;
 use pgdyno_record::ProgressRecord;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -18,7 +19,11 @@ use std::time::{Duration, Instant};
 /// Bytes that a command may print in all.
 const PRINTED_MAX: u64 = 256 << 20;
 /// Longest time that a program takes to be sent.
-const SENT_WITHIN: Duration = Duration::from_secs(600);
+pub const SENT_WITHIN: Duration = Duration::from_secs(600);
+/// Time for the greeting of an agent that has its program.
+const GREETS_WITHIN: Duration = Duration::from_secs(60);
+/// Answers that a host may leave unread, in bytes.
+const UNREAD_MAX: usize = 32 << 20;
 /// Time after which what ssh says is shown: it may be waiting for the user.
 const SHOWN_AFTER: Duration = Duration::from_millis(500);
 /// Time between two attempts to have a connection again.
@@ -79,15 +84,19 @@ impl Connection {
             host: host.clone(),
             source,
         })?;
+        // Nobody types any more.
+        let mut limit = until.1.unwrap_or_else(|| Instant::now() + GREETS_WITHIN);
         match found.sha256.as_ref() == Some(&binary.sha256) {
-            true => connection.ssh.send(b"run\n".to_vec()),
+            true => connection.ssh.send(*b"run\n"),
             false => {
                 let line = format!("take {} {}\n", binary.bytes.len(), binary.sha256);
                 connection.ssh.send(line.into_bytes());
-                connection.ssh.send(binary.bytes.to_vec());
-                until.1 = until.1.map(|limit| limit + SENT_WITHIN);
+                connection.ssh.send(binary.bytes);
+                limit += SENT_WITHIN;
+                listener.sends_program();
             }
         }
+        until.1 = Some(limit);
         match connection.first(listener, until, true)? {
             Event::Frame(Frame::Message(FromAgent::Hello(hello))) if hello.protocol == PROTOCOL => {
                 Ok(connection)
@@ -190,6 +199,9 @@ impl Connection {
                 Event::Frame(Frame::Message(message)) => match message {
                     FromAgent::Alive => {}
                     FromAgent::Progress { id, progress } => dialogue.listener.progress(id, &progress),
+                    FromAgent::Question(_) if self.ssh.queued() > UNREAD_MAX => {
+                        return Err(misbehaves("it asks and does not read the answers"));
+                    }
                     FromAgent::Question(question) => {
                         let answer = dialogue.answer(*question).map_err(misbehaves)?;
                         // It may have taken long, and nothing was read meanwhile.
@@ -267,6 +279,9 @@ pub trait Listener {
     /// A line of ssh, or about the connection.
     fn said(&mut self, _line: &str) {}
 
+    /// The agent's program is being sent, which takes up to [`SENT_WITHIN`].
+    fn sends_program(&mut self) {}
+
     /// What the command prints.
     fn printed(&mut self, output: Output<'_>);
 
@@ -328,8 +343,8 @@ impl Host<'_> {
                 token: takeover.token.clone(),
             };
             ended = again.run(&attach, &mut dialogue, stop);
-            if let Err(RemoteError::Refused { why, .. }) = ended {
-                ended = Err(self.abandoned(takeover, why));
+            if let Err(RemoteError::Refused { host, why }) = ended {
+                ended = Err(RemoteError::Gone { host, why });
             }
         }
         ended
@@ -413,15 +428,12 @@ struct KeepAlive {
 }
 
 impl KeepAlive {
-    fn start(input: Option<Sender<Vec<u8>>>) -> io::Result<KeepAlive> {
+    fn start(input: Option<Input>) -> io::Result<KeepAlive> {
         let (end, ended) = channel::<()>();
-        let alive = encoded(&ToAgent::Alive).unwrap_or_default();
+        let alive: Arc<[u8]> = encoded(&ToAgent::Alive).unwrap_or_default().into();
         spawn("ssh-alive", move || {
             while ended.recv_timeout(ALIVE_EVERY) == Err(RecvTimeoutError::Timeout) {
-                if input
-                    .as_ref()
-                    .is_none_or(|input| input.send(alive.clone()).is_err())
-                {
+                if !input.as_ref().is_some_and(|input| input.send(Arc::clone(&alive))) {
                     return;
                 }
             }

@@ -72,6 +72,14 @@ pub enum RemoteError {
         /// What the agent was asked to do.
         then: Then,
     },
+    /// The connection was lost, and over another one there is no command that waits.
+    #[error("the connection to {host} was lost, and the command there cannot be had again: {why}")]
+    Gone {
+        /// The host as it was named.
+        host: SshHost,
+        /// What the host says of it.
+        why: String,
+    },
     /// What the host sends is nothing that an agent sends.
     #[error("{host} does not answer as an agent of this version: {why}")]
     Misbehaves {
@@ -119,9 +127,9 @@ impl RemoteError {
             RemoteError::Binary { .. } => {
                 Some("copy a pgdyno that was built for that machine there (`make dist` builds them)")
             }
-            RemoteError::Lost { .. } | RemoteError::Abandoned { .. } => {
-                Some("`pgdyno status` with the same --host shows what is still changed there")
-            }
+            RemoteError::Lost { .. } | RemoteError::Abandoned { .. } | RemoteError::Gone { .. } => Some(
+                "`pgdyno status` with the same --host shows what is still changed there, and `pgdyno restore` restores it",
+            ),
             _ => None,
         }
     }

@@ -99,6 +99,8 @@ pub struct Inventory {
     /// Where each is among them.
     places: BTreeMap<String, usize>,
     groups: BTreeMap<String, Group>,
+    /// Bytes of the variables of hosts.
+    variable_bytes: usize,
 }
 
 /// A host, and how ssh gets there.
@@ -405,7 +407,9 @@ all:
             assert!(error.contains(expected), "{text}: {error}");
         };
         check("[db\nx", false, "line 1: expected [GROUP]");
-        check("x y=1 z", false, "line 1: \"z\" is not a variable");
+        check("x y=1 z", false, "line 1: a word behind the host is not a variable");
+        check(&format!("db[{}1:2]", "0".repeat(70_000)), false, "more than 512 bytes");
+        check(&format!("db[1:10000] v={}", "x".repeat(1 << 20)), false, "variables of hosts");
         check("db[1:999999]", false, "more than 10000 hosts");
         check("db[1:2", false, "no range");
         check(&format!("x{}", "[1:1]".repeat(100_000)), false, "ranges");

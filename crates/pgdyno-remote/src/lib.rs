@@ -22,7 +22,7 @@ mod waiting;
 pub use agent::{AgentError, Coordinator, Streams, serve};
 pub use binary::{AgentBinary, BinaryError, hash_of};
 pub use clock::OtherClock;
-pub use coordinator::{Host, Listener, Output};
+pub use coordinator::{Host, Listener, Output, SENT_WITHIN};
 pub use error::RemoteError;
 pub use inventory::{Inventory, InventoryError, InventoryHost};
 pub use message::{CarriedFile, Hello, PROTOCOL, Request, Takeover, Then};

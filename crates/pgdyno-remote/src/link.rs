@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SendError, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of output that are kept for the next connection.
@@ -194,7 +194,11 @@ impl Link {
     pub(crate) fn called(&self, call: Call, next: &Sender<Next>) {
         match call {
             Call::Attach(attached) => {
-                let _ = next.send(Next::Over(attached));
+                // Nobody hears any more: the command ends.
+                if let Err(SendError(Next::Over(late))) = next.send(Next::Over(attached)) {
+                    refuse_end(late.bringer);
+                    return;
+                }
                 // The old one may be lost, and only the coordinator may know it.
                 self.0.gone.lock().unwrap_or_else(PoisonError::into_inner).ring();
             }

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -93,11 +93,26 @@ pub(crate) enum Event {
     End(Option<String>),
 }
 
+/// To the thread that writes, which closes the connection when this is dropped: no end of it waits for the other.
+#[derive(Clone)]
+pub(crate) struct Input {
+    to: Sender<Arc<[u8]>>,
+    /// Bytes that are not written yet.
+    queued: Arc<AtomicUsize>,
+}
+
+impl Input {
+    /// Whether there is still somebody who writes.
+    pub(crate) fn send(&self, bytes: Arc<[u8]>) -> bool {
+        self.queued.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.to.send(bytes).is_ok()
+    }
+}
+
 /// A running ssh. It is ended with its value.
 pub(crate) struct Ssh {
     child: Child,
-    /// To the thread that writes, which closes the connection when this is dropped: no end of it waits for the other.
-    pub(crate) input: Option<Sender<Vec<u8>>>,
+    pub(crate) input: Option<Input>,
     pub(crate) events: Receiver<Event>,
     /// When the host has last sent something.
     heard: Arc<Mutex<Instant>>,
@@ -110,11 +125,15 @@ impl Ssh {
     pub(crate) fn start(way: SshWay<'_>, command: &str) -> Result<Ssh, RemoteError> {
         let mut child = way.start(command)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (input, to_send) = channel::<Vec<u8>>();
+        let (to, to_send) = channel::<Arc<[u8]>>();
+        let queued = Arc::new(AtomicUsize::new(0));
         let (send, events) = sync_channel(FRAMES_MAX);
         let ssh = Ssh {
             child,
-            input: Some(input),
+            input: Some(Input {
+                to,
+                queued: Arc::clone(&queued),
+            }),
             events,
             heard: Arc::new(Mutex::new(Instant::now())),
             said: VecDeque::new(),
@@ -137,7 +156,9 @@ impl Ssh {
                 // That the connection is gone is found by the thread that reads.
                 while let Ok(bytes) = to_send.recv()
                     && stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_ok()
-                {}
+                {
+                    queued.fetch_sub(bytes.len(), Ordering::Relaxed);
+                }
             })
             .map_err(no_thread)?;
         }
@@ -157,10 +178,16 @@ impl Ssh {
             .elapsed()
     }
 
-    pub(crate) fn send(&self, bytes: Vec<u8>) {
+    pub(crate) fn send(&self, bytes: impl Into<Arc<[u8]>>) {
         if let Some(input) = &self.input {
-            let _ = input.send(bytes);
+            input.send(bytes.into());
         }
+    }
+
+    /// Bytes that were sent and that ssh has not taken yet.
+    pub(crate) fn queued(&self) -> usize {
+        let input = self.input.as_ref();
+        input.map_or(0, |input| input.queued.load(Ordering::Relaxed))
     }
 
     /// Keeps a line that was said.

@@ -128,12 +128,12 @@ fn call_of(stream: UnixStream) -> io::Result<Call> {
     }
 }
 
-/// Answers a request to end: the agent has a coordinator.
+/// Refuses a call: to end, where the agent has a coordinator, or for another connection, where it ends.
 pub(crate) fn refuse_end(mut stream: UnixStream) {
     let _ = stream.write_all(&[BUSY]);
 }
 
-/// Hands a connection over to the agent of that token, and blocks until it is used no more.
+/// Hands a connection over to the agent of that token, and blocks until it is used no more. An agent that ends takes none: `NotConnected`.
 pub(crate) fn bring(directory: &Path, token: &str, input: &File, output: &File) -> io::Result<()> {
     let stream = dial::unix(&directory.join(token), None)?;
     let fds: [BorrowedFd<'_>; STREAMS] = [input.as_fd(), output.as_fd()];
@@ -146,7 +146,10 @@ pub(crate) fn bring(directory: &Path, token: &str, input: &File, output: &File) 
         &mut ancillary,
         SendFlags::empty(),
     )?;
-    is_at_end(&stream, None).map(|_| ())
+    match is_at_end(&stream, None)? {
+        true => Ok(()),
+        false => Err(ErrorKind::NotConnected.into()),
+    }
 }
 
 /// How agents that wait for another connection have taken a request to end.

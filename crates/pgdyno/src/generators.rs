@@ -6,7 +6,7 @@ mod part;
 mod reach;
 
 pub(crate) use afar::AskedOfHosts;
-pub(crate) use part::{HostUse, JOB, Job};
+pub(crate) use part::{HostUse, JOB, Job, length};
 pub(crate) use reach::{SERVERS, connect};
 
 use crate::cli::Command;
@@ -228,7 +228,7 @@ impl LoadHosts<'_> {
                         }
                     };
                     if let Err(why) = &ended {
-                        part.meeting.fail(why.clone());
+                        part.meeting.fail(why);
                     }
                     part.meeting.end(part.name);
                     let _ = part.seconds.send((part.number, None));

@@ -44,7 +44,7 @@ pub(crate) fn run(context: &Context, command: &Command, args: &HostsArgs, file: 
     thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(hosts.len()) {
             scope.spawn(|| {
-                while let Some(host) = next(&todo) {
+                while let Some(host) = next(&todo, &stop) {
                     let found = ask(context, host, (&request, args.host_timeout), &stop);
                     // At once: others may take long.
                     if let Some(error) = found.error.as_ref().filter(|_| !as_json) {
@@ -56,6 +56,8 @@ pub(crate) fn run(context: &Context, command: &Command, args: &HostsArgs, file: 
         }
     });
     let mut seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let left = todo.into_inner().unwrap_or_else(PoisonError::into_inner);
+    seen.extend(left.iter().map(|host| failed(host, "not asked: stopped".to_owned())));
     // As the inventory has them.
     seen.sort_by_key(|found| hosts.iter().position(|host| host.name == found.name));
     match as_json {
@@ -65,8 +67,21 @@ pub(crate) fn run(context: &Context, command: &Command, args: &HostsArgs, file: 
     Ok(seen.iter().map(|found| found.code).max().unwrap_or(exit::FINE))
 }
 
-fn next<'h>(todo: &Mutex<VecDeque<&'h InventoryHost>>) -> Option<&'h InventoryHost> {
-    todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+/// The next host, until somebody asks to stop.
+fn next<'h>(todo: &Mutex<VecDeque<&'h InventoryHost>>, stop: &AtomicBool) -> Option<&'h InventoryHost> {
+    match stop.load(Ordering::Relaxed) {
+        true => None,
+        false => todo.lock().unwrap_or_else(PoisonError::into_inner).pop_front(),
+    }
+}
+
+fn failed(host: &InventoryHost, why: String) -> Seen {
+    Seen {
+        name: host.name.clone(),
+        code: exit::FAILED,
+        result: None,
+        error: Some(why),
+    }
 }
 
 /// The command line for each host, which prints JSON; whether the user asks for that too.
@@ -85,12 +100,7 @@ fn ask(
     (request, limit): (&Request, Duration),
     stop: &AtomicBool,
 ) -> Seen {
-    let failed = |why: String| Seen {
-        name: host.name.clone(),
-        code: exit::FAILED,
-        result: None,
-        error: Some(why),
-    };
+    let failed = |why: String| failed(host, why);
     let Some(ssh) = &host.ssh else {
         return failed("ansible_connection is local: run the command here without --inventory".to_owned());
     };

@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 
 /// Ranges in one name.
 const RANGES_MAX: usize = 8;
+/// Longest name, with its ranges.
+const NAME_BYTES_MAX: usize = 512;
+/// Variables of all hosts, each of which has those of its line.
+const VARIABLE_BYTES_MAX: usize = 64 << 20;
 
 /// What the lines of a section are.
 enum Section {
@@ -57,7 +61,8 @@ impl Inventory {
                     let mut variables = Variables::new();
                     for word in rest {
                         let (name, value) = word.split_once('=').ok_or_else(|| {
-                            wrong(format!("\"{word}\" is not a variable: expected NAME=VALUE"))
+                            // It may be a part of a password.
+                            wrong("a word behind the host is not a variable: expected NAME=VALUE".to_owned())
                         })?;
                         variables.insert(name.to_owned(), value.to_owned());
                     }
@@ -83,6 +88,10 @@ impl Inventory {
 
     /// Adds the hosts of a pattern, as `db[01:20].example:2222`, to a group.
     fn add_hosts(&mut self, group: &str, pattern: &str, variables: &Variables) -> Result<(), String> {
+        if pattern.len() > NAME_BYTES_MAX {
+            return Err(format!("a name of more than {NAME_BYTES_MAX} bytes"));
+        }
+        let bytes: usize = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
         // A colon within brackets is a range's.
         let mut depth = 0_usize;
         let mut colons = pattern.bytes().enumerate().filter(|(_, byte)| {
@@ -112,6 +121,10 @@ impl Inventory {
                     self.hosts.len() - 1
                 }
             };
+            self.variable_bytes += bytes;
+            if self.variable_bytes > VARIABLE_BYTES_MAX {
+                return Err(format!("variables of hosts are more than {VARIABLE_BYTES_MAX} bytes"));
+            }
             let own = &mut self.hosts[index].1;
             own.extend(variables.clone());
             if let Some(port) = port {
@@ -225,7 +238,9 @@ struct YamlGroup {
 impl Inventory {
     pub(super) fn read_yaml(&mut self, text: &str) -> Result<(), InventoryError> {
         let groups: BTreeMap<String, Option<YamlGroup>> =
-            serde_saphyr::from_str(text).map_err(|error| InventoryError::Yaml(error.to_string()))?;
+            // Lines around an error may have passwords.
+            serde_saphyr::from_str(text)
+                .map_err(|error: serde_saphyr::Error| InventoryError::Yaml(error.without_snippet().to_string()))?;
         for (name, group) in groups {
             self.add_yaml(&name, group.unwrap_or_default(), 0)?;
         }

@@ -1,6 +1,7 @@
 //! The meeting of the hosts of one load, on a common clock.
 
 use super::SOON;
+use crate::output::cut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,6 +12,9 @@ const READY_WITHIN: Duration = Duration::from_secs(600);
 const ENDED_WITHIN: Duration = Duration::from_secs(120);
 /// Time between the answer to the last host that is ready and the beginning: on its way the answer may be late.
 const LEAD: Duration = Duration::from_millis(200);
+
+/// What a host says of its failure, as far as it is kept.
+pub(super) const WHY_CHARACTERS_MAX: usize = 1000;
 
 /// The hosts of one load: all begin, or none does.
 pub(super) struct Meeting {
@@ -70,8 +74,9 @@ impl Meeting {
         u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    pub(super) fn fail(&self, why: String) {
-        self.state().failed.get_or_insert(why);
+    pub(super) fn fail(&self, why: &str) {
+        let why = || cut(why, WHY_CHARACTERS_MAX).into_owned();
+        self.state().failed.get_or_insert_with(why);
         self.changed.notify_all();
     }
 
@@ -85,7 +90,9 @@ impl Meeting {
         let (limit, what) = match state.begins_ns {
             None => (READY_WITHIN, "its clients are not connected"),
             Some(begins_ns) => (
-                Duration::from_nanos(begins_ns) + self.load + ENDED_WITHIN,
+                Duration::from_nanos(begins_ns)
+                    .saturating_add(self.load)
+                    .saturating_add(ENDED_WITHIN),
                 "its load has not ended",
             ),
         };
@@ -157,10 +164,22 @@ mod tests {
         let begins = meeting.begin(&goes_on).expect("it is known").expect("it begins");
         assert!(begins > meeting.now_ns());
         assert_eq!(meeting.begin(&goes_on), Some(Some(begins)));
-        meeting.fail("gen1: lost".to_owned());
-        meeting.fail("gen2: lost too".to_owned());
+        meeting.fail("gen1: lost");
+        meeting.fail("gen2: lost too");
         assert_eq!(meeting.begin(&goes_on), Some(None));
         assert_eq!(meeting.failure().as_deref(), Some("gen1: lost"));
+    }
+
+    #[test]
+    fn no_more_is_kept_of_what_a_host_says_than_people_read() {
+        let meeting = meeting();
+        meeting.fail(&"[".repeat(1 << 20));
+        let why = meeting.failure().expect("it has failed");
+        assert!(why.len() < 1100 && why.ends_with("(1047576 more characters)"), "{}", why.len());
+        // However long it says that its load is.
+        let endless = Meeting::new(vec!["gen1".to_owned()], Duration::MAX);
+        endless.arrive("gen1");
+        assert!(!endless.has_failed_at(READY_WITHIN));
     }
 
     #[test]

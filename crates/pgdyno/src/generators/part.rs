@@ -14,6 +14,7 @@ use pgdyno_remote::{
 use pgdyno_server::Found;
 use pgdyno_workload::{LoadPlan, run_segment};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -77,17 +78,19 @@ impl Part<'_> {
 
     /// Drives it here; an error names the host.
     pub(super) fn here(&self) -> Result<Done, String> {
+        let used = RefCell::new(HostUse::new(self.context));
         let mut begin = || {
             self.meeting.arrive(self.name);
-            loop {
+            let begins = loop {
                 if let Some(begins) = self.meeting.begin(self.stop) {
-                    return begins.map(|begins_ns| self.meeting.clock + Duration::from_nanos(begins_ns));
+                    break begins;
                 }
-            }
+            };
+            used.borrow_mut().restart();
+            begins.map(|begins_ns| self.meeting.clock + Duration::from_nanos(begins_ns))
         };
-        let mut used = HostUse::new(self.context);
         let mut on_second = |second: &Second| {
-            used.second(second);
+            used.borrow_mut().second(second);
             let _ = self.seconds.send((self.number, Some(second.clone())));
         };
         let load = self
@@ -95,7 +98,7 @@ impl Part<'_> {
             .drive(self.stop, &mut begin, &mut on_second)
             .map_err(|why| self.named(why))?;
         Ok(Done {
-            host: used.end(Duration::from_nanos(load.began_late_ns)),
+            host: used.into_inner().end(Duration::from_nanos(load.began_late_ns)),
             load,
         })
     }
@@ -184,7 +187,7 @@ impl Listener for Heard<'_> {
         };
         self.answer_to(said).unwrap_or_else(|why| {
             // All end with it.
-            self.part.meeting.fail(self.part.named(&why));
+            self.part.meeting.fail(&self.part.named(&why));
             self.failed.get_or_insert(why);
             Answer::Done
         })
@@ -236,7 +239,7 @@ fn longest_s(drive: &Plan) -> u64 {
 }
 
 /// Length of a load with its warm-up.
-pub(super) fn length(drive: &Plan) -> Duration {
+pub(crate) fn length(drive: &Plan) -> Duration {
     let (Warmup::For(warmup) | Warmup::Settled(warmup)) = drive.warmup;
     warmup.saturating_add(drive.measure)
 }
@@ -244,7 +247,7 @@ pub(super) fn length(drive: &Plan) -> Duration {
 /// What a host used of its CPUs and its network while it drove the measured time.
 pub(crate) struct HostUse<'a> {
     context: &'a Context,
-    /// From the end of the warm-up on.
+    /// From the end of the warm-up on, without one from the begin of the load on.
     series: HostSeries,
 }
 
@@ -256,9 +259,14 @@ impl<'a> HostUse<'a> {
         }
     }
 
+    /// Counts from now on, and no waiting before.
+    pub(crate) fn restart(&mut self) {
+        self.series = begun(self.context);
+    }
+
     pub(crate) fn second(&mut self, second: &Second) {
         if !second.measured {
-            self.series = begun(self.context);
+            self.restart();
         }
     }
 

@@ -7,6 +7,7 @@ use crate::generators::{HostUse, JOB, Job, SERVERS, connect};
 use pgdyno_engine::{LoadResult, Second};
 use pgdyno_record::GeneratorHost;
 use pgdyno_remote::{Answer, Coordinator, FromGenerator, OtherClock, Question};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -44,6 +45,7 @@ fn drive(
     stop: &Arc<AtomicBool>,
 ) -> std::result::Result<(Box<LoadResult>, GeneratorHost), String> {
     let mut late = Duration::ZERO;
+    let used = RefCell::new(HostUse::new(context));
     let mut begin = || {
         let clock = OtherClock::ask(coordinator, &Question::Generator(FromGenerator::Clock))?;
         loop {
@@ -55,6 +57,7 @@ fn drive(
                     let begins = clock.instant(ns);
                     // The answer may have come too late for that instant.
                     late = Instant::now().saturating_duration_since(begins);
+                    used.borrow_mut().restart();
                     return Some(begins + late);
                 }
                 // Others are not ready yet.
@@ -63,13 +66,12 @@ fn drive(
             }
         }
     };
-    let mut used = HostUse::new(context);
     let mut on_second = |second: &Second| {
-        used.second(second);
+        used.borrow_mut().second(second);
         let second = FromGenerator::Second(Box::new(second.clone()));
         coordinator.ask(Question::Generator(second));
     };
     let result = job.drive(stop, &mut begin, &mut on_second)?;
     late += Duration::from_nanos(result.began_late_ns);
-    Ok((Box::new(result), used.end(late)))
+    Ok((Box::new(result), used.into_inner().end(late)))
 }

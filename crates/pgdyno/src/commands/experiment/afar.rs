@@ -27,6 +27,31 @@ pub(crate) struct Sent {
     pub(crate) files: Vec<CarriedFile>,
     /// What it names for loads.
     allowed: AllowedLoadHosts,
+    most: Most,
+}
+
+/// What a host may have kept of the experiment that was sent to it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Most {
+    blocks: u32,
+    /// Whether treatments are added while it runs.
+    is_search: bool,
+}
+
+impl Most {
+    fn of(file: &ExperimentFile) -> Most {
+        Most {
+            blocks: file.blocks,
+            is_search: file.design == Design::Search,
+        }
+    }
+
+    fn of_stored(record: &ExperimentRecord) -> Most {
+        Most {
+            blocks: record.blocks,
+            is_search: record.design == Design::Search.name(),
+        }
+    }
 }
 
 /// What a file is sent as that is written here.
@@ -42,6 +67,7 @@ impl Sent {
                 content: Some(text.to_owned()),
             }],
             allowed: AllowedLoadHosts::of(file, Some(target)),
+            most: Most::of(file),
         }
     }
 
@@ -69,6 +95,7 @@ impl Sent {
         Ok(Sent {
             files,
             allowed: AllowedLoadHosts::of(&file, args.target.as_deref()),
+            most: Most::of(&file),
         })
     }
 }
@@ -90,6 +117,7 @@ pub(crate) struct Book {
     id: Option<i64>,
     /// Trials that it may have; each is kept once.
     planned: Planned,
+    most: Most,
     ended: Option<RunEnd>,
     report: Option<PathBuf>,
     as_json: bool,
@@ -133,12 +161,11 @@ impl Book {
     /// Of a run, with what it has sent.
     pub(crate) fn of_run(context: &Context, args: &RunArgs, sent: &Sent) -> Result<Book> {
         let repeat = vec![repeat_command(args, &consent_of(&args.consent))];
-        let allowed = sent.allowed.clone();
         Book::open(
             context,
             &args.store,
             args.report.as_deref(),
-            (&args.at.on, allowed),
+            (&args.at.on, sent.allowed.clone(), sent.most),
             repeat,
         )
     }
@@ -154,7 +181,7 @@ impl Book {
             context,
             &args.store,
             args.report.as_deref(),
-            (&args.at.on, none),
+            (&args.at.on, none, Most::default()),
             Vec::new(),
         )?;
         let id = match args.id {
@@ -168,6 +195,7 @@ impl Book {
         book.id = Some(id);
         let stored = book.store.experiment_alone(id)?;
         book.planned = Planned::of(&stored.record);
+        book.most = Most::of_stored(&stored.record);
         let path = Path::new("the stored experiment");
         let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
         book.load_hosts.allowed = AllowedLoadHosts::of(&file, args.target.as_deref());
@@ -178,13 +206,14 @@ impl Book {
         context: &Context,
         store: &StoreArgs,
         report: Option<&Path>,
-        (on, allowed): (&HostArgs, AllowedLoadHosts),
+        (on, allowed, most): (&HostArgs, AllowedLoadHosts, Most),
         repeat: Vec<String>,
     ) -> Result<Book> {
         Ok(Book {
             store: store_of(context, store, report)?,
             id: None,
             planned: Planned::default(),
+            most,
             ended: None,
             report: report.map(Path::to_owned),
             as_json: store.json,
@@ -204,7 +233,7 @@ impl Book {
         (sent, repeat): (&Sent, Vec<String>),
     ) -> Result<Book> {
         let allowed = sent.allowed.clone();
-        Book::open(context, store, None, (&at.on, allowed), repeat)
+        Book::open(context, store, None, (&at.on, allowed, sent.most), repeat)
     }
 
     /// Does what the run there asks for.
@@ -253,6 +282,10 @@ impl Book {
                 let catalogue = &self.context.catalogue;
                 check_begun(&record, &self.named, &self.load_hosts.allowed, catalogue)
                     .map_err(StoreError::Elsewhere)?;
+                if record.blocks > self.most.blocks {
+                    let why = "it plans more blocks than the experiment's file".to_owned();
+                    return Err(StoreError::Elsewhere(why));
+                }
                 record.repeat.clone_from(&self.repeat);
                 let id = self.store.begin(&record)?;
                 self.id = Some(id);
@@ -260,8 +293,13 @@ impl Book {
                 Ok(Answer::Numbered(id))
             }
             Question::AddTreatment { id, treatment } => {
+                let is_new = !self.planned.treatments.contains(&treatment.name);
+                if is_new && (!self.most.is_search || self.planned.treatments.len() >= TREATMENTS_MAX) {
+                    let why = "it adds more treatments than the experiment has".to_owned();
+                    return Err(StoreError::Elsewhere(why));
+                }
                 self.store.add_treatment(id, &treatment)?;
-                self.planned.treatments.push(treatment.name);
+                self.planned.treatments.extend(is_new.then_some(treatment.name));
                 Ok(Answer::Done)
             }
             Question::Keep => self.store.keep().map(|()| Answer::Done),

@@ -3,13 +3,17 @@
 
 use crate::cli::{HostArgs, LoadFromArgs};
 use crate::context::Context;
-use crate::generators::{AskedOfHosts, LOCAL};
+use crate::generators::{AskedOfHosts, LOCAL, length};
 use pgdyno_lab::{ExperimentFile, LOAD_HOSTS_MAX};
 use pgdyno_remote::{Answer, LoadHostWays, Question, SharedLoad, SshHost};
 use pgdyno_server::{names_other_host, on_a_way_of};
 use pgdyno_workload::Work;
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
+
+/// Longest load that is driven for another host.
+const LONGEST: Duration = Duration::from_hours(7 * 24);
 
 /// Load hosts, and connection strings that name the hosts of servers.
 #[derive(Clone, Default)]
@@ -122,6 +126,7 @@ impl LoadHostsOfRun {
                 Work::Scripts(scripts) if scripts.allow_shell => {
                     Err("it asks for commands of the shell".to_owned())
                 }
+                _ if length(&load.plan.drive) > LONGEST => Err("it asks for a load longer than any".to_owned()),
                 _ => self.drive(*load),
             },
             Question::NextOfHosts { stop } => self.next(stop),
