@@ -248,13 +248,9 @@ pub(crate) fn wal_between_checkpoints(bytes_per_s: f64, interval_s: f64, spread:
     2.0 * bytes_per_s * interval_s * (1.0 + spread)
 }
 
-/// How many times work_mem a session may take at once: sorts and hashes at work, each hash as much as hash_mem_multiplier says.
-pub fn session_sorts(known: &Known) -> f64 {
-    let factor = known
-        .get("setting.hash_mem_multiplier")
-        .ok()
-        .and_then(Value::as_f64);
-    factor.unwrap_or(1.0).max(1.0) * NODES
+/// How many times work_mem a session may take at once: sorts and hashes at work, each hash as much as hash_mem_multiplier (`hash_factor`) says.
+pub fn session_sorts(hash_factor: Option<f64>) -> f64 {
+    hash_factor.unwrap_or(1.0).max(1.0) * NODES
 }
 
 /// Memory that all sessions and workers of a server may take at once.

@@ -6,6 +6,7 @@ mod knob;
 pub use knob::sysctl_path;
 pub use knob::{CarryOver, Cost, Form, Gives, Kind, Knob, Layer, Per, Risk};
 
+use crate::gucvalue::{Quantity, base_unit, quantity, unit_of};
 use crate::near::nearest_name;
 use files::{FILES, File};
 use pgdyno_host::numbers_of_list;
@@ -162,6 +163,30 @@ impl Catalogue {
     /// The knob with this id, if there is one; an instance behind it is passed over.
     pub fn find(&self, id: &str) -> Option<&Knob> {
         self.knobs.get(split(id).0)
+    }
+
+    /// The number of a setting, in bytes or seconds where it is a size or a time; one without a unit is in the knob's own. `None` of what is
+    /// not a number.
+    pub fn number_of(&self, id: &str, value: &str) -> Option<f64> {
+        let (kind, number) = quantity(value)?;
+        let own = self.find(id).and_then(|knob| base_unit(knob.unit.as_deref()?));
+        Some(match (kind, own) {
+            // 0 and what is below are words.
+            (Quantity::Plain, Some(own)) if number > 0.0 => number * own,
+            _ => number,
+        })
+    }
+
+    /// The value of a parameter with its unit, where it is a number without one: 16384 buffers are "131072kB".
+    pub fn with_unit(&self, id: &str, value: &str) -> String {
+        let own = self.find(id).filter(|knob| knob.kind == Kind::Guc);
+        let unit = own.and_then(|knob| unit_of(knob.unit.as_deref()?));
+        match (quantity(value), unit) {
+            (Some((Quantity::Plain, number)), Some((multiple, unit))) if number > 0.0 => {
+                format!("{}{unit}", number * multiple)
+            }
+            _ => value.to_owned(),
+        }
     }
 
     /// The same, where none is an error, which names the one that may have been meant.

@@ -73,14 +73,20 @@ fn in_unit(text: &str, base: Option<&str>) -> Option<f64> {
 
 /// Bytes or seconds in a base unit ("8kB", "ms").
 fn base_factor(base: &str) -> Option<(Quantity, f64)> {
+    let (multiple, unit) = unit_of(base)?;
+    let (kind, factor) = factor(unit)?;
+    Some((kind, factor * multiple))
+}
+
+/// A base unit ("8kB") as so many of one that a value can have ("kB").
+pub(crate) fn unit_of(base: &str) -> Option<(f64, &str)> {
     let at = base.find(|c: char| c.is_ascii_alphabetic())?;
     let multiple = if at == 0 {
         1.0
     } else {
         base[..at].parse::<f64>().ok()?
     };
-    let (kind, factor) = factor(&base[at..])?;
-    Some((kind, factor * multiple))
+    factor(&base[at..]).map(|_| (multiple, &base[at..]))
 }
 
 /// How many bytes or seconds a base unit is.

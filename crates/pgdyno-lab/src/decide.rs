@@ -2,6 +2,7 @@
 //! mathematics is pgdyno-stats', the reading of records pgdyno-store's, shared with the report.
 
 use crate::error::LabError;
+use crate::file::Bound;
 use pgdyno_judge::{Judge, Observations, Progress};
 use pgdyno_record::{ExperimentRecord, TrialRecord, TrialStatus};
 use std::collections::BTreeSet;
@@ -15,11 +16,9 @@ pub(crate) struct Looks {
     judge: Judge,
     observed: Observations,
     trials: u32,
-    /// The figure that decides.
-    metric: String,
     finished: u32,
-    /// Finished trials that have the figure.
-    given: u32,
+    /// The figure that decides and those that have bounds, each with the finished trials that have it.
+    given: Vec<(String, u32)>,
 }
 
 impl Looks {
@@ -28,10 +27,15 @@ impl Looks {
             judge: Judge::new(record, &record.metric),
             observed: Observations::default(),
             trials: 0,
-            metric: record.metric.clone(),
             finished: 0,
-            given: 0,
+            given: vec![(record.metric.clone(), 0)],
         }
+    }
+
+    /// The same for a search with these bounds, which decide too.
+    pub(crate) fn with_bounds(mut self, bounds: impl Iterator<Item = Bound>) -> Looks {
+        self.given.extend(bounds.map(|bound| (bound.figure, 0)));
+        self
     }
 
     /// Takes in a trial.
@@ -39,7 +43,9 @@ impl Looks {
         self.trials += 1;
         if record.status == TrialStatus::Finished {
             self.finished += 1;
-            self.given += u32::from(record.figure(&self.metric).is_some());
+            for (figure, given) in &mut self.given {
+                *given += u32::from(record.figure(figure).is_some());
+            }
         }
         self.judge.observe(&mut self.observed, record);
     }
@@ -49,14 +55,15 @@ impl Looks {
         self.trials
     }
 
-    /// An error where the figure that decides is one that no trial has: further ones would be for nothing.
-    pub(crate) fn has_figure(&self) -> Result<(), LabError> {
-        match self.given == 0 && self.finished >= WITHOUT_FIGURE {
-            true => Err(LabError::NoFigure {
-                metric: self.metric.clone(),
+    /// An error where a figure that decides is one that no trial has: further ones would be for nothing.
+    pub(crate) fn has_figures(&self) -> Result<(), LabError> {
+        let never = self.given.iter().find(|(_, given)| *given == 0);
+        match never.filter(|_| self.finished >= WITHOUT_FIGURE) {
+            Some((figure, _)) => Err(LabError::NoFigure {
+                metric: figure.clone(),
                 trials: self.finished,
             }),
-            false => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -92,10 +99,10 @@ mod tests {
         let failed = TrialRecord::begun(1, 1, "before");
         for trial in [&failed, &trial(1, "after", 10.0), &trial(2, "before", 10.0)] {
             looks.add(trial);
-            assert!(looks.has_figure().is_ok());
+            assert!(looks.has_figures().is_ok());
         }
         looks.add(&trial(2, "after", 10.0));
-        let error = looks.has_figure().unwrap_err().to_string();
+        let error = looks.has_figures().unwrap_err().to_string();
         assert!(
             error.starts_with("none of 3 finished trials has server_cpu_us_per_tx, which decides"),
             "{error}"
@@ -103,6 +110,11 @@ mod tests {
         record.metric = "tps".to_owned();
         let mut looks = Looks::new(&record);
         (1..=3).for_each(|block| looks.add(&trial(block, "after", 10.0)));
-        assert!(looks.has_figure().is_ok());
+        assert!(looks.has_figures().is_ok());
+        let bound = Bound::parse("energy_j_per_tx <= 1").unwrap();
+        let mut looks = Looks::new(&record).with_bounds(std::iter::once(bound));
+        (1..=3).for_each(|block| looks.add(&trial(block, "after", 10.0)));
+        let error = looks.has_figures().unwrap_err().to_string();
+        assert!(error.contains("has energy_j_per_tx"), "{error}");
     }
 }

@@ -185,7 +185,7 @@ impl<'s> Runner<'_, 's> {
         let file = ExperimentFile::parse(&stored.record.file, path, self.catalogue)?;
         let (seed, treatments) = (stored.record.seed, &stored.record.treatments);
         let plan = Plan::recalled(file, seed, treatments, self.catalogue, self.consent)?;
-        let looks = Looks::new(&stored.record);
+        let looks = plan.looks(&stored.record);
         self.servers.end_left_behind()?;
         let files = files_of(&stored);
         self.remove_left_instances(&plan)?;
@@ -397,7 +397,7 @@ impl Running<'_, '_, '_> {
         self.take_in(record);
         self.own += self.runner.clock.now().saturating_sub(begun);
         (self.runner.on_event)(Event::TrialEnds(record));
-        self.looks.has_figure()
+        self.looks.has_figures()
     }
 
     /// Takes in a stored trial.

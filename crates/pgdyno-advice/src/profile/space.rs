@@ -50,7 +50,9 @@ struct FileKnob {
     #[serde(default)]
     scale: Scale,
     memory: Option<MemoryOf>,
+    at_least: Option<String>,
     at_most: Option<String>,
+    acts_within: Option<String>,
     when: Option<String>,
     matters: Matters,
     reason: String,
@@ -122,7 +124,9 @@ struct Prior {
     values: Vec<(ProfileValue, f64)>,
     scale: Scale,
     memory: Option<MemoryOf>,
+    at_least: Option<Expression>,
     at_most: Option<Expression>,
+    acts_within: Option<Expression>,
     when: Option<Expression>,
     matters: Matters,
     reason: String,
@@ -170,6 +174,8 @@ pub struct SpaceFor<'a> {
     pub current: &'a dyn Fn(&str) -> Now,
     /// Shares of the kinds of load.
     pub load: Matters,
+    /// Seconds of a trial with its warm-up; `None` where that is not known.
+    pub trial_s: Option<f64>,
     /// Settings of the starting points: each is a value that is tried, where its knob is one of the space.
     pub starts: &'a [Vec<Setting>],
 }
@@ -229,7 +235,7 @@ impl Priors {
         space
     }
 
-    /// A knob with these values and the present one, which is the first; it need have no prior. Where it has one, no value is larger than
+    /// A knob with these values and the present one, which is the first; it need have no prior. Where it has one, no value is beyond what
     /// that allows.
     ///
     /// # Errors
@@ -239,7 +245,7 @@ impl Priors {
         knob(of, id)?;
         let present = present(of, id)?;
         let prior = self.0.iter().find(|prior| prior.knob == id);
-        let most = prior.map(|prior| prior.most(of)).transpose()?.flatten();
+        let room = prior.map(|prior| prior.room(of)).transpose()?.unwrap_or_default();
         let mut values = vec![(present, PRESENT)];
         for text in own {
             if !is_legal(of.catalogue, id, text) {
@@ -250,8 +256,10 @@ impl Priors {
                     "{text} may lose committed data, and no search chooses that"
                 ));
             }
-            if !is_within(text, most) {
-                return Err(format!("{text} is more than there is room for"));
+            let number = of.catalogue.number_of(id, text);
+            if !room.has(number) {
+                let way = if room.most.is_some_and(|most| number > Some(most)) { "more" } else { "less" };
+                return Err(format!("{text} is {way} than the target has room for"));
             }
             add(&mut values, (*text).to_owned(), 1.0);
         }
@@ -301,9 +309,26 @@ fn present(of: &SpaceFor<'_>, id: &str) -> Result<String, String> {
     }
 }
 
-/// Whether a value is no larger than the most that is allowed; what is not a quantity is.
-fn is_within(text: &str, most: Option<f64>) -> bool {
-    most.is_none_or(|most| quantity(text).is_none_or(|(_, number)| number <= most))
+/// The least and the most that a target has room for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Room {
+    least: Option<f64>,
+    most: Option<f64>,
+}
+
+impl Room {
+    /// Whether a number is within it; what is not one is.
+    fn has(self, number: Option<f64>) -> bool {
+        let is_within = |number: f64| {
+            self.least.is_none_or(|least| number >= least) && self.most.is_none_or(|most| number <= most)
+        };
+        number.is_none_or(is_within)
+    }
+}
+
+fn number(of: Option<&Expression>, known: &Known) -> Result<Option<f64>, String> {
+    let found = of.map(|of| of.evaluate(known)).transpose();
+    Ok(found.map_err(|error| error.reason())?.and_then(|found| found.as_f64()))
 }
 
 impl Prior {
@@ -327,7 +352,9 @@ impl Prior {
             values: values.into_iter().zip(file.weights.iter().copied()).collect(),
             scale: file.scale,
             memory: file.memory,
+            at_least: parse(&file.at_least)?,
             at_most: parse(&file.at_most)?,
+            acts_within: parse(&file.acts_within)?,
             when: parse(&file.when)?,
             matters: file.matters,
             reason: file.reason.clone(),
@@ -344,8 +371,18 @@ impl Prior {
             return Err(format!("this does not hold here: {when}"));
         }
         let present = present(of, &self.knob)?;
-        let most = self.most(of)?;
-        let is_possible = |text: &str| is_within(text, most) && is_settable(of.catalogue, &self.knob, text);
+        if let Some(trial_s) = of.trial_s
+            && let Some(acts_s) = number(self.acts_within.as_ref(), of.known)?
+            && trial_s < acts_s
+        {
+            return Err(format!(
+                "a trial of {trial_s} s ends before it makes a difference, which takes {acts_s} s"
+            ));
+        }
+        let room = self.room(of)?;
+        let is_possible = |text: &str| {
+            room.has(of.catalogue.number_of(&self.knob, text)) && is_settable(of.catalogue, &self.knob, text)
+        };
         let mut values = vec![(present, PRESENT)];
         for (value, weight) in &self.values {
             let text = self.text_of(value, knob, of.known)?;
@@ -384,12 +421,11 @@ impl Prior {
         }
     }
 
-    /// The largest value that the target has room for.
-    fn most(&self, of: &SpaceFor<'_>) -> Result<Option<f64>, String> {
-        let Some(most) = &self.at_most else {
-            return Ok(None);
-        };
-        Ok(most.evaluate(of.known).map_err(|error| error.reason())?.as_f64())
+    fn room(&self, of: &SpaceFor<'_>) -> Result<Room, String> {
+        Ok(Room {
+            least: number(self.at_least.as_ref(), of.known)?,
+            most: number(self.at_most.as_ref(), of.known)?,
+        })
     }
 
     fn text_of(&self, of: &ProfileValue, knob: &Knob, known: &Known) -> Result<String, String> {
@@ -462,6 +498,7 @@ mod tests {
         let present = |knob: &str| match knob {
             "shared_buffers" => Now::Is("128MB".into()),
             "checkpoint_timeout" => Now::Is("5min".into()),
+            "checkpoint_completion_target" => Now::Is("0.5".into()),
             "wal_compression" | "jit" => Now::Is("off".into()),
             "block.read_ahead_kb@data" => Now::Nowhere("it is on no disk".into()),
             _ => Now::Unknown,
@@ -476,6 +513,7 @@ mod tests {
                 current: &present,
                 load,
                 starts,
+                trial_s: None,
             },
         )
     }
@@ -543,6 +581,28 @@ mod tests {
         };
         assert_eq!(why("max_wal_size"), "its present value is unknown");
         assert_eq!(why("block.read_ahead_kb@data"), "it is on no disk");
+    }
+
+    #[test]
+    fn knob_is_varied_where_trials_are_long_enough_for_it_to_act() {
+        let knob = "checkpoint_completion_target";
+        let check = |trial_s: f64, expected: Option<&str>| {
+            let space = of_priors((WRITES, &[]), |priors, of| {
+                priors.space(&SpaceFor {
+                    trial_s: Some(trial_s),
+                    ..*of
+                })
+            });
+            let skipped = space.skipped.iter().find(|(own, _)| own == knob);
+            assert_eq!(skipped.map(|(_, why)| why.as_str()), expected);
+            let is_varied = space.knobs.iter().any(|own| own.knob == knob);
+            assert_eq!(is_varied, expected.is_none());
+        };
+        check(60.0, None);
+        check(
+            15.0,
+            Some("a trial of 15 s ends before it makes a difference, which takes 60 s"),
+        );
     }
 
     #[test]

@@ -420,3 +420,21 @@ fn each_section_has_a_heading_and_every_knob_is_in_one() {
             .all(|section| !section.title.is_empty())
     );
 }
+
+#[test]
+fn numbers_without_a_unit_are_in_the_knobs_own() {
+    let catalogue = Catalogue::shipped().expect("the catalogue");
+    let number = |knob: &str, value: &str| catalogue.number_of(knob, value);
+    assert_eq!(number("shared_buffers", "16384"), Some(f64::from(128 << 20)));
+    assert_eq!(number("shared_buffers", "128MB"), Some(f64::from(128 << 20)));
+    assert_eq!(number("checkpoint_timeout", "300"), Some(300.0));
+    assert_eq!(number("random_page_cost", "1.1"), Some(1.1));
+    assert_eq!(number("wal_buffers", "-1"), Some(-1.0));
+    assert_eq!(number("wal_compression", "lz4"), None);
+    let shown = |knob: &str, value: &str| catalogue.with_unit(knob, value);
+    assert_eq!(shown("shared_buffers", "16384"), "131072kB");
+    assert_eq!(shown("max_wal_size", "1024"), "1024MB");
+    assert_eq!(shown("max_wal_size", "1GB"), "1GB");
+    assert_eq!(shown("wal_buffers", "-1"), "-1");
+    assert_eq!(shown("random_page_cost", "4"), "4");
+}

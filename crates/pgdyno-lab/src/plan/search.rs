@@ -1,6 +1,7 @@
 //! The space of a search: the file's factors are its knobs, rows of their levels its points.
 
 use super::{AS_IT_IS, Plan, ProfileSettings, REFERENCE, Treatment, combine, lay_over};
+use crate::decide::Looks;
 use crate::file::{Bound, MethodWord, StepPart};
 use crate::optimizer::{FactorOpening, Levels, Opening};
 use pgdyno_advice::Scale;
@@ -10,7 +11,7 @@ use pgdyno_record::{BrokenBound, ExperimentRecord, TreatmentRecord, TrialRecord,
 use pgdyno_stats::{Dimension, Point, Search, SearchLevel, SearchMethod, SearchTrial, Space, SpaceError};
 
 /// A trial that breaks a bound counts for less, by this and by so many times the excess.
-const BROKEN: f64 = 3.0;
+pub(crate) const BROKEN: f64 = 3.0;
 const EXCESS_TIMES: f64 = 3.0;
 /// A figure that is best as small as can be has a logarithm from here on: 0 is the best of all.
 const LEAST: f64 = 1e-6;
@@ -35,6 +36,17 @@ pub(crate) struct SearchPlan<'p> {
 }
 
 impl Plan {
+    /// Looks at the trials of an experiment of this plan.
+    pub(crate) fn looks(&self, record: &ExperimentRecord) -> Looks {
+        Looks::new(record).with_bounds(self.bounds())
+    }
+
+    /// What the best of a search must hold to.
+    fn bounds(&self) -> impl Iterator<Item = Bound> {
+        let texts = self.file.search.iter().flat_map(|part| &part.subject_to);
+        texts.filter_map(|text| Bound::parse(text).ok())
+    }
+
     /// The search that the plan is, if it is one: levels that cannot be tested alone are not in its space.
     ///
     /// # Errors
@@ -88,11 +100,7 @@ impl Plan {
             kept,
             starts: Vec::new(),
             limits: limits.collect(),
-            bounds: part
-                .subject_to
-                .iter()
-                .filter_map(|text| Bound::parse(text).ok())
-                .collect(),
+            bounds: self.bounds().collect(),
             larger_is_better: record.larger_is_better(&self.file.metric),
             trials: part.trials,
             of_block: part.trials.div_ceil(self.file.blocks.max(1)),
@@ -333,6 +341,7 @@ impl SearchPlan<'_> {
         SearchTrial {
             point: point.to_vec(),
             value: self.value(trial),
+            keeps_bounds: self.broken_by(trial).is_empty(),
             block: trial.block,
             holds: trial.status != TrialStatus::Invalid,
             ended_by_guard: trial.ended_by_guard,

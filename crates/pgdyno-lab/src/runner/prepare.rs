@@ -45,7 +45,7 @@ impl Runner<'_, '_> {
             source: "the program".to_owned(),
         });
         let record = self.record(plan, facts, stored);
-        Ok((self.results.begin(&record)?, Looks::new(&record), made))
+        Ok((self.results.begin(&record)?, plan.looks(&record), made))
     }
 
     fn preflight(&mut self, plan: &mut Plan, target: &mut dyn TrialTarget) -> Result<(), LabError> {

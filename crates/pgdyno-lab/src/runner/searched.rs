@@ -5,7 +5,7 @@ use super::outside::{Next, Outside};
 use super::prepare::treatment_record;
 use super::{Event, Running};
 use crate::error::LabError;
-use crate::plan::{SearchPlan, Treatment};
+use crate::plan::{BROKEN, SearchPlan, Treatment};
 use crate::searched::{HALF_WIDTH, Tried};
 use pgdyno_stats::Reason;
 
@@ -103,6 +103,9 @@ fn why(reason: Reason, larger_is_better: bool) -> String {
     let percent = |logarithm: f64| 100.0 * (sign * logarithm).exp_m1();
     match reason {
         Reason::Start(_) => "a starting point".to_owned(),
+        Reason::Improvement { expected, .. } if expected > BROKEN / 2.0 => {
+            "expected to keep the bounds, which the best so far breaks".to_owned()
+        }
         Reason::Improvement { expected, sd } => format!(
             "expected to differ from the best so far by {:+.1} % [{:+.1}, {:+.1}]",
             percent(expected),

@@ -129,6 +129,7 @@ impl Response {
                 point,
                 value,
                 block,
+                keeps_bounds: true,
                 holds: true,
                 ended_by_guard: false,
             });

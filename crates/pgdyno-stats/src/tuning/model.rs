@@ -35,7 +35,14 @@ const FAILED_BELOW_WORST: f64 = 0.5;
 
 impl Scaled {
     pub(super) fn of(trials: &[SearchTrial]) -> Scaled {
-        let mut known: Vec<f64> = trials.iter().filter_map(|trial| trial.value).collect();
+        let all = || trials.iter().filter(|trial| trial.value.is_some());
+        // What breaks a bound is far from what is looked for, however many do.
+        let keeping = || all().filter(|trial| trial.keeps_bounds);
+        let values = |of: &mut dyn Iterator<Item = &SearchTrial>| of.filter_map(|trial| trial.value).collect();
+        let mut known: Vec<f64> = match keeping().count() {
+            0 | 1 => values(&mut all()),
+            _ => values(&mut keeping()),
+        };
         known.sort_by(f64::total_cmp);
         let middle = match known.len() {
             0 => 0.0,
@@ -53,7 +60,8 @@ impl Scaled {
                 false => value,
             }
         };
-        let worst = known.first().map_or(0.0, |worst| near(*worst));
+        let worst = trials.iter().filter_map(|trial| trial.value).min_by(f64::total_cmp);
+        let worst = worst.map_or(0.0, near);
         let failed = worst.min(0.0) - FAILED_BELOW_WORST;
         Scaled {
             values: trials
@@ -87,6 +95,7 @@ mod tests {
             point: vec![0],
             value,
             block: 1,
+            keeps_bounds: true,
             holds: true,
             ended_by_guard: false,
         };
@@ -103,5 +112,23 @@ mod tests {
             assert!((found - expected).abs() < 1e-9, "{found} {expected}");
         }
         assert_eq!(Scaled::of(&[]).values, [0.0; 0]);
+    }
+
+    #[test]
+    fn many_that_break_a_bound_leave_the_scale_to_those_that_keep_it() {
+        let trial = |value, keeps_bounds| SearchTrial {
+            point: vec![0],
+            value: Some(value),
+            block: 1,
+            keeps_bounds,
+            holds: true,
+            ended_by_guard: false,
+        };
+        let keeping = [6.9, 6.95, 7.0, 7.05, 7.1].map(|value| trial(value, true));
+        let breaking = [3.6, 3.65, 3.7, 3.75, 3.7, 3.7, 3.7].map(|value| trial(value, false));
+        let alone = Scaled::of(&keeping);
+        let together = Scaled::of(&[&keeping[..], &breaking].concat());
+        assert_eq!(together.values[..5], alone.values[..]);
+        assert!(together.values[5..].iter().all(|value| *value < alone.values[0] - 1.0));
     }
 }

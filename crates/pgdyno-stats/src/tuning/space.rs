@@ -151,6 +151,8 @@ pub struct SearchTrial {
     pub point: Point,
     /// Logarithm of what was measured, larger is better; `None` for a trial that failed.
     pub value: Option<f64>,
+    /// Whether all bounds hold; where one is broken the value is less by that.
+    pub keeps_bounds: bool,
     /// Whether that says something of the point: not where the trial's figures do not hold.
     pub holds: bool,
     /// Whether a guard ended it: its point is not tried again.

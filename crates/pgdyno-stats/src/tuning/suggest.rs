@@ -233,7 +233,8 @@ impl Search<'_> {
             return self.by_turn(self.new_point((trials, block), random));
         };
         let own = || trials.iter().filter(|trial| trial.point == best);
-        if own().count() < TRUSTED_AFTER && own().all(|trial| trial.block != block && !trial.ended_by_guard) {
+        let counted = own().filter(|trial| trial.holds || trial.ended_by_guard);
+        if counted.count() < TRUSTED_AFTER && own().all(|trial| trial.block != block && !trial.ended_by_guard) {
             return Some(Suggestion {
                 point: best,
                 reason: Reason::Again,
@@ -429,12 +430,13 @@ fn mean_of(trials: &[SearchTrial], scaled: &Scaled, point: &[usize]) -> Option<B
 
 /// Logarithm of the expected improvement over `to_beat`.
 fn log_improvement(of: Belief, to_beat: f64) -> f64 {
-    /// So far below, only which is nearer matters.
+    /// So far below, the density underflows: the first term of its series is taken.
     const HOPELESS: f64 = -8.0;
+    const HALF_LN_TWO_PI: f64 = 0.918_938_533_204_672_8;
     let sd = of.sd.max(1e-9);
     let z = (of.mean - to_beat) / sd;
     if z < HOPELESS {
-        return sd.ln() - z * z / 2.0 - 2.0 * (-z).ln();
+        return sd.ln() - z * z / 2.0 - 2.0 * (-z).ln() - HALF_LN_TWO_PI;
     }
     let normal = Normal::standard();
     (sd * (z * normal.cdf(z) + normal.pdf(z)))

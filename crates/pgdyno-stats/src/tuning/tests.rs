@@ -88,6 +88,7 @@ impl Made {
                 value: value(&next.point).map(|value| value + noise),
                 point: next.point,
                 block,
+                keeps_bounds: true,
                 holds: true,
                 ended_by_guard: false,
             });
@@ -181,6 +182,7 @@ fn best_so_far_is_measured_again_in_another_block() {
         point: again.point,
         value: Some(Made::truth(&best)),
         block: 1,
+        keeps_bounds: true,
         holds: true,
         ended_by_guard: false,
     });
@@ -202,6 +204,7 @@ fn space_that_is_used_up_is_measured_again_in_other_blocks() {
                     value: Some(count(next.point[0])),
                     point: next.point,
                     block,
+                    keeps_bounds: true,
                     holds: true,
                     ended_by_guard: false,
                 });
@@ -226,6 +229,7 @@ fn reference_that_failed_is_tried_once_more() {
         point: made.starts[0].clone(),
         value: None,
         block,
+        keeps_bounds: true,
         holds: true,
         ended_by_guard: false,
     };
@@ -244,6 +248,7 @@ fn trial_whose_figures_do_not_hold_is_not_repeated_in_its_block_and_says_nothing
             point: point.to_vec(),
             value: Some(9.0),
             block: 0,
+            keeps_bounds: true,
             holds: false,
             ended_by_guard: false,
         };
@@ -255,6 +260,7 @@ fn trial_whose_figures_do_not_hold_is_not_repeated_in_its_block_and_says_nothing
         assert_eq!(later.point, made.starts[0], "{method:?}: measured again");
         trials.push(SearchTrial {
             value: Some(0.1),
+            keeps_bounds: true,
             holds: true,
             ..broken(&next.point)
         });
@@ -298,6 +304,7 @@ fn what_a_guard_has_ended_or_what_failed_is_not_repeated() {
                     value: Some(1.0),
                     point: next.point,
                     block,
+                    keeps_bounds: true,
                     holds: true,
                     ended_by_guard: false,
                 });

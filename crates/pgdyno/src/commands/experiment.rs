@@ -105,6 +105,11 @@ fn near(name: &str) -> String {
     )
 }
 
+/// Why a file cannot be written, or made.
+pub(crate) fn not_writable(context: &Context, path: &Path) -> Option<String> {
+    dry::kept::not_writable(context, path)
+}
+
 /// Whether the report can be written, before hours of trials.
 pub(crate) fn check_report(context: &Context, path: Option<&Path>) -> Result<()> {
     match path.and_then(|path| dry::kept::no_report(context, path)) {

@@ -18,7 +18,7 @@ use crate::repeated::repeated;
 use crate::{show, target};
 use file::{BEST, Caches, Common, Draft, Memory, REFERENCE};
 use outcome::{Compared, Dropped, Kept};
-use pgdyno_advice::{Now, Priors, session_sorts};
+use pgdyno_advice::{Now, Priors};
 use pgdyno_host::{given_text, replace_given};
 use pgdyno_knobs::Setting;
 use pgdyno_lab::{Bound, ExperimentFile, searched};
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     if args.dry_run {
         return dry(&common, &draft(context, &common)?);
     }
-    check_output(&args.output)?;
+    check_output(context, &args.output)?;
     // Each experiment has a flag of its own, which it may take down.
     let stop = stop_flag()?;
     let elsewhere = afar::host_of(context, args);
@@ -118,18 +118,20 @@ fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
             Now::Unknown | Now::Nowhere(_) => None,
         });
     let available = looked.known.get("available.memory_bytes").ok();
-    let draft = Draft {
+    let mut draft = Draft {
         target: experiment::named_at(looked.name.clone(), &args.at.on),
         memory: Memory {
             available_bytes: available.and_then(Json::as_f64),
-            of_session: session_sorts(&looked.known),
+            sorts: space::sorts(context, args, &space, &looked),
             present: present.collect(),
         },
         not_varied: space::not_varied(&space, &profiles),
+        lowered: Vec::new(),
         space,
         starts,
     };
     common.fits_in_time(&draft.space)?;
+    common.keep_within_memory(&mut draft)?;
     parsed(context, &common.search(&draft)?)?;
     if args.cold {
         // Hours before it is run.
@@ -147,12 +149,15 @@ fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
 }
 
 /// Whether the profile can be written, before hours of trials: not over what is none of a tune's.
-fn check_output(path: &Path) -> Result<()> {
+fn check_output(context: &Context, path: &Path) -> Result<()> {
     let directory = path
         .parent()
         .filter(|directory| !directory.as_os_str().is_empty());
     if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
         return Err(Usage(format!("--output: there is no directory {}", directory.display())).into());
+    }
+    if let Some(why) = experiment::not_writable(context, path) {
+        fail!("--output: {why}");
     }
     let is_own = |text: &str| text.contains(&format!("name = \"{PROFILE}\""));
     match path.exists() && !given_text(path).is_ok_and(|there| is_own(&there)) {

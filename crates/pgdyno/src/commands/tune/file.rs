@@ -6,7 +6,6 @@ use crate::commands::drafts::{NamedLoad, table};
 use crate::failure::{Failure, Result, Usage};
 use crate::show;
 use pgdyno_advice::{MemoryOf, Priors, Scale, SearchSpace};
-use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_knobs::{Catalogue, Cost, Setting};
 use pgdyno_lab::{ExperimentFile, Reset, SettingScope, WindowPart};
 use serde::{Deserialize, Serialize};
@@ -57,6 +56,9 @@ pub(super) struct Draft {
     /// What starting points set beside the knobs that are varied: names of knobs by that of the starting point.
     #[serde(default)]
     pub(super) not_varied: BTreeMap<String, Vec<String>>,
+    /// What starting points have less of than they say, a line each.
+    #[serde(default)]
+    pub(super) lowered: Vec<String>,
     pub(super) memory: Memory,
 }
 
@@ -64,7 +66,8 @@ impl Draft {
     /// What of the starting points is not tried, a line each.
     pub(super) fn not_tried(&self) -> impl Iterator<Item = String> {
         let lines = self.not_varied.iter();
-        lines.map(|(start, knobs)| format!("of {start}, not varied and not tried: {}", knobs.join(", ")))
+        let lines = lines.map(|(start, knobs)| format!("of {start}, not varied and not tried: {}", knobs.join(", ")));
+        lines.chain(self.lowered.iter().cloned())
     }
 }
 
@@ -73,10 +76,17 @@ impl Draft {
 pub(super) struct Memory {
     /// What the server may use; `None` where that is unknown.
     pub(super) available_bytes: Option<f64>,
-    /// How many times a session may take what a knob gives to each.
-    pub(super) of_session: f64,
+    /// How many times what a knob gives to each sort may be taken at once.
+    pub(super) sorts: f64,
     /// Present values of the knobs that are memory.
     pub(super) present: BTreeMap<String, String>,
+}
+
+/// The memory that the server and its clients may take together.
+struct Limit {
+    /// Knobs with the times that their values are taken.
+    sum: Vec<(String, f64)>,
+    at_most_bytes: f64,
 }
 
 /// A starting point of a search: its name, and level by knob.
@@ -226,8 +236,11 @@ impl<'a> Common<'a> {
             ])
         });
         search.push(("start", starts.collect::<Vec<_>>().into()));
-        if let Some(limit) = self.limit(space, memory)? {
-            search.push(("limit", vec![limit].into()));
+        if let Some(Limit { sum, at_most_bytes }) = self.limit(space, memory)? {
+            let sum = sum.into_iter().map(|(knob, times)| (knob, Value::from(times)));
+            let at_most = format!("{:.0}MB", (at_most_bytes / f64::from(1 << 20)).ceil());
+            let limit = vec![("sum", Value::Table(sum.collect())), ("at_most", at_most.into())];
+            search.push(("limit", vec![table(limit)].into()));
         }
         let factors = space.knobs.iter().map(|knob| {
             let values = knob.values.iter().map(|(value, _)| Value::from(value.as_str()));
@@ -272,7 +285,7 @@ impl<'a> Common<'a> {
     }
 
     /// What the server and all of its clients may take together: a part of the memory, and where that is unknown no more than now.
-    fn limit(&self, space: &SearchSpace, memory: &Memory) -> Result<Option<Value>> {
+    fn limit(&self, space: &SearchSpace, memory: &Memory) -> Result<Option<Limit>> {
         let priors = Priors::shipped(self.catalogue)?;
         let fixed = |knob: &str| {
             let mut fixed = self.args.fix.iter();
@@ -280,18 +293,18 @@ impl<'a> Common<'a> {
         };
         let bytes = |knob: &str| {
             let text = fixed(knob).or_else(|| memory.present.get(knob).cloned())?;
-            quantity(&text).map(|(_, number)| number)
+            self.catalogue.number_of(knob, &text)
         };
         let (mut sum, mut now_bytes, mut others_bytes) = (Vec::new(), 0.0, 0.0);
         for (knob, of) in priors.memory() {
             let times = match of {
                 MemoryOf::Server => 1.0,
-                MemoryOf::Client => f64::from(self.args.clients) * memory.of_session,
+                MemoryOf::Client => memory.sorts,
             };
             let own_bytes = bytes(knob).unwrap_or(0.0) * times;
             match space.knobs.iter().any(|varied| varied.knob == knob) {
                 true => {
-                    sum.push((knob, times.into()));
+                    sum.push((knob.to_owned(), times));
                     now_bytes += own_bytes;
                 }
                 false => others_bytes += own_bytes,
@@ -304,11 +317,54 @@ impl<'a> Common<'a> {
         let most_bytes = memory.available_bytes.map_or(now_bytes, |available| {
             (available * MEMORY_PART - others_bytes).max(now_bytes)
         });
-        let at_most = format!("{:.0}MB", (most_bytes / f64::from(1 << 20)).ceil());
-        Ok(Some(table(vec![
-            ("sum", table(sum)),
-            ("at_most", at_most.into()),
-        ])))
+        Ok(Some(Limit {
+            sum,
+            at_most_bytes: most_bytes,
+        }))
+    }
+
+    /// Lowers what starting points have of memory beyond the limit: of the knob that takes the most, to its next lower value, or else the present one.
+    pub(super) fn keep_within_memory(&self, draft: &mut Draft) -> Result<()> {
+        let Some(limit) = self.limit(&draft.space, &draft.memory)? else {
+            return Ok(());
+        };
+        let bytes = |knob: &str, value: &str| self.catalogue.number_of(knob, value).unwrap_or(0.0);
+        let values_of = |knob: &str| {
+            let own = draft.space.knobs.iter().find(|own| own.knob == knob);
+            own.map_or(&[][..], |own| &own.values)
+        };
+        for (name, levels) in &mut draft.starts {
+            loop {
+                let taken = limit.sum.iter().map(|(knob, times)| {
+                    let present = values_of(knob).first().map_or("0", |(value, _)| value);
+                    let value = levels.get(knob).map_or(present, String::as_str);
+                    (knob, times * bytes(knob, value).max(0.0))
+                });
+                let taken: Vec<(&String, f64)> = taken.collect();
+                if taken.iter().map(|(_, bytes)| bytes).sum::<f64>() <= limit.at_most_bytes {
+                    break;
+                }
+                let own = taken.iter().filter(|(knob, _)| levels.contains_key(*knob));
+                let Some((knob, _)) = own.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+                    break;
+                };
+                let Some(before) = levels.remove(*knob) else { break };
+                let lower = values_of(knob).iter().map(|(value, _)| value);
+                let lower = lower.filter(|value| bytes(knob, value) < bytes(knob, &before));
+                let lower = lower.max_by(|a, b| bytes(knob, a).total_cmp(&bytes(knob, b)));
+                let tried = match lower {
+                    Some(value) => {
+                        levels.insert((*knob).clone(), value.clone());
+                        value.as_str()
+                    }
+                    None => "its present value",
+                };
+                draft.lowered.push(format!(
+                    "of {name}, {knob} = {before} is beyond the memory that is there: {tried} is tried"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses a time that is over before the first block of the search.

@@ -5,7 +5,7 @@ use crate::cli::{LoadKind, TuneArgs};
 use crate::commands::profile;
 use crate::context::Context;
 use crate::failure::{Failure, Result, Usage};
-use pgdyno_advice::{Matters, Priors, SearchSpace, SpaceFor, SpaceKnob};
+use pgdyno_advice::{Matters, Priors, SearchSpace, SpaceFor, SpaceKnob, session_sorts};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_workload::Workload;
@@ -65,7 +65,11 @@ pub(super) fn profiles_of(
     let names = names.into_iter().map(|(name, of)| (name.to_owned(), of));
     let resolved = names.chain(own).map(|(name, of)| {
         let resolved = profile::resolve(context, looked, of)?;
-        Ok((name, resolved.to_apply()))
+        let settings = resolved.to_apply().into_iter().map(|Setting { knob, value }| Setting {
+            value: context.catalogue.with_unit(&knob, &value),
+            knob,
+        });
+        Ok((name, settings.collect()))
     });
     resolved.collect()
 }
@@ -95,6 +99,7 @@ pub(super) fn space(
         major: looked.known.major(),
         current: &|knob| looked.current(context, knob),
         load: shares(kind),
+        trial_s: Some((args.warmup + args.duration).as_secs_f64()),
         starts: &starts,
     };
     let mut space = priors.space(&of);
@@ -112,7 +117,9 @@ pub(super) fn space(
         if args.space.iter().filter(|(other, _)| other == knob).count() > 1 {
             return Err(wrong("it is named twice").into());
         }
-        let own: Vec<&str> = values.split(',').map(str::trim).collect();
+        let own = values.split(',').map(|value| context.catalogue.with_unit(knob, value.trim()));
+        let own: Vec<String> = own.collect();
+        let own: Vec<&str> = own.iter().map(String::as_str).collect();
         let own = priors
             .knob_with_values(&of, knob, &own)
             .map_err(|why| wrong(&why))?;
@@ -131,18 +138,28 @@ pub(super) fn space(
             None => space.knobs.push(own),
         }
     }
-    // What could not be set would keep every trial from beginning, for each sets all knobs.
-    let objection = |own: &SpaceKnob| {
-        let setting = another_value(own)?;
+    // What could not be set would keep every trial with it from beginning.
+    let objection = |knob: &str, value: &str| {
+        let setting = Setting {
+            knob: knob.to_owned(),
+            value: value.to_owned(),
+        };
         looked.objection(context, &setting, args.scope(), args.consent.allow_restart)
     };
-    let (possible, objected): (Vec<SpaceKnob>, Vec<SpaceKnob>) =
-        space.knobs.into_iter().partition(|own| objection(own).is_none());
-    let objected = objected
-        .iter()
-        .filter_map(|own| Some((own.knob.clone(), objection(own)?)));
-    space.skipped.extend(objected);
-    space.knobs = possible;
+    for mut own in std::mem::take(&mut space.knobs) {
+        let others = own.values.split_off(1);
+        let mut why = None;
+        for (value, weight) in others {
+            match objection(&own.knob, &value) {
+                None => own.values.push((value, weight)),
+                Some(objection) => why = Some(objection),
+            }
+        }
+        match why.filter(|_| own.values.len() < 2) {
+            Some(why) => space.skipped.push((own.knob, why)),
+            None => space.knobs.push(own),
+        }
+    }
     if !args.only.is_empty() {
         space.skipped.retain(|(knob, _)| args.only.contains(knob));
     }
@@ -159,6 +176,30 @@ pub(super) fn space(
         });
     }
     Ok(space)
+}
+
+/// How many times what a knob gives to each sort may be taken at once: by the clients, and by the workers of their queries where the load has long
+/// ones, each for several sorts and hashes.
+pub(super) fn sorts(context: &Context, args: &TuneArgs, space: &SearchSpace, looked: &profile::Looked) -> f64 {
+    let largest = |knob: &str| {
+        let fixed = args.fix.iter().filter(|(own, _)| own == knob);
+        let fixed: Vec<&str> = fixed.map(|(_, value)| value.as_str()).collect();
+        let varied = space.knobs.iter().filter(|own| own.knob == knob && fixed.is_empty());
+        let varied = varied.flat_map(|own| own.values.iter().map(|(value, _)| value.as_str()));
+        let numbers = fixed.iter().copied().chain(varied);
+        let numbers = numbers.filter_map(|value| context.catalogue.number_of(knob, value));
+        let present = || looked.known.get(&format!("setting.{knob}")).ok()?.as_f64();
+        numbers.max_by(f64::total_cmp).or_else(present)
+    };
+    let clients = f64::from(args.clients);
+    let workers = match args.kind.unwrap_or_else(|| kind_of(args)) {
+        LoadKind::Reads | LoadKind::Writes => 0.0,
+        LoadKind::Analytics | LoadKind::Mixed => {
+            let of_query = largest("max_parallel_workers_per_gather").unwrap_or(0.0);
+            (clients * of_query).min(largest("max_parallel_workers").unwrap_or(f64::INFINITY))
+        }
+    };
+    (clients + workers) * session_sorts(largest("hash_mem_multiplier"))
 }
 
 /// A setting of a knob that is not its present one.

@@ -116,7 +116,7 @@ fn above(path: &Path) -> PathBuf {
 }
 
 /// Why a file cannot be written, or made; a directory that is not there is made by a run for the store alone.
-fn not_writable(context: &Context, path: &Path) -> Option<String> {
+pub(crate) fn not_writable(context: &Context, path: &Path) -> Option<String> {
     let path = absolute(path);
     let there = path.ancestors().find(|above| above.exists())?;
     if there != path && !there.is_dir() {
