@@ -1,9 +1,11 @@
-# What this project needs is checked, and installed where that is allowed, by scripts/need.sh; see `make help`.
+# What this project needs is checked, and installed where that is allowed, by scripts/need.sh; see
+# `make help`.
 SHELL := /bin/sh
 CARGO ?= cargo
 NPM ?= npm
 PGDYNO := target/release/pgdyno
-# Clippy's compiler makes code too, so the build that is linted is the one that is tested. Its arguments are as cargo-clippy gives them.
+# Clippy's compiler makes code too, so the build that is linted is the one that is tested. Its
+# arguments are as cargo-clippy gives them.
 LINTED := RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 
 .DEFAULT_GOAL := help

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The reference against itself, so many times: how often does an experiment claim a difference that is none? And the spread of this host,
-# and what covariates would explain of it. The treatments differ by one connection of max_connections,
-# which has no effect and needs a restart; with DESIGN=switchback by a millisecond of deadlock_timeout, which needs none.
+# The reference against itself, so many times: how often does an experiment claim a difference that
+# is none? And the spread of this host, and what covariates would explain of it. The treatments
+# differ by one connection of max_connections, which has no effect and needs a restart; with
+# DESIGN=switchback by a millisecond of deadlock_timeout, which needs none.
 # Usage: benches/aa.sh [PGDYNO] [EXPERIMENTS] [TREATMENTS]     KEEP=file keeps the store of all trials.
 set -eu
 pgdyno=${1:-target/release/pgdyno}

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What the client burns per transaction: the load engine beside pgbench and sysbench, on the same server and data, with
-# the same clients and prepared statements, run in turn. Prints means, and ratios pair by pair with their 95 % intervals; the number of pairs is fixed beforehand.
+# What the client burns per transaction: the load engine beside pgbench and sysbench, on the same
+# server and data, with the same clients and prepared statements, run in turn. Prints means, and
+# ratios pair by pair with their 95 % intervals; the number of pairs is fixed beforehand.
 # Usage: benches/client-cpu.sh [PGDYNO] [RUNS] [SECONDS]
-# PLACES="unix tcp", LOADS="select update tpcb", SETUPS="1:1 8:2 64:2 256:2" (clients:threads) and ENGINE=auto choose.
+# PLACES="unix tcp", LOADS="select update tpcb", SETUPS="1:1 8:2 64:2 256:2" (clients:threads) and
+# ENGINE=auto choose.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
 runs=${2:-10}

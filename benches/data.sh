@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# How quickly data is made: pgbench's beside `pgbench -i`, TPC-C's beside a bare COPY of the same rows over as many
-# connections without keys, and beside go-tpc and sysbench-tpcc where they are to be had; on one server, in turn. Prints means, and ratios
-# pair by pair with their 95 % intervals.
+# How quickly data is made: pgbench's beside `pgbench -i`, TPC-C's beside a bare COPY of the same
+# rows over as many connections without keys, and beside go-tpc and sysbench-tpcc where they are to
+# be had; on one server, in turn. Prints means, and ratios pair by pair with their 95 % intervals.
 # Usage: benches/data.sh [PGDYNO] [RUNS]
-# SCALE=50 (pgbench), WAREHOUSES=5 and THREADS=2 choose; SYSBENCH_TPCC: a checkout of Percona-Lab/sysbench-tpcc.
+# SCALE=50 (pgbench), WAREHOUSES=5 and THREADS=2 choose; SYSBENCH_TPCC: a checkout of
+# Percona-Lab/sysbench-tpcc.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
 runs=${2:-8}
@@ -15,7 +16,8 @@ set_up
 # Autovacuum would work on the one's tables while the other one is timed.
 sql -c "ALTER SYSTEM SET autovacuum = off" -c "SELECT pg_reload_conf()" >/dev/null
 
-# Each prints the seconds it took; what was there is dropped before, and what was written is on disk.
+# Each prints the seconds it took; what was there is dropped before, and what was written is on
+# disk.
 TIMEFORMAT=%R
 took() { { time "$@" >/dev/null 2>"$PGDYNO_HOME/err"; } 2>&1; }
 calm() { sql -c "CHECKPOINT"; }
@@ -44,7 +46,8 @@ run_sysbench() { sql -c "DROP DATABASE IF EXISTS sbtpcc" -c "CREATE DATABASE sbt
 # How many times quicker the second one is.
 quicker() { ratio "$1" "$2" 1 "${3:-1}"; }
 
-# The same rows for the bare COPY: into files once, and tables without keys in a database of their own.
+# The same rows for the bare COPY: into files once, and tables without keys in a database of their
+# own.
 "$pgdyno" data create "sandbox:$name" tpcc --scale "$warehouses" --threads "$threads" 2>/dev/null
 sql -c "CREATE DATABASE bare"
 for table in ${shares[*]}; do

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The demo, so many times: how many of its steps are decided, what all of them together bring, and how long it takes.
+# The demo, so many times: how many of its steps are decided, what all of them together bring, and
+# how long it takes.
 # Usage: benches/demo.sh [PGDYNO] [TIMES]     KEEP=file keeps the store of all.
 set -eu
 pgdyno=${1:-target/release/pgdyno}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# How bytes are moved: CPU of the whole client process per transaction with epoll, io_uring, and for a single client blocking calls, on one server,
-# run in turn. Prints means, and ratios pair by pair with their 95 % intervals; the number of pairs is fixed beforehand.
+# How bytes are moved: CPU of the whole client process per transaction with epoll, io_uring, and for
+# a single client blocking calls, on one server, run in turn. Prints means, and ratios pair by pair
+# with their 95 % intervals; the number of pairs is fixed beforehand.
 # Usage: benches/engines.sh [PGDYNO] [RUNS] [SECONDS]
 # PLACES="unix tcp", LOADS="select tpcb" and SETUPS="1:1 8:2 64:2 256:2" (clients:threads) choose.
 pgdyno=${1:-target/release/pgdyno}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What `pgdyno facts` costs on a database of many tables: the time of the whole command, and the slowest of its statements
-# by pg_stat_statements (planning and execution), with the whole questions by the server's log beside it.
+# What `pgdyno facts` costs on a database of many tables: the time of the whole command, and the
+# slowest of its statements by pg_stat_statements (planning and execution), with the whole questions
+# by the server's log beside it.
 # Usage: benches/facts.sh [PGDYNO] [RUNS]     TABLES=10000 and VERSION=18 choose.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How often does `pgdyno gate` find a regression? Schema scripts whose function does the same work, 3 % more of it, and 10 % more of it:
-# so many gates of each, and what they said.
+# How often does `pgdyno gate` find a regression? Schema scripts whose function does the same work,
+# 3 % more of it, and 10 % more of it: so many gates of each, and what they said.
 # Usage: benches/gate.sh [PGDYNO] [GATES]     LOG=file keeps a line for each gate, and what is in it already is not run again.
 set -eu
 pgdyno=${1:-target/release/pgdyno}

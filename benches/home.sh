@@ -1,5 +1,5 @@
-# A home of its own for a benchmark, gone at its end with the server in it. Sourced by bash, with `pgdyno` and the server's
-# `name` set.
+# A home of its own for a benchmark, gone at its end with the server in it. Sourced by bash, with
+# `pgdyno` and the server's `name` set.
 pgdyno=$(realpath "$pgdyno")
 PGDYNO_HOME=$(mktemp -d /tmp/pgdyno-bench-XXXXXX)
 export PGDYNO_HOME

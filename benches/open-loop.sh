@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What an open loop costs the client: arrivals over 64 clients, beside `pgbench -R`, run in turn; begun as they are due, and
-# in batches.
+# What an open loop costs the client: arrivals over 64 clients, beside `pgbench -R`, run in turn;
+# begun as they are due, and in batches.
 # Usage: benches/open-loop.sh [PGDYNO] [RUNS] [SECONDS]
 # RATES="5000 20000" and BATCHES="0ms 1ms 2ms" choose.
 pgdyno=${1:-target/release/pgdyno}

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# What an experiment of many short trials costs by itself: the share of its time that storing and deciding take, and its memory as
-# trials add up. $1: pgdyno; $2: how many blocks of two trials (100).
+# What an experiment of many short trials costs by itself: the share of its time that storing and
+# deciding take, and its memory as trials add up. $1: pgdyno; $2: how many blocks of two trials
+# (100).
 set -eu
 pgdyno=$1
 name=aa
 . "$(dirname "$0")/home.sh"
 blocks=${2:-100}
-# It looks after each block whether all is decided, and never is: the smallest effect is out of reach.
+# It looks after each block whether all is decided, and never is: the smallest effect is out of
+# reach.
 "$pgdyno" run aa --set blocks="$blocks" --set load.measure_s=1 --set load.warmup_s=0.3 --set target.restart=when-needed \
   --set stop=when-decided --set smallest_effect=0.0001 >/dev/null 2>"$PGDYNO_HOME/log" &
 pid=$!

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# What a report of 100 trials of an hour takes: to be written, on disk, and in a browser; what an experiment of 200 such trials takes from
-# pgdyno serve; and the page itself, compressed. Prints a row for each with the goal beside it. Wants ui/ built, and Chromium (CHROMIUM=/path
-# chooses). Usage: benches/page.sh [PGDYNO [HUNDRED [RUNS]]]; they are target/release/pgdyno and target/release/examples/hundred.
+# What a report of 100 trials of an hour takes: to be written, on disk, and in a browser; what an
+# experiment of 200 such trials takes from pgdyno serve; and the page itself, compressed. Prints a
+# row for each with the goal beside it. Wants ui/ built, and Chromium (CHROMIUM=/path chooses).
+# Usage: benches/page.sh [PGDYNO [HUNDRED [RUNS]]]; they are target/release/pgdyno and
+# target/release/examples/hundred.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pgdyno=$(realpath "${1:-target/release/pgdyno}")
@@ -23,7 +25,8 @@ for run in $(seq 0 "$runs"); do
 done
 "$hundred" "$directory/served.sqlite" - 200
 (cd ui && PGDYNO_HOME="$directory/home" npm run --silent measure -- "$directory/report.html" "$pgdyno" "$directory/served.sqlite") >"$directory/measured"
-# Its lines: what: so many ms (median of so many, each of them), or what: so many frames per second, ...
+# Its lines: what: so many ms (median of so many, each of them), or what: so many frames per second,
+# ...
 ms() { sed -n "s/^$1: .*(median of [0-9]*, \(.*\))$/\1/p" "$directory/measured" | tr ' ' '\n' | spread ms; }
 frames() { sed -n "s/^$1: \([0-9]*\) .*/\1/p" "$directory/measured" | spread "frames per second"; }
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Each shipped profile of a server, and pgtune's, against the stock settings: four machines (sandboxes with limits) by four loads.
+# Each shipped profile of a server, and pgtune's, against the stock settings: four machines
+# (sandboxes with limits) by four loads.
 # Usage: benches/profiles.sh [PGDYNO] [REPORTS] [MACHINE:LOAD ...]     All sixteen take about three hours; BLOCKS=5, KEEP_STORE=file
 #
-#   machines  cpu (data fits), starved (data is four times the memory), disk (1,000 IOPS, data is twice the memory), roomy (no limits)
-#   loads     tpcb, tpcc, reads (by key), analytics (sums over a table)
+#   machines cpu (data fits), starved (data is four times the memory), disk (1,000 IOPS, data is
+#   twice the memory), roomy (no limits) loads tpcb, tpcc, reads (by key), analytics (sums over a
+#   table)
 set -eu
 pgdyno=${1:-target/release/pgdyno}
 reports=${2:-target/profiles}

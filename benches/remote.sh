@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Hosts over ssh, all of them this host by an sshd of its own on 127.0.0.1: what reading fifty of them takes, what a second of a trial's
-# series takes on the wire, how far apart the clients of ten hosts begin, and a load of two hosts beside the same load of one process.
-# Needs root and openssh-server.
+# Hosts over ssh, all of them this host by an sshd of its own on 127.0.0.1: what reading fifty of
+# them takes, what a second of a trial's series takes on the wire, how far apart the clients of ten
+# hosts begin, and a load of two hosts beside the same load of one process. Needs root and
+# openssh-server.
 # Usage: benches/remote.sh [PGDYNO] [PAIRS]
 pgdyno=${1:-target/release/pgdyno}
 pairs=${2:-5}

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What the series of a server cost while 100 connections are busy: CPU of the sampler and of its server process, and the
-# load's throughput with and without, in turn. Beside it sar and a psql that reads pg_stat_activity once a second.
-# Then an experiment on whether a sampler costs the load anything, unless EXPERIMENT=no. LOADS="simple tpcb" chooses, "" leaves only that.
-# Prints means, and ratios pair by pair with their 95 % intervals; the number of pairs is fixed beforehand.
+# What the series of a server cost while 100 connections are busy: CPU of the sampler and of its
+# server process, and the load's throughput with and without, in turn. Beside it sar and a psql that
+# reads pg_stat_activity once a second. Then an experiment on whether a sampler costs the load
+# anything, unless EXPERIMENT=no. LOADS="simple tpcb" chooses, "" leaves only that. Prints means,
+# and ratios pair by pair with their 95 % intervals; the number of pairs is fixed beforehand.
 # sampler.sh PGDYNO RECORD [PAIRS]; RECORD: cargo build --release -p pgdyno-lab --example record
 pgdyno=${1:?usage: sampler.sh PGDYNO RECORD [PAIRS]}
 record=$(realpath "${2:?usage: sampler.sh PGDYNO RECORD [PAIRS]}")
@@ -16,8 +17,8 @@ sql -c 'CREATE EXTENSION pg_stat_statements'
 "$pgdyno" data create "sandbox:$name" --scale 10 >/dev/null 2>&1
 conninfo="host=$socket port=$port user=postgres dbname=postgres"
 
-# One load; its line: transactions per second. The server counts the watcher's transactions too, so the cross-check may
-# fail, and the command with it.
+# One load; its line: transactions per second. The server counts the watcher's transactions too, so
+# the cross-check may fail, and the command with it.
 load() { { "$pgdyno" bench "sandbox:$name" -w "$workload" -c 100 -j 1 -d $((seconds + 4)) --warmup 1 --json 2>/dev/null || true; } |
   sed -n 's/^  "tps": \([0-9.]*\).*/\1/p'; }
 # Milliseconds of CPU that a process and its threads have used.
@@ -70,8 +71,9 @@ for workload in ${LOADS-simple tpcb}; do
 done
 
 [ "${EXPERIMENT:-yes}" = yes ] || exit 0
-# Whether it costs the load anything, as an experiment decides that: its trials are recorded themselves, so that the neighbour is a
-# second sampler. It counts in a database of its own, for the cross-check.
+# Whether it costs the load anything, as an experiment decides that: its trials are recorded
+# themselves, so that the neighbour is a second sampler. It counts in a database of its own, for the
+# cross-check.
 cat >"$PGDYNO_HOME/sampler.toml" <<TOML
 name = "sampler"
 question = "What does another sampler cost a load of 100 clients?"

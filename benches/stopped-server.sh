@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What is reported of a server that is stopped for a second: an open loop of 20 s at half of the capacity, in whose
-# middle all processes of the server are stopped. The exact percentiles follow from the schedule of arrivals: those
-# that come meanwhile wait for the end of the stop and for the ones before them.
-# The capacity, which they depend on, is measured before and after, and is the mean of both.
+# What is reported of a server that is stopped for a second: an open loop of 20 s at half of the
+# capacity, in whose middle all processes of the server are stopped. The exact percentiles follow
+# from the schedule of arrivals: those that come meanwhile wait for the end of the stop and for the
+# ones before them. The capacity, which they depend on, is measured before and after, and is the
+# mean of both.
 # Usage: benches/stopped-server.sh [PGDYNO] [RUNS]
 # TOOLS="pgdyno pgbench sysbench" chooses.
 pgdyno=${1:-target/release/pgdyno}
@@ -44,8 +45,8 @@ stop_in_the_middle() {
   kill -CONT $pids
   awk -v a="$begun" -v b="$(date +%s.%N)" 'BEGIN { print b - a }'
 }
-# p99 and p99.9 in ms of arrivals at an even rate, served in their order by a server of a capacity that is stopped for
-# so long in the middle.
+# p99 and p99.9 in ms of arrivals at an even rate, served in their order by a server of a capacity
+# that is stopped for so long in the middle.
 exact() { # rate, capacity, stop
   awk -v r="$1" -v c="$2" -v s="$3" -v t="$seconds" 'BEGIN {
     begin = t / 2; free = 0

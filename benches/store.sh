@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What a store of many trials takes on disk per point, and how long a list and one trial's series take. Prints bytes per
-# point, by kind of column too, and seconds; `pgdyno list` is timed as a whole process, the median of five.
-# Usage: benches/store.sh [PGDYNO] [FILL] [TRIALS]; FILL is target/release/examples/fill. COLUMNS=200, POINTS=3600 and
-# RATES=5 (% of columns that are rates by exact intervals) choose.
+# What a store of many trials takes on disk per point, and how long a list and one trial's series
+# take. Prints bytes per point, by kind of column too, and seconds; `pgdyno list` is timed as a
+# whole process, the median of five.
+# Usage: benches/store.sh [PGDYNO] [FILL] [TRIALS]; FILL is target/release/examples/fill.
+# COLUMNS=200, POINTS=3600 and RATES=5 (% of columns that are rates by exact intervals) choose.
 # 10,000 trials are 7.2 thousand million points: five minutes, and five gigabytes below TMPDIR.
 set -euo pipefail
 pgdyno=$(realpath "${1:-target/release/pgdyno}")

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Runs every shipped experiment, keeps its report, and prints a line of what each has found; at the end, how many findings of those that
-# could be tested here are decided.
-# $1: pgdyno; $2: a directory for reports and store; the rest: names, where not all are meant. SIZE=hour or SIZE=night takes that size of each.
+# Runs every shipped experiment, keeps its report, and prints a line of what each has found; at the
+# end, how many findings of those that could be tested here are decided. $1: pgdyno; $2: a directory
+# for reports and store; the rest: names, where not all are meant. SIZE=hour or SIZE=night takes
+# that size of each.
 set -eu
 pgdyno=$(realpath "$1")
 mkdir -p "$2"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Trials of settings chosen by chance on real machines (sandboxes with limits), each with a load: what `search_methods` of pgdyno-stats fits
-# responses to, which ways to search are compared on. The space is that of `pgdyno tune`.
+# Trials of settings chosen by chance on real machines (sandboxes with limits), each with a load:
+# what `search_methods` of pgdyno-stats fits responses to, which ways to search are compared on. The
+# space is that of `pgdyno tune`.
 # Usage: benches/surfaces.sh [PGDYNO] [DIRECTORY] [NAME ...]     TRIALS=90: half an hour each
 #
 #   tpcb       512 MB of memory, 1,000 IOPS, data of twice the memory

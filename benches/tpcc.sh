@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What TPC-C costs the client per business transaction: 5 warehouses, 8 clients, beside go-tpc and sysbench-tpcc where
-# they are to be had, each on data of its own in one server, run in turn.
+# What TPC-C costs the client per business transaction: 5 warehouses, 8 clients, beside go-tpc and
+# sysbench-tpcc where they are to be had, each on data of its own in one server, run in turn.
 # Usage: benches/tpcc.sh [PGDYNO] [RUNS] [SECONDS]
-# GO_TPC: the program go-tpc (go install github.com/pingcap/go-tpc/cmd/go-tpc@latest); SYSBENCH_TPCC: a checkout of
-# Percona-Lab/sysbench-tpcc; WAREHOUSES=5 and CLIENTS=8 choose.
+# GO_TPC: the program go-tpc (go install github.com/pingcap/go-tpc/cmd/go-tpc@latest);
+# SYSBENCH_TPCC: a checkout of Percona-Lab/sysbench-tpcc; WAREHOUSES=5 and CLIENTS=8 choose.
 pgdyno=${1:-target/release/pgdyno}
 . "$(dirname "$0")/common.sh"
 runs=${2:-10}

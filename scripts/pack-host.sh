@@ -1,5 +1,6 @@
 #!/bin/sh
-# Packs a machine's folder, as capture-host.sh makes it, into the text that fixtures/hosts holds: docs/reference/fixtures.md.
+# Packs a machine's folder, as capture-host.sh makes it, into the text that fixtures/hosts holds:
+# docs/reference/fixtures.md.
 #
 #   pack-host.sh FOLDER >NAME.machine
 set -eu

@@ -1,7 +1,8 @@
 import { defineConfig } from "vitest/config";
 import { PATIENCE_MS } from "./test/patience.ts";
 
-/** Timeouts only end what hangs. Playwright's are set to the same patience by the harness; its own to start is three minutes. */
+/** Timeouts only end what hangs. Playwright's are set to the same patience by the harness; its
+ * own to start is three minutes. */
 export default defineConfig({
   test: {
     include: ["test/browser/**/*.test.ts"],

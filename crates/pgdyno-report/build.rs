@@ -1,4 +1,5 @@
-//! Takes in the page that ui/ builds. Without it the crate builds too, and says in a report what is missing.
+//! Takes in the page that ui/ builds. Without it the crate builds too, and says in a report what is
+//! missing.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Texts that people write or that other programs leave: experiments, profiles, scripts, expressions, journals, output.
+//! Texts that people write or that other programs leave: experiments, profiles, scripts,
+//! expressions, journals, output.
 
 use super::input::{choice, halves, text};
 use pgdyno_advice::{Expression, Files, Known, Now, Profiles, Template};
@@ -20,7 +21,8 @@ static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| Catalogue::shipped().ex
 static PROFILES: LazyLock<Profiles> = LazyLock::new(|| Profiles::shipped().expect("the profiles"));
 static FORMATS: LazyLock<Vec<ForeignFormat>> = LazyLock::new(|| foreign_formats().expect("the formats"));
 
-/// A reference and a gate of any text are one or an error, and what is written of one is read as the same.
+/// A reference and a gate of any text are one or an error, and what is written of one is read as
+/// the same.
 pub(super) fn comparison(bytes: &[u8]) {
     let text = text(bytes);
     match text.parse::<Gate>() {
@@ -86,7 +88,8 @@ impl Files for Given<'_> {
     }
 }
 
-/// A profile file of any content is a profile or an error, and what is worked out of it names knobs of the catalogue.
+/// A profile file of any content is a profile or an error, and what is worked out of it names knobs
+/// of the catalogue.
 pub(super) fn profile_file(bytes: &[u8]) {
     let mut profiles = PROFILES.clone();
     if let Err(error) = profiles.open(FILE, &Given(bytes)) {
@@ -148,7 +151,8 @@ pub(super) fn statements(bytes: &[u8]) {
     assert_eq!(shown, "SELECT ?, E?, ?", "{secret}");
 }
 
-/// A journal of any bytes is read, cut off or refused, with a copy too; what is read once is read again from its whole part.
+/// A journal of any bytes is read, cut off or refused, with a copy too; what is read once is read
+/// again from its whole part.
 pub(super) fn journal(bytes: &[u8]) {
     let path = Path::new("1-2.journal");
     if let Ok(content) = parse_journal(bytes, path)
@@ -168,7 +172,8 @@ pub(super) fn journal(bytes: &[u8]) {
     }
 }
 
-/// Output of other programs and the formats that read it: any bytes, however they come, are figures that can be.
+/// Output of other programs and the formats that read it: any bytes, however they come, are figures
+/// that can be.
 pub(super) fn foreign_output(bytes: &[u8]) {
     let (which, rest) = choice(bytes);
     let (format, output) = halves(rest);

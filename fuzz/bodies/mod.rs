@@ -1,5 +1,6 @@
-//! What the fuzz targets do with any bytes. Each is compiled and run for a moment by the tests of the workspace too
-//! (crates/pgdyno/tests/fuzz.rs), so that none of them falls behind what it is about.
+//! What the fuzz targets do with any bytes. Each is compiled and run for a moment by the tests of
+//! the workspace too (crates/pgdyno/tests/fuzz.rs), so that none of them falls behind what it is
+//! about.
 
 mod files;
 mod host;
@@ -8,7 +9,8 @@ mod serve;
 mod store;
 mod wire;
 
-/// A target: the name that a file of fuzz/targets and a binary of fuzz/Cargo.toml have, what it does, and inputs to begin with.
+/// A target: the name that a file of fuzz/targets and a binary of fuzz/Cargo.toml have, what it
+/// does, and inputs to begin with.
 pub(crate) type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
 
 /// All of them, by name.

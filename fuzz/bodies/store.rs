@@ -35,7 +35,8 @@ fn back(points: &Points) {
     }
 }
 
-/// A blob of any bytes is a column, a list of times or an error; what is read of one is packed and read again as the same.
+/// A blob of any bytes is a column, a list of times or an error; what is read of one is packed and
+/// read again as the same.
 pub(super) fn series_blob(bytes: &[u8]) {
     for (blob, list) in [halves(bytes), (bytes, bytes)] {
         if let Ok(points) = unpack_points(blob) {
@@ -68,7 +69,8 @@ pub(super) fn heat(bytes: &[u8]) {
     }
 }
 
-/// Records of experiments and trials, with histograms of any bytes, are what a report and a trial's page are made of, or errors.
+/// Records of experiments and trials, with histograms of any bytes, are what a report and a trial's
+/// page are made of, or errors.
 pub(super) fn records(bytes: &[u8]) {
     let (experiment, rest) = halves(bytes);
     let (trial, histogram) = halves(rest);

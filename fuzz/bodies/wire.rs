@@ -24,7 +24,8 @@ fn scan(pieces: &[&[u8]]) -> (Vec<Event>, Vec<u8>, Option<Malformed>) {
     (events, scanner.rows().to_vec(), None)
 }
 
-/// Replies to a load: any bytes, cut at any place, are events or an error, the same as in one piece; and rows are read of what is kept.
+/// Replies to a load: any bytes, cut at any place, are events or an error, the same as in one
+/// piece; and rows are read of what is kept.
 pub(super) fn replies(bytes: &[u8]) {
     let (cut, bytes) = choice(bytes);
     let cut = usize::from(cut) % (bytes.len() + 1);
@@ -61,10 +62,12 @@ struct Said {
 /// Facts are asked in fewer round trips, and a server that answers everything must end some time.
 const PACKETS_MAX: u32 = 200;
 
-/// Who sends nothing for so long waits for more, which is not to come: what it waits for itself is minutes.
+/// Who sends nothing for so long waits for more, which is not to come: what it waits for itself is
+/// minutes.
 const SILENCE: Duration = Duration::from_millis(20);
 
-/// A server on a port of its own that speaks to as many connections as it is told what to say, and to all others as to the last.
+/// A server on a port of its own that speaks to as many connections as it is told what to say, and
+/// to all others as to the last.
 struct Speaker {
     port: u16,
     said: Mutex<Sender<Said>>,
@@ -93,7 +96,8 @@ impl Speaker {
         }
     }
 
-    /// Says what the bytes choose: anything from the start; behind a good start anything, an error's fields, or a text as the answer to all.
+    /// Says what the bytes choose: anything from the start; behind a good start anything, an
+    /// error's fields, or a text as the answer to all.
     fn says(&self, bytes: &[u8]) -> Config {
         let (which, bytes) = choice(bytes);
         let start = [
@@ -122,7 +126,8 @@ impl Speaker {
     }
 }
 
-/// `None` once there is nothing more to say: the connection ends then, which ends whoever waits for more.
+/// `None` once there is nothing more to say: the connection ends then, which ends whoever waits for
+/// more.
 fn talk(mut stream: TcpStream, said: &Said) -> Option<()> {
     let mut buffer = [0; 65_536];
     stream.set_read_timeout(Some(SILENCE)).ok()?;

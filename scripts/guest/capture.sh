@@ -1,5 +1,6 @@
 #!/bin/sh
-# Captures machines into fixtures/hosts: boots each, and packs the tree that its job sends over the console.
+# Captures machines into fixtures/hosts: boots each, and packs the tree that its job sends over the
+# console.
 #
 #   capture.sh [NAME...]     all machines without a name
 set -eu

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Kernel, modules and static busybox of a machine below target/guest/NAME, unpacked, nothing installed. What is there
-# already is not fetched again.
+# Kernel, modules and static busybox of a machine below target/guest/NAME, unpacked, nothing
+# installed. What is there already is not fetched again.
 #
 #   fetch.sh NAME
 #
-# Debian's packages come from where this machine's own apt gets them, or from DEBIAN_MIRROR (its "debian" folder); pinned ones
-# from UBUNTU_MIRROR (its "ubuntu" folder).
+# Debian's packages come from where this machine's own apt gets them, or from DEBIAN_MIRROR (its
+# "debian" folder); pinned ones from UBUNTU_MIRROR (its "ubuntu" folder).
 set -eu
 cd "$(dirname "$0")/../.."
 name=${1:?usage: fetch.sh NAME}
@@ -19,7 +19,8 @@ done
 rm -rf "$place"
 mkdir -p "$place/packages" "$place/root"
 
-# apt with a state of its own for each suite and architecture: neither the machine's lists nor its architectures change.
+# apt with a state of its own for each suite and architecture: neither the machine's lists nor its
+# architectures change.
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -e $keys ] || { echo "$0: $keys is missing: install debian-archive-keyring" >&2; exit 1; }
 private() {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The root of a guest as an archive that its kernel unpacks: busybox, the modules in order, init, a job, files for /bin with
-# the libraries that a program among them is linked to.
+# The root of a guest as an archive that its kernel unpacks: busybox, the modules in order, init, a
+# job, files for /bin with the libraries that a program among them is linked to.
 #
 #   initramfs.sh NAME ARCHIVE JOB [FILE...]
 set -eu
@@ -33,7 +33,8 @@ for file in "$@"; do
 done
 chmod 755 "$tree/init" "$tree/bin"/*
 
-# A module comes after all that it depends on, which its own text names; what is built into the kernel is skipped.
+# A module comes after all that it depends on, which its own text names; what is built into the
+# kernel is skipped.
 libs=$(find "$place/root" -type d -path '*lib/modules/*' -prune | head -n 1)
 file_of() { find "$libs" -name "$(echo "$1" | sed 's/[-_]/[-_]/g').ko*" | head -n 1; }
 plain() {

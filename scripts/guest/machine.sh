@@ -1,6 +1,7 @@
 # The machines that can be booted by emulation: sourced with $name set, says what each is made of.
 #
-# kernel   "debian SUITE PACKAGE": by apt from Debian's archive, signatures checked, or "pinned": Ubuntu's, by checksum
+# kernel   "debian SUITE PACKAGE": by apt from Debian's archive, signatures checked, or "pinned":
+#          Ubuntu's, by checksum
 # pins     of a pinned kernel: pairs of checksum (SHA-256) and file below pool/main/l/
 # extras   packages more that are unpacked into the guest's root
 # disks    sizes in MiB; @0 is the file of the first
@@ -25,7 +26,8 @@ net="-netdev user,id=n0,restrict=on -device virtio-net-pci,netdev=n0"
 
 case $name in
 x86_64-6.1-numa4)
-  # Four sockets, two by two; data on ext4 on LVM on LUKS on a partition, WAL on a mirror of a virtio and an NVMe disk.
+  # Four sockets, two by two; data on ext4 on LVM on LUKS on a partition, WAL on a mirror of a
+  # virtio and an NVMe disk.
   arch=amd64 kernel="debian bookworm linux-image-cloud-amd64"
   # dmsetup with the libraries it is linked with.
   extras="dmsetup libdevmapper1.02.1 libudev1 libselinux1 libpcre2-8-0 libc6"

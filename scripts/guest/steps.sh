@@ -1,4 +1,5 @@
-# What jobs of the guest are written with: steps that a test can find on the console, and pictures of all settings.
+# What jobs of the guest are written with: steps that a test can find on the console, and pictures
+# of all settings.
 
 # step LABEL COMMAND...: what it prints, how it ends, what it says.
 step() {
@@ -13,8 +14,8 @@ step() {
   echo "== end of $label"
 }
 
-# picture FILE: every setting of the kernel that a knob can touch, a line each. What the kernel counts by itself, or does
-# not let anybody read, is none.
+# picture FILE: every setting of the kernel that a knob can touch, a line each. What the kernel
+# counts by itself, or does not let anybody read, is none.
 picture() {
   grep -rs '' /proc/sys/kernel /proc/sys/vm /proc/sys/net/core /proc/sys/net/ipv4 /sys/kernel/mm /sys/devices/system/node \
     /sys/kernel/debug/sched /sys/block/*/queue /proc/irq 2>/dev/null |

@@ -1,7 +1,8 @@
 import { existsSync } from "node:fs";
 import { chromium, type Browser, type BrowserServer } from "playwright-core";
 
-/** The first one that is there: without a window of its own to paint it takes two thirds of the CPU. */
+/** The first one that is there: without a window of its own to paint it takes two thirds of the
+ * CPU. */
 const PATHS = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"];
 
 const FLAGS = [
@@ -29,7 +30,8 @@ export async function launchBrowser(): Promise<Browser> {
   return chromium.launch(options([]));
 }
 
-/** Starts a browser for several processes. Pages of one context share a renderer, which halves the cost of opening one. */
+/** Starts a browser for several processes. Pages of one context share a renderer, which halves
+ * the cost of opening one. */
 export async function launchBrowserServer(): Promise<BrowserServer> {
   return chromium.launchServer(options(["--process-per-site"]));
 }

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Plugin } from "vite";
 
-/** Readers open the report from mail attachments and slow shares; beyond this it is no longer "one small file". */
+/** Readers open the report from mail attachments and slow shares; beyond this it is no longer
+ * "one small file". */
 const LIMIT_GZIP_BYTES = 300_000;
 
 /** Text that would end, or change the parsing of, the inline element the file is put into. */
@@ -22,7 +23,8 @@ export function objection(fileName: string, text: string): string | null {
   return hit === null ? null : `${fileName} holds "${hit[0]}" at ${String(hit.index)}, which cannot stand in an inline element`;
 }
 
-/** Refuses a build that the Rust side could not put into an HTML file safely. Reads what was written: minifiers may join strings late. */
+/** Refuses a build that the Rust side could not put into an HTML file safely. Reads what was
+ * written: minifiers may join strings late. */
 export function bundleGuard(): Plugin {
   return {
     name: "pgdyno-bundle-guard",

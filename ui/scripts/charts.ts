@@ -5,7 +5,8 @@ import { launchBrowser } from "./browser.ts";
 
 const WIDTH = 900;
 
-/** A picture of each chart of reports' studies, beside what the study says of it: npm run charts -- <directory> <report.html>... */
+/** A picture of each chart of reports' studies, beside what the study says of it: npm run
+ * charts -- <directory> <report.html>... */
 export async function main([directory, ...files]: string[]): Promise<void> {
   if (directory === undefined || files.length === 0) {
     throw new Error("Say where to and of what: npm run charts -- <directory> <report.html>...");

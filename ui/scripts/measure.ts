@@ -49,7 +49,8 @@ async function framesPerSecond(page: Page): Promise<number> {
   }, FRAMES_MS);
 }
 
-/** CPU time that the browser has used, all of its processes: what a busy machine does not change. */
+/** CPU time that the browser has used, all of its processes: what a busy machine does not
+ * change. */
 async function cpuSeconds(session: CDPSession): Promise<number> {
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");
   return processInfo.reduce((sum, { cpuTime }) => sum + cpuTime, 0);
@@ -68,7 +69,8 @@ async function started(pgdyno: string, store: string): Promise<{ link: string; s
   return { link: line.toString().trim(), stop };
 }
 
-/** Milliseconds until the page of experiment 1 and its first chart over time are painted, in a tab that is opened for it. */
+/** Milliseconds until the page of experiment 1 and its first chart over time are painted, in a
+ * tab that is opened for it. */
 async function servedTime(browser: Browser, link: string): Promise<number> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
   try {
@@ -81,7 +83,8 @@ async function servedTime(browser: Browser, link: string): Promise<number> {
   }
 }
 
-/** What readers of a server wait: of one that has had time, again, and of one that was asked at once. */
+/** What readers of a server wait: of one that has had time, again, and of one that was asked at
+ * once. */
 async function servedTimes(browser: Browser, pgdyno: string, store: string): Promise<Record<string, number[]>> {
   const found: Record<string, number[]> = {};
   for (let round = 0; round < ROUNDS; round += 1) {

@@ -58,7 +58,8 @@ function bodyOf(request: IncomingMessage): Promise<string> {
   });
 }
 
-/** A small stand-in for `pgdyno serve`: the same addresses, answers and headers, and no store behind it. */
+/** A small stand-in for `pgdyno serve`: the same addresses, answers and headers, and no store
+ * behind it. */
 export class MockServer {
   private readonly server: Server;
   private readonly streams = new Set<ServerResponse>();

@@ -1,7 +1,8 @@
 import { deflateSync } from "node:zlib";
 import type { Details, TrialDocument } from "../src/model.ts";
 
-/** As crates/pgdyno-report/src/detail/packed.rs packs a trial: times once, as steps; zlib; base64. */
+/** As crates/pgdyno-report/src/detail/packed.rs packs a trial: times once, as steps; zlib;
+ * base64. */
 export function packTrial({ series, ...document }: TrialDocument): string {
   const axes: number[][] = [];
   const known = new Map<string, number>();

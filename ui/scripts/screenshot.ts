@@ -6,7 +6,8 @@ import { launchBrowser } from "./browser.ts";
 /** What fits a read-me: the answer, the key figures and the steps. */
 const HEAD_HEIGHT = 1400;
 
-/** Pictures of a report, whole page and its head: npm run screenshot -- <report.html> <directory> */
+/** Pictures of a report, whole page and its head: npm run screenshot -- <report.html>
+ * <directory> */
 export async function main([file, directory]: string[]): Promise<void> {
   if (file === undefined || directory === undefined) {
     throw new Error("Say of what and where to: npm run screenshot -- <report.html> <directory>");

@@ -35,7 +35,8 @@ interface Head {
   from?: string;
 }
 
-/** Pictures for docs/images, and how much of which view each shows, in pixels: they are to stay below 200 kB. */
+/** Pictures for docs/images, and how much of which view each shows, in pixels: they are to stay
+ * below 200 kB. */
 const HEADS: Record<string, Head> = {
   index: { view: "index", height: 760 },
   trial: { view: "trial", height: 1000 },
@@ -59,7 +60,8 @@ const HEADS: Record<string, Head> = {
 
 const WIDTH = 1280;
 
-/** Pictures of every view, or with "head" as views those for docs/: npm run views -- <directory> [width,…] [view,…] */
+/** Pictures of every view, or with "head" as views those for docs/: npm run views -- <directory>
+ * [width,…] [view,…] */
 export async function main([directory, widths = "1280", only]: string[]): Promise<void> {
   if (directory === undefined) throw new Error("Say where to: npm run views -- <directory> [widths] [views]");
   mkdirSync(directory, { recursive: true });

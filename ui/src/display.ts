@@ -1,9 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 
-/**
- * How the page is shown at the moment. Charts on canvas cannot follow CSS, so they get it from here;
- * paper is always light and of one width, whatever the screen was.
- */
+/** How the page is shown at the moment. Charts on canvas cannot follow CSS, so they get it from
+ * here; paper is always light and of one width, whatever the screen was. */
 export type ThemeChoice = "auto" | "light" | "dark";
 
 export interface Display {
@@ -30,7 +28,8 @@ function update(change: Partial<Pick<Display, "choice" | "printing">>): void {
   for (const listener of listeners) listener(display);
 }
 
-/** Storage is refused to some pages opened from disk; the choice then holds until the page is closed. */
+/** Storage is refused to some pages opened from disk; the choice then holds until the page is
+ * closed. */
 function remembered(): ThemeChoice {
   try {
     const stored = localStorage.getItem(STORAGE_KEY);

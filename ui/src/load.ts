@@ -9,7 +9,8 @@ function refuse(heading: string, advice: string): Loaded {
   return { ok: false, heading, advice };
 }
 
-/** Reads the embedded JSON; whatever is wrong with it becomes a sentence for the reader, never an empty page. */
+/** Reads the embedded JSON; whatever is wrong with it becomes a sentence for the reader, never an
+ * empty page. */
 export function loadReport(text: string | null): Loaded {
   if (text === null || text.trim() === "") {
     return refuse("This page holds no measurements.", `It is the shell of a pgdyno report without its data. ${REMAKE}`);

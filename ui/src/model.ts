@@ -1,4 +1,5 @@
-/** What the page reads: the types that are serialised (src/generated), and what is of the page alone. */
+/** What the page reads: the types that are serialised (src/generated), and what is of the page
+ * alone. */
 
 import type { CapacityDocument, Experiment, JsonValue, StudyClaim, TrialColumn } from "./generated/model.ts";
 

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 
-/** What the fragment of the address asks for. In a report file `experiment` is null: there is only the one. */
+/** What the fragment of the address asks for. In a report file `experiment` is null: there is
+ * only the one. */
 export type Route =
   | { view: "index"; query: string }
   | { view: "experiment"; experiment: number | null; section: string | null }
@@ -10,7 +11,8 @@ export type Route =
   | { view: "live" }
   | { view: "unknown"; asked: string };
 
-/** Sides of a comparison, the first of which the others are compared with. More lines cannot be distinguished. */
+/** Sides of a comparison, the first of which the others are compared with. More lines cannot be
+ * distinguished. */
 export const LETTERS = ["A", "B", "C", "D", "E", "F", "G", "H"] as const;
 
 export type Mode = "file" | "serve";
@@ -27,7 +29,8 @@ function number(text: string | undefined): number | null {
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Reads a fragment. Plain anchors are sections of the experiment, as they have always been in report files. */
+/** Reads a fragment. Plain anchors are sections of the experiment, as they have always been in
+ * report files. */
 export function parseRoute(hash: string, mode: Mode): Route {
   const unknown: Route = { view: "unknown", asked: decoded(hash) };
   const first: Route = mode === "serve" ? { view: "index", query: "" } : { view: "experiment", experiment: null, section: null };
@@ -67,7 +70,8 @@ export const addressOf = {
   target: (name: string) => `#/targets/${encodeURIComponent(name)}`,
 } as const;
 
-/** Changes the address of the view that is shown; the reader's way back leads to the view before, not to each change. */
+/** Changes the address of the view that is shown; the reader's way back leads to the view before,
+ * not to each change. */
 export function replaceAddress(hash: string): void {
   try {
     history.replaceState(null, "", hash);

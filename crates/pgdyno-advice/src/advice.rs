@@ -1,5 +1,5 @@
-//! Advice: what to change on a target and why, by rules that are data, over facts, measurements, and what trials have shown
-//! here. Decides without I/O.
+//! Advice: what to change on a target and why, by rules that are data, over facts, measurements,
+//! and what trials have shown here. Decides without I/O.
 
 mod procedure;
 mod rule;
@@ -110,7 +110,8 @@ pub struct Advice {
     pub setting: Option<Setting>,
     /// Present value; `None` where it is not known.
     pub now: Option<String>,
-    /// What holds instead, where the present value only means "as something else": 20 % of memory, for a limit of 0 bytes.
+    /// What holds instead, where the present value only means "as something else": 20 % of memory,
+    /// for a limit of 0 bytes.
     pub now_means: Option<String>,
     /// Value to set, or what to do.
     pub recommended: String,
@@ -132,8 +133,8 @@ pub struct Advice {
     pub confidence: Confidence,
     /// Whether what is expected of it is at most 2 %, and no danger.
     pub is_small: bool,
-    /// The steps in their order: of what is for safety all that end the danger and show what it has done. A step that ends with a
-    /// semicolon is a statement.
+    /// The steps in their order: of what is for safety all that end the danger and show what it has
+    /// done. A step that ends with a semicolon is a statement.
     pub procedure: Vec<String>,
     /// The statements among the steps, whole, in their order.
     pub statements: Vec<Statement>,
@@ -141,7 +142,8 @@ pub struct Advice {
     pub lines: Vec<String>,
     /// Whether pgdyno can set it.
     pub can_be_applied: bool,
-    /// Whether an experiment can try it. What is for safety is not tried, and the load does not touch a table of the user's own.
+    /// Whether an experiment can try it. What is for safety is not tried, and the load does not
+    /// touch a table of the user's own.
     pub can_be_tried: bool,
     /// Whether trying it needs consent, for it trades durability.
     pub wants_consent: bool,
@@ -238,7 +240,8 @@ pub struct Advisor {
     catalogue: Catalogue,
 }
 
-/// What a shipped rule recommends, as it is written: the text for others that meet the same condition.
+/// What a shipped rule recommends, as it is written: the text for others that meet the same
+/// condition.
 pub fn recommended_by(rule: &str) -> Option<&'static str> {
     static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| {
         let files = FILES.iter().filter_map(|(_, text)| rule::parse(text).ok());
@@ -428,7 +431,8 @@ impl Advisor {
         }))
     }
 
-    /// The present value: as the rule says, else the server's, else the kernel's parameter of that name.
+    /// The present value: as the rule says, else the server's, else the kernel's parameter of that
+    /// name.
     fn now(&self, rule: &Rule, knob: Option<&str>, known: &Known, settings: &[Guc]) -> Option<String> {
         if let Some(now) = &rule.now {
             return now.evaluate(known).ok().map(|value| shown(&value));

@@ -5,7 +5,8 @@ const MB: f64 = 1024.0 * KB;
 /// Sizes between a power of two and the next: 1, 1.25, 1.5, 1.75.
 const STEPS: f64 = 4.0;
 
-/// The distance between two such sizes near `bytes`: a quarter of the power of two below, whole MB from 1 MB on, else whole kB.
+/// The distance between two such sizes near `bytes`: a quarter of the power of two below, whole MB
+/// from 1 MB on, else whole kB.
 fn step(bytes: f64) -> f64 {
     let least = if bytes >= MB { MB } else { KB };
     (power_below(bytes) / STEPS).max(least)
@@ -21,7 +22,8 @@ fn power_below(bytes: f64) -> f64 {
     power
 }
 
-/// The nearest size that people write. It never falls as `bytes` rises, and is at most an eighth away from 4 kB on.
+/// The nearest size that people write. It never falls as `bytes` rises, and is at most an eighth
+/// away from 4 kB on.
 pub(crate) fn even(bytes: f64) -> f64 {
     let step = step(bytes);
     (bytes / step).round() * step

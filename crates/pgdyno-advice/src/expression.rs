@@ -1,4 +1,5 @@
-//! Expressions and sentences over what is known of a target. Evaluates without I/O; no text makes it panic.
+//! Expressions and sentences over what is known of a target. Evaluates without I/O; no text makes
+//! it panic.
 
 mod functions;
 mod guard;
@@ -14,7 +15,8 @@ use std::fmt;
 use std::io;
 use std::sync::{Arc, LazyLock};
 
-/// Bytes of an expression or a template: the parser's and the compiler's recursion stay within any thread's stack.
+/// Bytes of an expression or a template: the parser's and the compiler's recursion stay within any
+/// thread's stack.
 pub const TEXT_MAX: usize = 4000;
 /// Steps of an evaluation: those of the longest text, and some rounds of loops.
 const STEPS_MAX: u64 = 20_000;
@@ -55,7 +57,8 @@ pub enum ExpressionError {
 }
 
 impl ExpressionError {
-    /// Why there is no value, for people who do not want to see the expression where a fact is all that lacks.
+    /// Why there is no value, for people who do not want to see the expression where a fact is all
+    /// that lacks.
     pub(crate) fn reason(&self) -> String {
         match self {
             ExpressionError::Lacking { lacking, .. } => lacking.to_string(),
@@ -75,7 +78,8 @@ impl ExpressionError {
     }
 }
 
-/// An expression over facts: `min(available.memory_bytes / 4, GB(8))`. docs/reference/expressions.md describes the language.
+/// An expression over facts: `min(available.memory_bytes / 4, GB(8))`.
+/// docs/reference/expressions.md describes the language.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression(String);
 
@@ -128,7 +132,8 @@ impl Expression {
         }
     }
 
-    /// The facts that it names and that have a value of their own, with that value as text, by name.
+    /// The facts that it names and that have a value of their own, with that value as text, by
+    /// name.
     pub fn facts(&self, known: &Known) -> Vec<(String, String)> {
         let names = ENGINE
             .compile_expression(&self.0)
@@ -171,7 +176,8 @@ impl fmt::Display for Expression {
     }
 }
 
-/// A sentence with expressions in it: `{{ huge_pages.needed | number }} pages of {{ huge_pages.default_bytes | size }}`.
+/// A sentence with expressions in it: `{{ huge_pages.needed | number }} pages of {{
+/// huge_pages.default_bytes | size }}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(String);
 
@@ -291,7 +297,8 @@ impl Room {
         }
     }
 
-    /// The list that is a value of its own beside the names below it (`databases`, `databases.bytes`).
+    /// The list that is a value of its own beside the names below it (`databases`,
+    /// `databases.bytes`).
     fn own_list(&self) -> Option<&Vec<Value>> {
         self.known.get(&self.path).ok()?.as_array()
     }
@@ -324,7 +331,8 @@ impl Object for Room {
     }
 }
 
-/// Whether a name that has no value may be the beginning of the one that is meant: `storage.data` where no server is read.
+/// Whether a name that has no value may be the beginning of the one that is meant: `storage.data`
+/// where no server is read.
 fn goes_on(path: &str) -> bool {
     const MIDDLES: [&str; 11] = [
         "process.limits",

@@ -1,4 +1,5 @@
-//! What is known of a target, by name: facts, settings in plain numbers, and what follows from them. Decides without I/O.
+//! What is known of a target, by name: facts, settings in plain numbers, and what follows from
+//! them. Decides without I/O.
 
 mod derived;
 mod releases;
@@ -18,7 +19,8 @@ type Outcome = Result<Value, String>;
 /// First words of names of the host's facts (docs/reference/facts.md).
 const HOST: &str = "cgroup cpu host huge_pages kernel memory network numa process sched storage swap sysctl thp \
     virtualization";
-/// First words of names that a server alone can give a value (docs/reference/facts-server.md), and the sandbox's.
+/// First words of names that a server alone can give a value (docs/reference/facts-server.md), and
+/// the sandbox's.
 const SERVER: &str = "bgwriter cache checkpoints connections databases extensions indexes jit multixact replication role \
     round_trip_us sandbox sequences server service setting settings shared_memory statements statistics tables \
     temp_files transactions vacuum wal xid";
@@ -56,9 +58,10 @@ pub enum Lacking {
 
 /// Facts, settings and what follows from them, by dotted names. Cloning is cheap.
 ///
-/// Names are those of docs/reference/facts.md and docs/reference/facts-server.md. An object's fields are names of their own
-/// (`server.build.lz4`). A setting is `setting.NAME`: bytes, seconds, truth values, else numbers or text as they are; a
-/// negative number means what it means in the server. docs/reference/expressions.md lists what is derived.
+/// Names are those of docs/reference/facts.md and docs/reference/facts-server.md. An object's
+/// fields are names of their own (`server.build.lz4`). A setting is `setting.NAME`: bytes, seconds,
+/// truth values, else numbers or text as they are; a negative number means what it means in the
+/// server. docs/reference/expressions.md lists what is derived.
 #[derive(Debug, Clone)]
 pub struct Known(Arc<Index>);
 
@@ -95,7 +98,8 @@ impl Known {
         Known(Arc::new(index))
     }
 
-    /// The same with one value set by the user, who knows better: nothing that follows from it is worked out again.
+    /// The same with one value set by the user, who knows better: nothing that follows from it is
+    /// worked out again.
     #[must_use]
     pub fn given(&self, name: &str, value: Value) -> Known {
         let mut index = Index::clone(&self.0);
@@ -103,7 +107,8 @@ impl Known {
         Known(Arc::new(index))
     }
 
-    /// The same with a value as people write it: a size ("64GB"), a time ("5min"), a number, true or false, a word.
+    /// The same with a value as people write it: a size ("64GB"), a time ("5min"), a number, true
+    /// or false, a word.
     #[must_use]
     pub fn given_text(&self, name: &str, text: &str) -> Known {
         let value = match (text, pgdyno_knobs::gucvalue::quantity(text)) {
@@ -327,7 +332,8 @@ fn plain(guc: &Guc) -> Value {
             };
             let unit = guc.unit.as_deref().and_then(pgdyno_knobs::gucvalue::base_unit);
             match unit {
-                // What is below zero (or zero) means itself: "as another setting", "by the server", "never".
+                // What is below zero (or zero) means itself: "as another setting", "by the server",
+                // "never".
                 Some(factor) if number > 0.0 => number_of(number * factor),
                 _ => match guc.setting.parse::<i64>() {
                     Ok(whole) => Value::from(whole),

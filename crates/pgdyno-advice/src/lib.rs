@@ -1,7 +1,8 @@
-//! From what is known of a target to what is advised there: rules, sizes, profiles, and what is written of them for other programs.
+//! From what is known of a target to what is advised there: rules, sizes, profiles, and what is
+//! written of them for other programs.
 //!
-//! Pure: facts, settings and texts come in, texts and settings go out. It does no I/O, reads no clock and changes
-//! nothing.
+//! Pure: facts, settings and texts come in, texts and settings go out. It does no I/O, reads no
+//! clock and changes nothing.
 
 mod advice;
 mod even;

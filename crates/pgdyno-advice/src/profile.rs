@@ -1,5 +1,6 @@
-//! Profiles: named sets of settings with reasons, as data. Knows the shipped ones and those in files that it is handed, resolves
-//! them for a target, writes them for other programs. Applies nothing, and reads no file itself.
+//! Profiles: named sets of settings with reasons, as data. Knows the shipped ones and those in
+//! files that it is handed, resolves them for a target, writes them for other programs. Applies
+//! nothing, and reads no file itself.
 
 mod export;
 mod resolve;
@@ -37,7 +38,8 @@ pub struct Profile {
     pub title: String,
     /// Summary in a sentence or two, for `show`.
     pub summary: String,
-    /// Profiles whose settings it takes over, in this order; names of shipped ones, or files beside it.
+    /// Profiles whose settings it takes over, in this order; names of shipped ones, or files beside
+    /// it.
     pub inherits: Vec<String>,
     /// Settings of this file, without the inherited ones.
     pub settings: Vec<ProfileSetting>,
@@ -369,7 +371,8 @@ impl Profiles {
         self.profiles.values().filter(|profile| is_shipped(profile))
     }
 
-    /// A profile by its name, or one in a file: what has a `/` or `.toml` in it is a path, and is known from then on.
+    /// A profile by its name, or one in a file: what has a `/` or `.toml` in it is a path, and is
+    /// known from then on.
     pub fn open(&mut self, name_or_file: &str, files: &dyn Files) -> Result<&Profile, ProfileError> {
         if is_profile_path(name_or_file) {
             let key = key(Path::new(name_or_file), files);
@@ -422,7 +425,8 @@ impl Profiles {
         Ok(())
     }
 
-    /// Settings of a profile and of all that it inherits from, the inherited ones first, each with its profile.
+    /// Settings of a profile and of all that it inherits from, the inherited ones first, each with
+    /// its profile.
     pub fn flattened(&self, name_or_file: &str) -> Result<Vec<(&Profile, &ProfileSetting)>, ProfileError> {
         let mut found = Vec::new();
         self.walk(
@@ -473,8 +477,9 @@ impl Profiles {
 
     /// A profile for a target: what is to be set there, and what is not and why.
     ///
-    /// `name_or_file` is a shipped one, or was given to [`Profiles::open`]. `server_major` is the server's version (14
-    /// to 18), `None` without a server; `current` returns what a knob is now, as a setting would be written.
+    /// `name_or_file` is a shipped one, or was given to [`Profiles::open`]. `server_major` is the
+    /// server's version (14 to 18), `None` without a server; `current` returns what a knob is now,
+    /// as a setting would be written.
     pub fn resolve(
         &self,
         name_or_file: &str,

@@ -1,6 +1,7 @@
-//! Sizes: what memory, pools and WAL a server needs, worked out term by term. Pure functions over numbers; which facts the
-//! numbers are is in catalog/advice/sizing.toml. Advice and profiles take the same facts `sizing.NAME`. What changes from one
-//! minute to the next (free memory, sessions, free space) decides no size by itself.
+//! Sizes: what memory, pools and WAL a server needs, worked out term by term. Pure functions over
+//! numbers; which facts the numbers are is in catalog/advice/sizing.toml. Advice and profiles take
+//! the same facts `sizing.NAME`. What changes from one minute to the next (free memory, sessions,
+//! free space) decides no size by itself.
 
 use crate::even::{even, even_down, power_above, power_down};
 use crate::expression::{Expression, size_text as size};
@@ -18,9 +19,11 @@ const MB: f64 = 1024.0 * KB;
 const GB: f64 = 1024.0 * MB;
 /// Sorts and hashes that a session has at a time in the worst case. A plan may have more; few have.
 const NODES: f64 = 2.0;
-/// Beside what autovacuum may take, as many sessions run maintenance (an index build) in the worst case.
+/// Beside what autovacuum may take, as many sessions run maintenance (an index build) in the worst
+/// case.
 const MAINTENANCE_SESSIONS: f64 = 1.0;
-/// What of the memory a server may plan for: the kernel, other programs and the page cache need the rest.
+/// What of the memory a server may plan for: the kernel, other programs and the page cache need the
+/// rest.
 const PLANNED: f64 = 0.9;
 /// Pages in a pool beyond those needed, as `vm.nr_hugepages = "auto"` of an experiment takes them.
 const POOL_SPARE: f64 = 1.02;
@@ -28,7 +31,8 @@ const POOL_SPARE: f64 = 1.02;
 const BESIDE_BUFFERS: f64 = 0.03;
 /// Numbers of sessions are advised in such steps.
 const SESSIONS_STEP: f64 = 10.0;
-/// WAL between checkpoints: the most before its rate is known, what is advised before the memory is known too, and the most at all.
+/// WAL between checkpoints: the most before its rate is known, what is advised before the memory is
+/// known too, and the most at all.
 const WAL_USUAL_MAX: f64 = 16.0 * GB;
 const WAL_UNKNOWN: f64 = 4.0 * GB;
 const WAL_MAX: f64 = 64.0 * GB;
@@ -105,7 +109,8 @@ impl Sources {
         })
     }
 
-    /// The value of an input by the first expression whose facts are known; else the first one's reason.
+    /// The value of an input by the first expression whose facts are known; else the first one's
+    /// reason.
     fn value(&self, name: &str, known: &Known) -> Result<Value, String> {
         let mut reason = None;
         for expression in self.inputs.get(name).into_iter().flatten() {
@@ -213,12 +218,14 @@ pub(crate) fn cache(memory_bytes: f64) -> f64 {
     3.0 * buffers(memory_bytes)
 }
 
-/// A sixteenth of the memory, 32 MB to 1 GB: the usual rule (pgtune), capped where vacuum before 17 used no more.
+/// A sixteenth of the memory, 32 MB to 1 GB: the usual rule (pgtune), capped where vacuum before 17
+/// used no more.
 pub(crate) fn maintenance(memory_bytes: f64) -> f64 {
     even(memory_bytes / 16.0).clamp(32.0 * MB, GB)
 }
 
-/// Dirty pages at which the kernel begins to write back, and at which a writing process has to: [ibm-z] R1, less on small hosts.
+/// Dirty pages at which the kernel begins to write back, and at which a writing process has to:
+/// [ibm-z] R1, less on small hosts.
 pub(crate) fn write_back(ram_bytes: f64) -> (f64, f64) {
     (
         even(ram_bytes / 64.0).clamp(8.0 * MB, 64.0 * MB),
@@ -226,7 +233,8 @@ pub(crate) fn write_back(ram_bytes: f64) -> (f64, f64) {
     )
 }
 
-/// WAL that a server of this memory may write between two checkpoints, where nothing is known of its load.
+/// WAL that a server of this memory may write between two checkpoints, where nothing is known of
+/// its load.
 pub(crate) fn usual_wal(memory_bytes: f64) -> f64 {
     even(memory_bytes / 2.0).clamp(2.0 * GB, WAL_USUAL_MAX)
 }
@@ -242,13 +250,15 @@ pub(crate) fn pages(shared_bytes: f64, page_bytes: f64) -> f64 {
     (shared_bytes / page_bytes).ceil()
 }
 
-/// The WAL between two checkpoints by time: the rate over an interval and the part of it that the one before is still
-/// being written (PostgreSQL docs, WAL Configuration), twice, for a rate is not even.
+/// The WAL between two checkpoints by time: the rate over an interval and the part of it that the
+/// one before is still being written (PostgreSQL docs, WAL Configuration), twice, for a rate is not
+/// even.
 pub(crate) fn wal_between_checkpoints(bytes_per_s: f64, interval_s: f64, spread: f64) -> f64 {
     2.0 * bytes_per_s * interval_s * (1.0 + spread)
 }
 
-/// How many times work_mem a session may take at once: sorts and hashes at work, each hash as much as hash_mem_multiplier (`hash_factor`) says.
+/// How many times work_mem a session may take at once: sorts and hashes at work, each hash as much
+/// as hash_mem_multiplier (`hash_factor`) says.
 pub fn session_sorts(hash_factor: Option<f64>) -> f64 {
     hash_factor.unwrap_or(1.0).max(1.0) * NODES
 }
@@ -275,7 +285,8 @@ pub(crate) struct Wants {
 }
 
 impl Wants {
-    /// What a session may take: sorts and hashes at work (PostgreSQL docs: each node may use as much), and page tables.
+    /// What a session may take: sorts and hashes at work (PostgreSQL docs: each node may use as
+    /// much), and page tables.
     fn per_session(&self) -> f64 {
         self.sort_bytes * self.hash_factor * NODES + self.tables_bytes_per_session
     }
@@ -292,7 +303,8 @@ impl Wants {
         self.fixed() + self.sessions * self.per_session()
     }
 
-    /// The most a sort may take so that the worst case stays within what may be planned for; never below zero.
+    /// The most a sort may take so that the worst case stays within what may be planned for; never
+    /// below zero.
     pub(crate) fn sort_that_fits(&self, memory_bytes: f64) -> f64 {
         let left = memory_bytes * PLANNED - self.fixed() - self.sessions * self.tables_bytes_per_session;
         (left / (self.sessions * self.hash_factor * NODES)).max(0.0)
@@ -418,7 +430,8 @@ impl Sizing {
         });
     }
 
-    /// What the shared memory would take of pages of other sizes, which the server has to be configured to use.
+    /// What the shared memory would take of pages of other sizes, which the server has to be
+    /// configured to use.
     fn other_pools(&mut self, inputs: &Inputs<'_>) {
         let (Ok(used), Ok(shared)) = (inputs.number("huge_page_bytes"), inputs.number("shared_bytes")) else {
             return;
@@ -524,7 +537,8 @@ impl Sizing {
             let now = inputs.number_or_stock("wal_limit_bytes")?;
             let measured = between.as_ref().map_or(0.0, |bytes| power_above(*bytes));
             let wanted = usual.max(measured).min(WAL_MAX);
-            // What is free changes by the minute: it counts in powers of two, and only where it is scarce.
+            // What is free changes by the minute: it counts in powers of two, and only where it is
+            // scarce.
             let share = inputs.number("wal_volume_bytes")? * inputs.number("wal_volume_share")?;
             let free = inputs
                 .number("wal_room_bytes")
@@ -563,7 +577,8 @@ fn wants(inputs: &Inputs<'_>) -> Result<Wants, String> {
     let on_huge = inputs.truth("on_huge_pages").unwrap_or(false);
     let page_bytes = match on_huge {
         true => inputs.number("huge_page_bytes")?,
-        // Of a server elsewhere the page is not known; all that run servers by the thousand have this one.
+        // Of a server elsewhere the page is not known; all that run servers by the thousand have
+        // this one.
         false => inputs.number("page_bytes").unwrap_or(4096.0),
     };
     Ok(Wants {
@@ -578,8 +593,8 @@ fn wants(inputs: &Inputs<'_>) -> Result<Wants, String> {
     })
 }
 
-/// What they want once the other sizes here are set too, so that applying all of them does not make one too large. A server
-/// that is not asked is one as initdb leaves it.
+/// What they want once the other sizes here are set too, so that applying all of them does not make
+/// one too large. A server that is not asked is one as initdb leaves it.
 fn planned(inputs: &Inputs<'_>, memory_bytes: f64) -> Result<Wants, String> {
     let buffers = buffers(memory_bytes);
     let maintenance = maintenance(memory_bytes);

@@ -1,5 +1,5 @@
-//! What a client executes: transactions that were compiled before the load. The engine knows neither what they are nor what
-//! they were written in; the caller of the engine supplies them.
+//! What a client executes: transactions that were compiled before the load. The engine knows
+//! neither what they are nor what they were written in; the caller of the engine supplies them.
 
 use crate::random::Stream;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,8 @@ pub trait Transactions: Sync {
     /// Kinds and statements of the transactions.
     fn outline(&self) -> &Outline;
 
-    /// What executes them for one client: the one of that number, from 0, which draws from `stream`.
+    /// What executes them for one client: the one of that number, from 0, which draws from
+    /// `stream`.
     fn actor(&self, stream: Stream, number: u32) -> Box<dyn Actor + '_>;
 }
 
@@ -26,9 +27,11 @@ pub struct Outline {
     pub sleeps: bool,
     /// Whether some request may be so long that its reply must be read while it is sent.
     pub pipelines: bool,
-    /// Whether a user wrote them: then what a load cannot do is not a fault of the server or the connection, and ends the load.
+    /// Whether a user wrote them: then what a load cannot do is not a fault of the server or the
+    /// connection, and ends the load.
     pub by_user: bool,
-    /// The most transactions of the server in one of the load, where each statement commits by itself.
+    /// The most transactions of the server in one of the load, where each statement commits by
+    /// itself.
     pub commits_max: u64,
 }
 
@@ -41,7 +44,8 @@ pub struct StatementName {
     pub sql: String,
 }
 
-/// Executes one client's transactions, from one round trip to the next. In steady state it allocates nothing.
+/// Executes one client's transactions, from one round trip to the next. In steady state it
+/// allocates nothing.
 pub trait Actor {
     /// A new connection has nothing prepared but what all connections prepare.
     fn renew(&mut self) {}
@@ -77,7 +81,8 @@ pub trait Actor {
     /// The transaction cannot go on, which ends the load.
     fn run(&mut self, out: &mut Vec<u8>) -> Result<Turn, Halt>;
 
-    /// Takes the reply to the request at hand: its rows ([`crate::reply::Messages`]) if they were wanted.
+    /// Takes the reply to the request at hand: its rows ([`crate::reply::Messages`]) if they were
+    /// wanted.
     ///
     /// # Errors
     ///
@@ -123,23 +128,27 @@ pub struct Halt(pub String);
 const TIMED_STATEMENTS_MAX: usize = 500;
 
 impl Outline {
-    /// Whether there are several statements, so that each has times of its own; of very many, none has.
+    /// Whether there are several statements, so that each has times of its own; of very many, none
+    /// has.
     pub fn times_statements(&self) -> bool {
         (2..=TIMED_STATEMENTS_MAX).contains(&self.statements.len())
     }
 
-    /// What a statement begins with that may commit more often than its client sees, if there is one.
+    /// What a statement begins with that may commit more often than its client sees, if there is
+    /// one.
     pub fn commits_within(&self) -> Option<&'static str> {
         self.statements.iter().find_map(|name| commits_within(&name.sql))
     }
 }
 
-/// Commands that commit for themselves before they end: for each table, each phase, or where a procedure does.
+/// Commands that commit for themselves before they end: for each table, each phase, or where a
+/// procedure does.
 const COMMITTING: [&str; 6] = ["VACUUM", "ANALYZE", "CLUSTER", "REINDEX", "CALL", "DO"];
 /// Builds and drops in several transactions, in whatever command.
 const CONCURRENTLY: &str = "CONCURRENTLY";
 
-/// The word of a statement, or of several that go as a whole, by which it may commit more often than its client sees.
+/// The word of a statement, or of several that go as a whole, by which it may commit more often
+/// than its client sees.
 pub(crate) fn commits_within(sql: &str) -> Option<&'static str> {
     let first = |statement: &str| {
         let word = statement

@@ -1,5 +1,5 @@
-//! Moves the bytes of a single client that mostly waits for replies: send, receive, nothing else. The connections of
-//! transactions that have their own are made here, too.
+//! Moves the bytes of a single client that mostly waits for replies: send, receive, nothing else.
+//! The connections of transactions that have their own are made here, too.
 
 use crate::books::SqlState;
 use crate::client::Lost;

@@ -97,7 +97,8 @@ const DIGITS_PER_SECOND: u8 = 2;
 pub struct Books {
     /// Transactions of that stretch: committed, failed and skipped together.
     pub all: u64,
-    /// Transactions that ended as they were meant to: the server confirmed them as committed, or rolled back.
+    /// Transactions that ended as they were meant to: the server confirmed them as committed, or
+    /// rolled back.
     pub committed: u64,
     /// Those of them that were meant to end by a rollback.
     pub rolled_back: u64,
@@ -105,7 +106,8 @@ pub struct Books {
     pub kept: u64,
     /// Transactions that ended with an error.
     pub failed: u64,
-    /// Transactions that were due and not begun before the end, which a closed loop has none of, or not ended soon after it.
+    /// Transactions that were due and not begun before the end, which a closed loop has none of, or
+    /// not ended soon after it.
     pub skipped: u64,
     /// Tries after the first one, of transactions that ended in whatever way.
     pub retries: u64,
@@ -116,10 +118,12 @@ pub struct Books {
     pub response_ns: Histogram<u64>,
     /// Of the committed ones, those that were done after the end of the measured time.
     pub after_end: u64,
-    /// How long each skipped one had waited: its response would have taken longer. `None` without one.
+    /// How long each skipped one had waited: its response would have taken longer. `None` without
+    /// one.
     #[serde(with = "crate::received::text")]
     pub skipped_wait_ns: Option<Box<Histogram<u64>>>,
-    /// What the response time of an open loop is made of; in a closed loop a transaction is due when it is begun.
+    /// What the response time of an open loop is made of; in a closed loop a transaction is due
+    /// when it is begun.
     pub parts: Option<Box<Parts>>,
     errors: Vec<(SqlState, u64)>,
 }
@@ -188,7 +192,8 @@ impl Books {
         }
     }
 
-    /// Enters one that ended as it was meant to: by a rollback, and after the end of the measured time, or not.
+    /// Enters one that ended as it was meant to: by a rollback, and after the end of the measured
+    /// time, or not.
     pub(crate) fn commit(&mut self, at: Instants, latency_limit_ns: u64, rolled_back: bool, after_end: bool) {
         self.all += 1;
         self.committed += 1;
@@ -295,7 +300,8 @@ impl Books {
             .collect()
     }
 
-    /// Response times of all but the failed ones. A skipped one counts with the time that it had waited.
+    /// Response times of all but the failed ones. A skipped one counts with the time that it had
+    /// waited.
     pub fn response_or_wait_ns(&self) -> Cow<'_, Histogram<u64>> {
         match &self.skipped_wait_ns {
             Some(waits) => {
@@ -307,9 +313,10 @@ impl Books {
         }
     }
 
-    /// A percentile (0 to 100) of the response time of all transactions but the failed ones, in milliseconds; `None`
-    /// where fewer than ten are beyond it. A skipped one counts with the time it had waited, which is a lower bound of
-    /// what it would have taken: see [`Books::is_lower_bound`].
+    /// A percentile (0 to 100) of the response time of all transactions but the failed ones, in
+    /// milliseconds; `None` where fewer than ten are beyond it. A skipped one counts with the time
+    /// it had waited, which is a lower bound of what it would have taken: see
+    /// [`Books::is_lower_bound`].
     pub fn percentile_ms(&self, percentile: f64) -> Option<f64> {
         percentile_ms(&self.response_or_wait_ns(), percentile)
     }
@@ -331,8 +338,8 @@ impl Books {
         (count > 0).then(|| sum / count as f64 / 1e6)
     }
 
-    /// Whether a percentile is only known to be at least what is reported: it would be larger if the skipped ones had
-    /// taken longer than all others.
+    /// Whether a percentile is only known to be at least what is reported: it would be larger if
+    /// the skipped ones had taken longer than all others.
     #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
     pub fn is_lower_bound(&self, percentile: f64) -> bool {
         if self.skipped == 0 {
@@ -375,8 +382,8 @@ impl Times {
     }
 }
 
-/// A percentile (0 to 100) of a histogram of nanoseconds, in milliseconds; `None` where fewer than ten values are
-/// beyond it.
+/// A percentile (0 to 100) of a histogram of nanoseconds, in milliseconds; `None` where fewer than
+/// ten values are beyond it.
 pub fn percentile_ms(histogram: &Histogram<u64>, percentile: f64) -> Option<f64> {
     knows_percentile(histogram.len(), percentile).then(|| ms_at(histogram, percentile))
 }
@@ -392,8 +399,9 @@ fn ms_at(histogram: &Histogram<u64>, percentile: f64) -> f64 {
 pub struct Second {
     /// 1 for the first second after the start, warm-up included.
     pub number: u32,
-    /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond whole seconds, so that the
-    /// measured time begins with one: it is shorter too, or up to a tenth longer.
+    /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond
+    /// whole seconds, so that the measured time begins with one: it is shorter too, or up to a
+    /// tenth longer.
     pub length_s: f64,
     /// Whether it is after the warm-up.
     pub measured: bool,
@@ -407,7 +415,8 @@ impl Second {
     /// Its figures, without the histogram that they were read from.
     pub fn figures(&self) -> SecondFigures {
         let books = &self.books;
-        // A point of a curve over time, not a figure: the seconds around it show how reliable it is.
+        // A point of a curve over time, not a figure: the seconds around it show how reliable it
+        // is.
         let percentile_ms = |percentile| (books.committed > 0).then(|| ms_at(&books.response_ns, percentile));
         SecondFigures {
             number: self.number,
@@ -428,8 +437,9 @@ impl Second {
 pub struct SecondFigures {
     /// 1 for the first second after the start, warm-up included.
     pub number: u32,
-    /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond whole seconds, so that the
-    /// measured time begins with one: it is shorter too, or up to a tenth longer.
+    /// Length in seconds: shorter than one at the end. The first has what a warm-up has beyond
+    /// whole seconds, so that the measured time begins with one: it is shorter too, or up to a
+    /// tenth longer.
     pub length_s: f64,
     /// Whether it is after the warm-up.
     pub measured: bool,
@@ -481,7 +491,8 @@ mod tests {
         assert_eq!((a.late, a.good()), (1, 1));
         assert_eq!(a.parts.as_ref().map(|parts| parts.lag_ns.len()), Some(2));
         assert!(a.is_lower_bound(99.0));
-        // Of three, one was never begun, and had waited for less than the shortest of the others took.
+        // Of three, one was never begun, and had waited for less than the shortest of the others
+        // took.
         assert!(a.is_lower_bound(60.0) && ms_at(&a.response_or_wait_ns(), 60.0) < 2.0);
         assert_eq!(a.percentile_ms(60.0), None, "too few are beyond it");
         assert_eq!(

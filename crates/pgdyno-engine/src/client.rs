@@ -1,5 +1,5 @@
-//! One client: a simulated session with its own random stream. It moves no bytes itself: it is fed what arrived, and
-//! returns what is to be sent.
+//! One client: a simulated session with its own random stream. It moves no bytes itself: it is fed
+//! what arrived, and returns what is to be sent.
 
 use crate::actor::{Actor, Halt, Outline, Transactions, Trip, Turn};
 use crate::books::{FirstError, SqlState};
@@ -92,7 +92,8 @@ enum Waiting {
 struct Heard {
     /// Code of the first error since the last request.
     error: Option<SqlState>,
-    /// Whether an error came since the last ReadyForQuery, and what the last statement since then did.
+    /// Whether an error came since the last ReadyForQuery, and what the last statement since then
+    /// did.
     broken: bool,
     last: Option<Tag>,
     /// ReadyForQuery, and the transaction status of the last one.
@@ -115,7 +116,8 @@ impl Heard {
     fn hear(&mut self, event: Event) {
         match event {
             Event::Ready(status) => {
-                // Without a transaction block, what ran since the last one was a transaction of its own.
+                // Without a transaction block, what ran since the last one was a transaction of its
+                // own.
                 self.commits += u64::from(status == IDLE && !self.broken && self.last == Some(Tag::Other));
                 (self.broken, self.last) = (false, None);
                 self.syncs += 1;
@@ -138,8 +140,9 @@ pub(crate) struct Client<'a> {
     scanner: Scanner,
     outline: &'a Outline,
     pub(crate) actor: Box<dyn Actor + 'a>,
-    /// The request at hand, as it goes over the wire. Its memory stays where it is as long as the client lives: one that
-    /// is too small is kept beside, because a send may still be under way from it.
+    /// The request at hand, as it goes over the wire. Its memory stays where it is as long as the
+    /// client lives: one that is too small is kept beside, because a send may still be under way
+    /// from it.
     out: Vec<u8>,
     outgrown: Vec<Vec<u8>>,
     tls: Option<Tls>,
@@ -155,7 +158,8 @@ pub(crate) struct Client<'a> {
     pub(crate) tries: u32,
     /// Transactions that it may still begin.
     left: u64,
-    /// When the transaction at hand was due and begun, and its last request made, in nanoseconds of the load's clock.
+    /// When the transaction at hand was due and begun, and its last request made, in nanoseconds of
+    /// the load's clock.
     pub(crate) due_ns: u64,
     pub(crate) begun_ns: u64,
     pub(crate) sent_ns: u64,

@@ -34,8 +34,8 @@ impl Settling<'_> {
     }
 }
 
-/// Puts the threads' seconds together; a second is reported once every thread has delivered it or has ended before it,
-/// and its figures are kept.
+/// Puts the threads' seconds together; a second is reported once every thread has delivered it or
+/// has ended before it, and its figures are kept.
 pub(crate) fn collect(
     receiver: &Receiver<ThreadSecond>,
     threads: u32,

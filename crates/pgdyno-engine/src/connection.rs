@@ -1,4 +1,5 @@
-//! A connection of the load: start-up, authentication and preparing, done blocking before the load begins.
+//! A connection of the load: start-up, authentication and preparing, done blocking before the load
+//! begins.
 
 mod waiting;
 
@@ -75,7 +76,8 @@ pub enum ConnectError {
         /// Error message of TLS.
         reason: String,
     },
-    /// A prepared statement is not there in the session's next transaction, or another session's is.
+    /// A prepared statement is not there in the session's next transaction, or another session's
+    /// is.
     #[error(
         "what answers at {place} keeps no prepared statements: it is a pooler (such as pgbouncer) in transaction mode"
     )]
@@ -190,7 +192,8 @@ pub(crate) fn connect(endpoint: &Endpoint, prepare: Option<&[u8]>) -> Result<Con
     })
 }
 
-/// A connection that is being made, with blocking calls within a time limit; and a session on it, for questions.
+/// A connection that is being made, with blocking calls within a time limit; and a session on it,
+/// for questions.
 pub struct Startup {
     socket: Waiting,
     tls: Option<ClientConnection>,
@@ -254,7 +257,8 @@ impl Startup {
         self.socket.stop = None;
     }
 
-    /// Asks the server to give up what another session does, which has this key. Whether it does so in time is not to be known.
+    /// Asks the server to give up what another session does, which has this key. Whether it does so
+    /// in time is not to be known.
     pub fn cancel(endpoint: &Endpoint, key: (i32, i32)) {
         let mut request = BytesMut::new();
         frontend::cancel_request(key.0, key.1, &mut request);
@@ -293,7 +297,8 @@ impl Startup {
         }
     }
 
-    /// Asks for TLS and shakes hands; a server without it is left in plain text where that is allowed.
+    /// Asks for TLS and shakes hands; a server without it is left in plain text where that is
+    /// allowed.
     fn secure(&mut self, config: &Config, tls: Arc<ClientConfig>, host: &str) -> Result<(), ConnectError> {
         if config.get_ssl_mode() == SslMode::Disable {
             return Ok(());
@@ -632,7 +637,8 @@ impl Startup {
     }
 }
 
-/// Classes after which the server closes: authorisation, unknown database, too many clients, shutting down.
+/// Classes after which the server closes: authorisation, unknown database, too many clients,
+/// shutting down.
 fn is_fatal(sqlstate: &str) -> bool {
     ["28", "3D", "53", "57", "08", "0A"]
         .iter()

@@ -1,5 +1,6 @@
-//! What one thread of a load does, whatever moves its bytes: begins transactions when they are due, follows them to
-//! their end, keeps the books. Nothing in it waits, and nothing per transaction allocates.
+//! What one thread of a load does, whatever moves its bytes: begins transactions when they are due,
+//! follows them to their end, keeps the books. Nothing in it waits, and nothing per transaction
+//! allocates.
 
 mod lost;
 mod pause;
@@ -32,8 +33,8 @@ const STOPPED_DRAIN_NS: u64 = SECOND_NS / 2;
 const STOP_CHECK_NS: u64 = 100_000_000;
 /// New connections are looked for so often, while some are missing.
 const RECONNECT_CHECK_NS: u64 = 10_000_000;
-/// Arrivals of an open loop wake the thread at most so often; those due in between are begun together. A lone one is
-/// begun when it is due.
+/// Arrivals of an open loop wake the thread at most so often; those due in between are begun
+/// together. A lone one is begun when it is due.
 const WAKES_APART_NS: u64 = 500_000;
 /// A load of a number of transactions is given up after so long without any connection.
 const GIVE_UP_NS: u64 = 60 * SECOND_NS;
@@ -89,7 +90,8 @@ pub(crate) struct Drive<'a> {
     woken_ns: u64,
     /// When the last connection was lost.
     gone_ns: u64,
-    /// Length of the first second. The others are whole ones, so that one of them begins with the measured time.
+    /// Length of the first second. The others are whole ones, so that one of them begins with the
+    /// measured time.
     first_ns: u64,
     /// The second at hand, 1-based, and its books.
     second: u32,
@@ -100,8 +102,8 @@ pub(crate) struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// When the load's clock began, by the monotonic one of the kernel (clock_gettime(2)); not before it, or a timer would go off
-    /// before what it is for.
+    /// When the load's clock began, by the monotonic one of the kernel (clock_gettime(2)); not
+    /// before it, or a timer would go off before what it is for.
     pub(crate) fn began_ns(&self) -> u64 {
         let now_ns = self.now_ns();
         let now = clock_gettime(ClockId::Monotonic);
@@ -123,24 +125,27 @@ impl Drive<'_> {
         is_free && self.limits.think_ns == 0 && !self.outline.sleeps
     }
 
-    /// Whether a client may send a whole request before it looks for replies, and waits for nothing but them.
+    /// Whether a client may send a whole request before it looks for replies, and waits for nothing
+    /// but them.
     pub(crate) fn may_block(&self) -> bool {
         self.waits_for_replies_alone() && !self.outline.pipelines
     }
 
-    /// Whether a client waits for the server, not for an instant within its transaction or before its next one.
+    /// Whether a client waits for the server, not for an instant within its transaction or before
+    /// its next one.
     pub(crate) fn hears(&self, client: u32) -> bool {
         let client = &self.clients[client as usize];
         !client.is_asleep() && !client.is_idle()
     }
 
-    /// The next client whose transaction needs a connection: make one, and call [`Drive::connected`] or
-    /// [`Drive::lose`].
+    /// The next client whose transaction needs a connection: make one, and call
+    /// [`Drive::connected`] or [`Drive::lose`].
     pub(crate) fn next_to_connect(&mut self) -> Option<u32> {
         self.to_connect.pop()
     }
 
-    /// Whether a client's connection is to be closed: its transaction has ended, and the next one makes its own.
+    /// Whether a client's connection is to be closed: its transaction has ended, and the next one
+    /// makes its own.
     pub(crate) fn wants_no_connection(&self, client: u32) -> bool {
         self.clients[client as usize].wants_no_connection()
     }
@@ -174,7 +179,8 @@ impl Drive<'_> {
             && !self.part.stopped_early
             && let settled_s @ 1.. = self.settled_s.load(Ordering::Relaxed)
         {
-            // It is reported a moment after that second: all threads begin to measure with the end of the next one.
+            // It is reported a moment after that second: all threads begin to measure with the end
+            // of the next one.
             self.limits.warmup_ns = u64::from(settled_s + 1) * SECOND_NS;
             self.limits.end_ns = self.limits.warmup_ns + self.limits.measure_ns;
         }
@@ -192,7 +198,8 @@ impl Drive<'_> {
         }
         let end_ns = self.limits.end_ns;
         if now >= end_ns {
-            // The CPU of the measured time ends with it, not with the transactions that are still under way.
+            // The CPU of the measured time ends with it, not with the transactions that are still
+            // under way.
             if let (Some(before), None) = (self.cpu_at_warmup_us, self.cpu_us) {
                 self.cpu_us = Some(thread_cpu_us() - before);
             }
@@ -278,7 +285,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Up to when arrivals are begun that are due: all, or where they are begun in batches, those of the last one.
+    /// Up to when arrivals are begun that are due: all, or where they are begun in batches, those
+    /// of the last one.
     fn horizon_ns(&self, now: u64) -> u64 {
         match now >= self.woken_ns + self.limits.batch_ns {
             true => now,
@@ -292,8 +300,8 @@ impl Drive<'_> {
         self.follow(client, progress, now);
     }
 
-    /// Does what a client's transaction needs next. What ends without anything to wait for lets the client rest until
-    /// the next step, so that nobody is kept from their turn.
+    /// Does what a client's transaction needs next. What ends without anything to wait for lets the
+    /// client rest until the next step, so that nobody is kept from their turn.
     fn follow(&mut self, client: u32, progress: Progress, now: u64) {
         if self.settle(client, progress, now) {
             if self.clients[client as usize].has_ended() {
@@ -395,8 +403,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Takes in what arrived for a client. After an error its connection is of no more use: close it, and call
-    /// [`Drive::lose`].
+    /// Takes in what arrived for a client. After an error its connection is of no more use: close
+    /// it, and call [`Drive::lose`].
     pub(crate) fn feed(&mut self, client: u32, bytes: &[u8]) -> Result<(), Lost> {
         let at = client as usize;
         let progress = self.clients[at].feed(bytes)?;
@@ -427,7 +435,8 @@ impl Drive<'_> {
             && !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Keeps the first error of each SQLSTATE; the second and all others find it here and cost nothing.
+    /// Keeps the first error of each SQLSTATE; the second and all others find it here and cost
+    /// nothing.
     fn note_error(&mut self, client: usize, code: SqlState, reason: Option<&str>) {
         let known = &mut self.part.first_errors;
         let is_known = known.iter().any(|error| error.sqlstate == code.as_str());
@@ -448,7 +457,8 @@ impl Drive<'_> {
             Outcome::Failed(_) => counts.failed += 1,
         }
         let inside = at.done_ns < self.limits.end_ns;
-        // What was begun in time belongs to the books however long it takes: the longest are those that the end cuts off.
+        // What was begun in time belongs to the books however long it takes: the longest are those
+        // that the end cuts off.
         let is_measured = at.done_ns >= self.limits.warmup_ns && self.has_measured();
         let measured = Some(&mut self.part.measured).filter(|_| is_measured);
         let second = match inside {
@@ -563,7 +573,8 @@ impl Drive<'_> {
     }
 }
 
-/// Length of the first second where a warm-up (`u64::MAX`: not known yet) takes so long: what it has beyond whole ones.
+/// Length of the first second where a warm-up (`u64::MAX`: not known yet) takes so long: what it
+/// has beyond whole ones.
 fn first_second_ns(warmup_ns: u64) -> u64 {
     match warmup_ns % SECOND_NS {
         _ if warmup_ns == u64::MAX => SECOND_NS,

@@ -12,7 +12,8 @@ pub struct Endpoint {
     pub config: Config,
     /// Certificates that TLS is done with; `None` without TLS.
     pub tls: Option<Arc<ClientConfig>>,
-    /// The user, by number, as whom root opens the server's socket; `None`: the one of this process.
+    /// The user, by number, as whom root opens the server's socket; `None`: the one of this
+    /// process.
     pub socket_user: Option<u32>,
     /// Whether there is a pooler between.
     pub is_pooled: bool,
@@ -37,7 +38,8 @@ impl Endpoint {
         Endpoint { socket_user, ..self }
     }
 
-    /// The same, behind a pooler or not: there a session is somebody else's the next moment, and nothing is set in it.
+    /// The same, behind a pooler or not: there a session is somebody else's the next moment, and
+    /// nothing is set in it.
     pub fn pooled(self, is_pooled: bool) -> Endpoint {
         Endpoint { is_pooled, ..self }
     }

@@ -1,4 +1,5 @@
-//! A load from its start to its end: connects all clients, runs the threads, puts their books together.
+//! A load from its start to its end: connects all clients, runs the threads, puts their books
+//! together.
 
 use crate::actor::Transactions;
 use crate::blocking;
@@ -96,13 +97,15 @@ impl EngineError {
     }
 }
 
-/// Connects all clients, drives the load of these transactions and returns its books. Each endpoint gets the whole plan, with threads,
-/// clients and arrivals of its own, all at the same time. `stop` ends it early with what there is; `on_second` is called about once a
-/// second with what all threads did in it.
+/// Connects all clients, drives the load of these transactions and returns its books. Each endpoint
+/// gets the whole plan, with threads, clients and arrivals of its own, all at the same time. `stop`
+/// ends it early with what there is; `on_second` is called about once a second with what all
+/// threads did in it.
 ///
 /// # Errors
 ///
-/// The plan cannot be, a client cannot be connected, a transaction cannot go on, or the system refuses.
+/// The plan cannot be, a client cannot be connected, a transaction cannot go on, or the system
+/// refuses.
 pub fn run(
     endpoints: &[Endpoint],
     plan: &Plan,
@@ -118,7 +121,8 @@ pub fn run(
     run_segment(endpoints, (plan, whole), transactions, stop, begin, on_second)
 }
 
-/// Some of the threads of a load, with the clients and arrivals that are theirs: the rest is driven elsewhere.
+/// Some of the threads of a load, with the clients and arrivals that are theirs: the rest is driven
+/// elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// The first of them, of those of one server, from 0.
@@ -128,7 +132,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Divides the threads of a plan among so many, as evenly as it goes; who would have none gets none.
+    /// Divides the threads of a plan among so many, as evenly as it goes; who would have none gets
+    /// none.
     pub fn divide(plan: &Plan, among: u32) -> Vec<Segment> {
         let (each, more) = (plan.threads / among, plan.threads % among);
         let mut first = 0;
@@ -141,7 +146,8 @@ impl Segment {
         segments.filter(|segment| segment.threads > 0).collect()
     }
 
-    /// Clients of the plan that are its own: one in so many as the plan has threads, for each of its threads.
+    /// Clients of the plan that are its own: one in so many as the plan has threads, for each of
+    /// its threads.
     pub fn clients(self, plan: &Plan) -> u32 {
         let of = |thread: u32| (thread..plan.clients).step_by(plan.threads as usize).count();
         let all: usize = (self.first..self.first + self.threads).map(of).sum();
@@ -149,8 +155,9 @@ impl Segment {
     }
 }
 
-/// Drives a segment of a load as [`run`] drives all of it: its clients have the numbers, keys and arrivals that they have in the whole.
-/// `begin` is called when its clients are connected, and gives the instant at which the load begins, or none where it does not.
+/// Drives a segment of a load as [`run`] drives all of it: its clients have the numbers, keys and
+/// arrivals that they have in the whole. `begin` is called when its clients are connected, and
+/// gives the instant at which the load begins, or none where it does not.
 ///
 /// # Errors
 ///
@@ -314,7 +321,8 @@ fn raise_file_limit(clients: u32, threads: u32) -> Result<(), EngineError> {
     })
 }
 
-/// Below this, epoll is the lighter one over Unix sockets: a turn has too few replies for io_uring to save calls.
+/// Below this, epoll is the lighter one over Unix sockets: a turn has too few replies for io_uring
+/// to save calls.
 const MANY_CLIENTS: u32 = 4;
 
 /// What costs the least CPU per transaction, as measured: see docs/explanation/benchmarks.md.

@@ -20,8 +20,8 @@ struct Connection {
     unsent: usize,
 }
 
-/// Reported once for each arrival: a socket that is reported as long as something is in it is checked once more by the
-/// next wait.
+/// Reported once for each arrival: a socket that is reported as long as something is in it is
+/// checked once more by the next wait.
 const EDGES: epoll::EventFlags = epoll::EventFlags::IN
     .union(epoll::EventFlags::RDHUP)
     .union(epoll::EventFlags::ET);
@@ -35,8 +35,8 @@ const TIMER: u64 = u64::MAX;
 
 pub(crate) struct Epoll {
     queue: OwnedFd,
-    /// Ends a wait. A timeout would be set up and taken down by the kernel for each of them, and before 5.11 it is counted in
-    /// milliseconds, which is too coarse for arrivals.
+    /// Ends a wait. A timeout would be set up and taken down by the kernel for each of them, and
+    /// before 5.11 it is counted in milliseconds, which is too coarse for arrivals.
     timer: OwnedFd,
     /// When the timer goes off next, or went off last, by the load's clock.
     armed_ns: u64,
@@ -114,8 +114,8 @@ impl Epoll {
             .collect()
     }
 
-    /// How long to wait: until the timer goes off, which may be before the pause is over, for it is set again only where it would
-    /// go off too late.
+    /// How long to wait: until the timer goes off, which may be before the pause is over, for it is
+    /// set again only where it would go off too late.
     fn timeout(&mut self, pause: Pause, began_ns: u64) -> Option<Timespec> {
         let time = |ns: u64| Timespec {
             tv_sec: (ns / SECOND_NS).cast_signed(),
@@ -193,7 +193,8 @@ impl Epoll {
                 self.connections[client as usize] = None;
                 return drive.lose(client, lost);
             }
-            // A short read has emptied the socket; epoll(7) reports what comes after it again. It reports the end once.
+            // A short read has emptied the socket; epoll(7) reports what comes after it again. It
+            // reports the end once.
             if read < self.buffer.len() && !has_ended {
                 return;
             }

@@ -5,8 +5,9 @@ use crate::books::SqlState;
 /// Most characters of each part of a message.
 const PART_CHARS: usize = 300;
 
-/// Message, detail and hint of an error's fields (PostgreSQL documentation, "Error and Notice Message Fields"), which may be cut
-/// anywhere; `None` where they are of another SQLSTATE or hold no message.
+/// Message, detail and hint of an error's fields (PostgreSQL documentation, "Error and Notice
+/// Message Fields"), which may be cut anywhere; `None` where they are of another SQLSTATE or hold
+/// no message.
 pub(crate) fn of_error(mut fields: &[u8], code: SqlState) -> Option<String> {
     let (mut sqlstate, mut message, mut more) = (SqlState::UNKNOWN, None, String::new());
     while let Some((&kind, rest)) = fields.split_first() {

@@ -1,4 +1,5 @@
-//! Response times in a format that others read: HdrHistogram's log, one interval per second or per trial.
+//! Response times in a format that others read: HdrHistogram's log, one interval per second or per
+//! trial.
 
 use crate::books::Books;
 use hdrhistogram::serialization::V2DeflateSerializer;
@@ -10,8 +11,8 @@ use std::time::{Duration, SystemTime};
 /// The log's column of maxima is in milliseconds.
 const NS_PER_MS: f64 = 1e6;
 
-/// Begins a log of a load's intervals, warm-up included, and lets `act` write the books of each, with its length in seconds, as they come;
-/// values are nanoseconds.
+/// Begins a log of a load's intervals, warm-up included, and lets `act` write the books of each,
+/// with its length in seconds, as they come; values are nanoseconds.
 pub fn with_interval_log<R>(
     mut out: impl Write,
     act: impl FnOnce(&mut dyn FnMut(&Books, f64) -> io::Result<()>) -> R,
@@ -37,7 +38,8 @@ pub fn with_interval_log<R>(
     Ok(result)
 }
 
-/// A histogram of response times in nanoseconds as it is stored: HdrHistogram's V2, deflated, base64.
+/// A histogram of response times in nanoseconds as it is stored: HdrHistogram's V2, deflated,
+/// base64.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredHistogram<'a> {
     /// What it is of; characters that a log's tag cannot hold become `_`.
@@ -50,7 +52,8 @@ pub struct StoredHistogram<'a> {
     pub encoded: &'a str,
 }
 
-/// Writes stored histograms as a log that began at `start`, an interval for each. An error names the one that cannot be read.
+/// Writes stored histograms as a log that began at `start`, an interval for each. An error names
+/// the one that cannot be read.
 pub fn write_stored_log<'a>(
     mut out: impl Write,
     start: SystemTime,

@@ -22,7 +22,8 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that a thread has connected, or cannot; waits for the decision: when the load began, if it did.
+    /// Says that a thread has connected, or cannot; waits for the decision: when the load began, if
+    /// it did.
     pub(crate) fn arrive(&self, connected: bool) -> Option<Instant> {
         if !connected {
             self.decide(None);
@@ -44,7 +45,8 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Waits until all threads have connected, and lets them begin at the instant that `begin` gives then, if it gives one.
+    /// Waits until all threads have connected, and lets them begin at the instant that `begin`
+    /// gives then, if it gives one.
     pub(crate) fn open_when_ready(&self, threads: u32, begin: &mut dyn FnMut() -> Option<Instant>) {
         let mut state = self.lock();
         while state.ready < threads && state.decided.is_none() {

@@ -1,11 +1,14 @@
-//! A load over time: the books of each stretch of its measured time, and how many transactions took how long, in few
-//! classes. Made of the seconds that a load has reported, so nothing of it is done for a transaction.
+//! A load over time: the books of each stretch of its measured time, and how many transactions took
+//! how long, in few classes. Made of the seconds that a load has reported, so nothing of it is done
+//! for a transaction.
 
 use crate::books::{Books, Second};
 
-/// Classes per factor of two, of the same width in nanoseconds. A histogram's own are within one each, down to 2 µs.
+/// Classes per factor of two, of the same width in nanoseconds. A histogram's own are within one
+/// each, down to 2 µs.
 const CLASSES_PER_OCTAVE: u64 = 4;
-/// A picture of 1,000 pixels shows no more, and each takes some 30 kB. Even, for two are made one where there are more.
+/// A picture of 1,000 pixels shows no more, and each takes some 30 kB. Even, for two are made one
+/// where there are more.
 const STRETCHES_MAX: usize = 300;
 
 /// The class of a response time.
@@ -22,8 +25,9 @@ fn edge_ns(class: usize) -> u64 {
     (CLASSES_PER_OCTAVE + part) << octave.saturating_sub(2)
 }
 
-/// The books of a load's measured time, stretch by stretch: one a second, and longer ones, of 2, 4, 8 seconds and so on, where there would
-/// be more than 300. Response times are those of the committed transactions.
+/// The books of a load's measured time, stretch by stretch: one a second, and longer ones, of 2, 4,
+/// 8 seconds and so on, where there would be more than 300. Response times are those of the
+/// committed transactions.
 #[derive(Debug, Clone)]
 pub struct Heat {
     begins_s: f64,
@@ -66,7 +70,8 @@ impl Default for Heat {
 }
 
 impl Heat {
-    /// Adds the next second of a load, in order and warm-up included, which shows where the measured time begins.
+    /// Adds the next second of a load, in order and warm-up included, which shows where the
+    /// measured time begins.
     pub fn add(&mut self, second: &Second) {
         if self.stretches.is_empty() {
             self.begins_s = self.ends_s;
@@ -98,7 +103,8 @@ impl Heat {
         }
     }
 
-    /// Adds what was measured and is in no second ([`crate::LoadResult::in_no_second`]) to the last stretch, when the load has ended.
+    /// Adds what was measured and is in no second ([`crate::LoadResult::in_no_second`]) to the last
+    /// stretch, when the load has ended.
     pub fn end(&mut self, in_no_second: &Books) {
         if self.stretches.is_empty() {
             self.begins_s = self.ends_s;
@@ -131,8 +137,8 @@ impl Heat {
         seconds.div_ceil(self.stretch_s) as usize
     }
 
-    /// The load without the first so many seconds of its measured time, of which `measured` are the books and that took so long. `None`
-    /// where nothing is left.
+    /// The load without the first so many seconds of its measured time, of which `measured` are the
+    /// books and that took so long. `None` where nothing is left.
     pub fn without(&self, seconds: u32, measured: &Books, measured_s: f64) -> Option<Rest> {
         let (cut, rest) = self.stretches.split_at_checked(self.stretches_in(seconds))?;
         let mut books = rest.first()?.books.clone();
@@ -148,7 +154,8 @@ impl Heat {
         })
     }
 
-    /// For each stretch behind the first so many seconds how many of its response times are beyond this one, and how many there are.
+    /// For each stretch behind the first so many seconds how many of its response times are beyond
+    /// this one, and how many there are.
     pub fn beyond(&self, ns: u64, seconds: u32) -> Vec<(u64, u64)> {
         let count = |stretch: &Stretch| {
             let times = &stretch.books.response_ns;
@@ -164,7 +171,8 @@ impl Heat {
             .collect()
     }
 
-    /// For each stretch a count for each class from the first one on; of those above the longest none.
+    /// For each stretch a count for each class from the first one on; of those above the longest
+    /// none.
     fn counted(&self) -> Vec<Vec<u64>> {
         let counted = self.stretches.iter().map(|stretch| {
             let mut counts = Vec::new();
@@ -202,7 +210,8 @@ impl Heat {
         self.stretch_s
     }
 
-    /// Lower edges of the classes in nanoseconds, and the upper one of the last; and for each stretch a count for each class.
+    /// Lower edges of the classes in nanoseconds, and the upper one of the last; and for each
+    /// stretch a count for each class.
     pub fn classes(&self) -> (Vec<u64>, Vec<Vec<u64>>) {
         let counted = self.counted();
         let first = |stretch: &Vec<u64>| stretch.iter().position(|count| *count > 0);
@@ -321,7 +330,8 @@ mod tests {
         check(700, 175, 4);
     }
 
-    /// What is left is all that came later, what the load's end cut off and what it never began included.
+    /// What is left is all that came later, what the load's end cut off and what it never began
+    /// included.
     #[test]
     fn a_beginning_can_be_taken_away() {
         let check = |seconds: u32, from: u32, cut: u32| {

@@ -1,4 +1,5 @@
-//! Runs a client's transactions: from one operation to the next until something is to be sent or waited for.
+//! Runs a client's transactions: from one operation to the next until something is to be sent or
+//! waited for.
 
 use crate::actor::{Actor, Halt, Outline, Transactions, Trip, Turn};
 use crate::expression::{Expr, Scene, Variable, is_name_byte};
@@ -32,12 +33,14 @@ pub(crate) struct Interpreter<'a> {
     routine: usize,
     at: usize,
     in_pipeline: bool,
-    /// Of the request at hand: Syncs, statements, the last statement, rows that are wanted and by which operation.
+    /// Of the request at hand: Syncs, statements, the last statement, rows that are wanted and by
+    /// which operation.
     syncs: u32,
     says: u32,
     statement: u32,
     capture: Option<usize>,
-    /// Statements that this connection has prepared, a bit each, and those that the request at hand prepares.
+    /// Statements that this connection has prepared, a bit each, and those that the request at hand
+    /// prepares.
     prepared: Vec<u64>,
     preparing: Vec<u32>,
     /// Values that `debug` was called with, as text.

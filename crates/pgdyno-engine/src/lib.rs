@@ -1,8 +1,10 @@
-//! The load engine: clients execute compiled transactions on a PostgreSQL server, when they are due, and their times go into
-//! books. It knows the wire, not what is driven: no workload, no script's syntax, no data, no external program, no experiment.
+//! The load engine: clients execute compiled transactions on a PostgreSQL server, when they are
+//! due, and their times go into books. It knows the wire, not what is driven: no workload, no
+//! script's syntax, no data, no external program, no experiment.
 //!
-//! In steady state nothing is allocated, locked, formatted or logged per transaction: requests are laid out
-//! once and only their values put in, replies are scanned where they arrived, times go into fixed histograms.
+//! In steady state nothing is allocated, locked, formatted or logged per transaction: requests are
+//! laid out once and only their values put in, replies are scanned where they arrived, times go
+//! into fixed histograms.
 
 pub mod actor;
 mod blocking;

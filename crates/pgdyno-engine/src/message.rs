@@ -49,7 +49,8 @@ impl Type {
 pub enum Part {
     /// SQL that is the same in every execution.
     Sql(String),
-    /// A variable, and its text in a statement: its name, where it has no value and values are part of the text.
+    /// A variable, and its text in a statement: its name, where it has no value and values are part
+    /// of the text.
     Variable(Variable, Type, String),
 }
 
@@ -121,7 +122,8 @@ pub(crate) fn close(name: &str) -> Vec<u8> {
     message(b'C', format!("S{name}\0").as_bytes())
 }
 
-/// The driver that asks questions calls its own s0, s1 and so on; behind a pooler both may meet in one session.
+/// The driver that asks questions calls its own s0, s1 and so on; behind a pooler both may meet in
+/// one session.
 pub fn statement_name(number: usize) -> String {
     format!("p{number}")
 }

@@ -49,8 +49,8 @@ pub struct Counts {
     pub skipped: u64,
     /// Tries after the first one.
     pub retries: u64,
-    /// Transactions of the server that it confirmed to have committed: more than one for each of the load's, where
-    /// statements commit by themselves; none, where it ends by a rollback.
+    /// Transactions of the server that it confirmed to have committed: more than one for each of
+    /// the load's, where statements commit by themselves; none, where it ends by a rollback.
     pub server_commits: u64,
 }
 

@@ -26,8 +26,9 @@ pub enum Arrivals {
         rate: Rate,
         /// How arrivals are spread over time.
         spacing: Spacing,
-        /// Those that are due are begun together, at most once in this time; zero: each when it is due, or with others that
-        /// are due within half a millisecond. It saves wakings of the client, and adds half of it to the mean schedule lag.
+        /// Those that are due are begun together, at most once in this time; zero: each when it is
+        /// due, or with others that are due within half a millisecond. It saves wakings of the
+        /// client, and adds half of it to the mean schedule lag.
         batch: Duration,
     },
 }
@@ -88,15 +89,16 @@ pub struct Plan {
     pub measure: Duration,
     /// Each client ends after so many, even if there is time left.
     pub transactions: Option<u64>,
-    /// Whether every transaction has a connection of its own, whose making is part of its time; each client then has a
-    /// thread of its own.
+    /// Whether every transaction has a connection of its own, whose making is part of its time;
+    /// each client then has a thread of its own.
     pub connect: bool,
-    /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock), the first time
-    /// included.
+    /// How often a transaction is tried that fails with 40001 (serialization) or 40P01 (deadlock),
+    /// the first time included.
     pub max_tries: u32,
     /// Response time above which a transaction is late; `None` without a limit.
     pub latency_limit: Option<Duration>,
-    /// Servers take turns of this length, in which their clients begin transactions; `None`: all at the same time.
+    /// Servers take turns of this length, in which their clients begin transactions; `None`: all at
+    /// the same time.
     pub turns: Option<Duration>,
     /// The calls by which requests are sent and replies received.
     pub engine: Engine,

@@ -1,7 +1,7 @@
 //! Whether prepared statements stay with their session, asked before a load that needs them.
 //!
-//! A pooler in transaction mode gives each transaction any of its sessions. What was prepared in one is not there in the
-//! next, and thousands of transactions would fail for it.
+//! A pooler in transaction mode gives each transaction any of its sessions. What was prepared in
+//! one is not there in the next, and thousands of transactions would fail for it.
 
 use crate::connection::{ConnectError, Startup};
 use crate::endpoint::Endpoint;
@@ -15,8 +15,8 @@ const NAME: &str = "pgdyno_kept";
 /// A pooler that has no second session to give lets one wait, and nothing is learnt.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Prepares a statement in one session and looks for it when another one may have taken its place. An error says
-/// that it is gone, or that there is no connection at all.
+/// Prepares a statement in one session and looks for it when another one may have taken its place.
+/// An error says that it is gone, or that there is no connection at all.
 pub fn keeps_prepared_statements(endpoint: &Endpoint) -> Result<(), ConnectError> {
     let mut owner = Startup::begin(endpoint)?;
     let mut other = Startup::begin(endpoint)?;
@@ -26,7 +26,8 @@ pub fn keeps_prepared_statements(endpoint: &Endpoint) -> Result<(), ConnectError
         Ok(())
     }));
     prepared.map_err(|error| owner.of_prepared(error))?;
-    // The pooler's session is free again, and the one that became free last is mostly the next to be given away.
+    // The pooler's session is free again, and the one that became free last is mostly the next to
+    // be given away.
     other.do_all(&request(|bytes| frontend::query("BEGIN", bytes)))?;
     owner.set_timeout(PATIENCE);
     let found = owner.do_all(&request(|bytes| {

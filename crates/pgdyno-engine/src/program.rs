@@ -1,4 +1,5 @@
-//! Transactions as operations over variables, compiled before the load. The interpreter executes them.
+//! Transactions as operations over variables, compiled before the load. The interpreter executes
+//! them.
 
 use crate::actor::{Outline, StatementName};
 use crate::expression::{Expr, Variable};
@@ -122,7 +123,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// One without transactions; `by_user`: see [`Outline`]. A user's variables keep their values from one transaction to the next.
+    /// One without transactions; `by_user`: see [`Outline`]. A user's variables keep their values
+    /// from one transaction to the next.
     pub fn new(protocol: Protocol, by_user: bool) -> Program {
         Program {
             outline: Outline {

@@ -3,7 +3,8 @@
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::{SplitMix64, Xoshiro256PlusPlus};
 
-/// What a stream is used for; each purpose has its own, so that a new one does not shift the others.
+/// What a stream is used for; each purpose has its own, so that a new one does not shift the
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -17,7 +18,8 @@ pub enum Purpose {
     Turns = 4,
 }
 
-/// The seed of one stream of a load: the load's seed, the client's number and the purpose, mixed by SplitMix64.
+/// The seed of one stream of a load: the load's seed, the client's number and the purpose, mixed by
+/// SplitMix64.
 pub fn stream_seed(seed: u64, client: u64, purpose: Purpose) -> u64 {
     let mut mixed = seed;
     for part in [client, purpose as u64] {
@@ -45,8 +47,8 @@ impl Stream {
         unit
     }
 
-    /// Uniform in `low..=high`, which are at most 2^63 - 1 apart, by widening multiplication with rejection (source:
-    /// D. Lemire, "Fast random integer generation in an interval", 2019).
+    /// Uniform in `low..=high`, which are at most 2^63 - 1 apart, by widening multiplication with
+    /// rejection (source: D. Lemire, "Fast random integer generation in an interval", 2019).
     pub fn between_i64(&mut self, low: i64, high: i64) -> i64 {
         let range = high.wrapping_sub(low).cast_unsigned() + 1;
         let mut product = u128::from(self.0.next_u64()) * u128::from(range);
@@ -61,7 +63,8 @@ impl Stream {
         low.wrapping_add(offset.cast_signed())
     }
 
-    /// Appends groups of eleven random digits, with hyphens between them: the texts of sysbench's tables.
+    /// Appends groups of eleven random digits, with hyphens between them: the texts of sysbench's
+    /// tables.
     pub fn push_digits(&mut self, text: &mut Vec<u8>, groups: u16) {
         const DIGITS: usize = 11;
         for group in 0..groups {

@@ -1,4 +1,5 @@
-//! Seconds and results as they travel between hosts: histograms are texts, and what arrives is checked, for a host may send anything.
+//! Seconds and results as they travel between hosts: histograms are texts, and what arrives is
+//! checked, for a host may send anything.
 
 use crate::actor::commits_within;
 use crate::books::{Books, SqlState};
@@ -160,8 +161,8 @@ impl Second {
 }
 
 impl LoadResult {
-    /// Whether a result that was received is one of a load on so many servers, none of which took turns. Its seconds have been received
-    /// before.
+    /// Whether a result that was received is one of a load on so many servers, none of which took
+    /// turns. Its seconds have been received before.
     ///
     /// # Errors
     ///

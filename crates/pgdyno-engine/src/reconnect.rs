@@ -34,7 +34,8 @@ impl Reconnector {
             let (wanted, wants) = channel();
             let (made, makes) = channel();
             let (endpoint, prepare) = (self.endpoint.clone(), self.prepare.clone());
-            // It ends when nobody listens any more; where there is no thread to be had, nobody reconnects.
+            // It ends when nobody listens any more; where there is no thread to be had, nobody
+            // reconnects.
             let _ = thread::Builder::new()
                 .name("reconnect".into())
                 .spawn(move || connect_all(&endpoint, prepare.as_deref(), &wants, &made));

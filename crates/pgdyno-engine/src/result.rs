@@ -1,4 +1,5 @@
-//! What a load has done: put together from the parts of its threads, and from the segments of several hosts.
+//! What a load has done: put together from the parts of its threads, and from the segments of
+//! several hosts.
 
 use crate::actor::StatementName;
 use crate::books::{Books, FirstError, SecondFigures, Times, take_first_errors};
@@ -15,26 +16,30 @@ const NOTES_MAX: usize = 100;
 pub struct LoadResult {
     /// Counts and times of the measured time.
     pub measured: Books,
-    /// Of those, the ones that are in no second: in an open loop what was done after the end, and what was done in less than a
-    /// tenth of a second at the end.
+    /// Of those, the ones that are in no second: in an open loop what was done after the end, and
+    /// what was done in less than a tenth of a second at the end.
     pub in_no_second: Books,
     /// From the first transaction to the last, warm-up and end included.
     pub whole: Counts,
     /// The kinds of transactions, where there are several: name and books of the measured time.
     pub kinds: Vec<(String, Books)>,
-    /// The statements, where there are several: round trips of each one alone, in the measured time.
+    /// The statements, where there are several: round trips of each one alone, in the measured
+    /// time.
     pub statements: Vec<(StatementName, Times)>,
     /// Times to make a connection, where each transaction has its own.
     pub connections: Option<Times>,
-    /// What the transactions noted, and the first reason why a transaction's own connection could not be made.
+    /// What the transactions noted, and the first reason why a transaction's own connection could
+    /// not be made.
     pub notes: Vec<String>,
     /// Number of notes that are not kept.
     pub notes_skipped: u64,
     /// Transactions of the server in the making of each session: its start, and preparing.
     pub commits_per_session: u64,
-    /// The most transactions of the server in one of the load, where statements commit by themselves.
+    /// The most transactions of the server in one of the load, where statements commit by
+    /// themselves.
     pub commits_per_transaction_max: u64,
-    /// The word of a statement that may commit more often than its client sees: VACUUM, CALL and their like.
+    /// The word of a statement that may commit more often than its client sees: VACUUM, CALL and
+    /// their like.
     pub commits_within: Option<String>,
     /// Length of the measured time.
     pub measured_s: f64,
@@ -42,7 +47,8 @@ pub struct LoadResult {
     pub warmup_s: f64,
     /// Transactions whose end was not seen: the server may or may not have committed them.
     pub in_flight_at_end: u64,
-    /// So long after the instant at which it was to begin the last of its threads did, in nanoseconds.
+    /// So long after the instant at which it was to begin the last of its threads did, in
+    /// nanoseconds.
     pub began_late_ns: u64,
     /// Sessions that were opened on the servers.
     pub sessions: u32,
@@ -84,7 +90,8 @@ pub struct TurnShare {
 pub struct ServerShare {
     /// Transactions that it committed in the measured time.
     pub committed: u64,
-    /// Transactions of the server that it confirmed to have committed, from the first to the last ([`Counts::server_commits`]).
+    /// Transactions of the server that it confirmed to have committed, from the first to the last
+    /// ([`Counts::server_commits`]).
     pub server_commits: u64,
     /// Transactions whose end was not seen.
     pub in_flight_at_end: u64,
@@ -188,7 +195,8 @@ impl LoadResult {
         (self.measured.committed > 0).then(|| self.client_cpu_us / self.measured.committed as f64)
     }
 
-    /// The part that one server had in it, by the server's number; where there is but one, the whole load.
+    /// The part that one server had in it, by the server's number; where there is but one, the
+    /// whole load.
     pub fn share(&self, server: usize) -> ServerShare {
         match self.servers.as_slice() {
             [_, _, ..] => self.servers[server],

@@ -5,7 +5,8 @@ use crate::books::SqlState;
 /// A message that was found in a stretch of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// ReadyForQuery with the transaction status: `I` idle, `T` in a transaction, `E` in a failed one.
+    /// ReadyForQuery with the transaction status: `I` idle, `T` in a transaction, `E` in a failed
+    /// one.
     Ready(u8),
     /// ErrorResponse with its SQLSTATE.
     Error(SqlState),
@@ -90,7 +91,8 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Whether rows and the names of their columns are to be kept from here on; forgets those that were.
+    /// Whether rows and the names of their columns are to be kept from here on; forgets those that
+    /// were.
     pub fn keep_rows(&mut self, keeps: bool) {
         self.keeps_rows = keeps;
         self.rows.clear();
@@ -101,7 +103,8 @@ impl Scanner {
         self.error.clear();
     }
 
-    /// The beginning of the first error since [`Scanner::forget_error`]: its fields, a type byte and a zero-terminated text each.
+    /// The beginning of the first error since [`Scanner::forget_error`]: its fields, a type byte
+    /// and a zero-terminated text each.
     pub(crate) fn error(&self) -> &[u8] {
         &self.error
     }
@@ -111,7 +114,8 @@ impl Scanner {
         &self.rows
     }
 
-    /// Scans `input` to its end and reports each event. After an error the connection is of no more use.
+    /// Scans `input` to its end and reports each event. After an error the connection is of no more
+    /// use.
     pub fn feed(&mut self, mut input: &[u8], mut on_event: impl FnMut(Event)) -> Result<(), Malformed> {
         while !input.is_empty() {
             if self.header_len < HEADER {
@@ -147,7 +151,8 @@ impl Scanner {
         if !KINDS.contains(&kind) {
             return Err(Malformed::Kind(kind));
         }
-        // ReadyForQuery holds its status, so an empty one is as malformed as a length that cannot be.
+        // ReadyForQuery holds its status, so an empty one is as malformed as a length that cannot
+        // be.
         let least = if kind == b'Z' { 5 } else { 4 };
         if !(least..=LENGTH_MAX).contains(&length) {
             return Err(Malformed::Length(length));

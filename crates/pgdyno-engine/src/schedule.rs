@@ -1,7 +1,8 @@
-//! When the transactions of an open loop are due: from a rate over time, evenly spaced or at random.
+//! When the transactions of an open loop are due: from a rate over time, evenly spaced or at
+//! random.
 //!
-//! Arrivals are computed, not stored: the schedule waits at the next one until a client is free, so none is ever
-//! dropped, however late it is begun.
+//! Arrivals are computed, not stored: the schedule waits at the next one until a client is free, so
+//! none is ever dropped, however late it is begun.
 
 use crate::random::{Purpose, Stream};
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,8 @@ pub struct Stretch {
 
 /// Arrivals per second over time.
 ///
-/// As text: `5000`; `1000/30s,2000/30s,4000` (steps, the last one stays); `1000..20000/5m` (a ramp).
+/// As text: `5000`; `1000/30s,2000/30s,4000` (steps, the last one stays); `1000..20000/5m` (a
+/// ramp).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rate(Vec<Stretch>);
 
@@ -162,8 +164,8 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// The share of thread `number` of `threads`: of evenly spaced arrivals every n-th one, of a Poisson process one of
-    /// that rate's share, which together make it up.
+    /// The share of thread `number` of `threads`: of evenly spaced arrivals every n-th one, of a
+    /// Poisson process one of that rate's share, which together make it up.
     pub(crate) fn new(rate: &Rate, spacing: Spacing, seed: u64, number: u32, threads: u32) -> Schedule {
         let random =
             (spacing == Spacing::Poisson).then(|| Stream::new(seed, u64::from(number), Purpose::Arrivals));
@@ -206,7 +208,8 @@ impl Schedule {
         self.next_ns = due_ns;
     }
 
-    /// When the n-th arrival is due: where the integral of the rate reaches it. Only ever goes forward.
+    /// When the n-th arrival is due: where the integral of the rate reaches it. Only ever goes
+    /// forward.
     fn time_of(&mut self, arrival: f64) -> f64 {
         let stretches = &self.rate.0;
         while let Some(stretch) = stretches.get(self.stretch) {
@@ -214,7 +217,8 @@ impl Schedule {
             let all = (stretch.from_per_s + stretch.to_per_s) / 2.0 * length_s;
             let inside = arrival - self.before;
             if inside < all {
-                // from * t + slope / 2 * t^2 = inside, in the form that stays exact for a slope near zero.
+                // from * t + slope / 2 * t^2 = inside, in the form that stays exact for a slope
+                // near zero.
                 let slope = (stretch.to_per_s - stretch.from_per_s) / length_s;
                 let root = (stretch.from_per_s * stretch.from_per_s + 2.0 * slope * inside)
                     .max(0.0)

@@ -8,8 +8,8 @@ use std::sync::mpsc::Receiver;
 /// What a segment reports while it runs: its number, and a second, or that no more will come.
 pub type SegmentSecond = (u32, Option<Second>);
 
-/// Puts the seconds of so many segments together: each is reported once every segment has delivered it or has ended before it. Ends when all
-/// senders are gone.
+/// Puts the seconds of so many segments together: each is reported once every segment has delivered
+/// it or has ended before it. Ends when all senders are gone.
 pub fn join_seconds(
     receiver: &Receiver<SegmentSecond>,
     segments: u32,
@@ -18,7 +18,8 @@ pub fn join_seconds(
     collect(receiver, segments, None, on_second)
 }
 
-/// The result of a load by those of its segments and by its seconds; `None` without a segment, and where they are not of one load.
+/// The result of a load by those of its segments and by its seconds; `None` without a segment, and
+/// where they are not of one load.
 pub fn join_results(
     results: impl IntoIterator<Item = LoadResult>,
     seconds: Vec<SecondFigures>,

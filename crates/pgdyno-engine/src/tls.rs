@@ -1,4 +1,5 @@
-//! TLS of a client: plain bytes in, sealed bytes out, and the other way round. It moves nothing itself.
+//! TLS of a client: plain bytes in, sealed bytes out, and the other way round. It moves nothing
+//! itself.
 
 use rustls::ClientConnection;
 use rustls::pki_types::CertificateDer;
@@ -8,7 +9,8 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 use x509_cert::der::oid::ObjectIdentifier;
 
-/// What sealing adds to a record: header, tag and type, and an answer to a change of keys now and then.
+/// What sealing adds to a record: header, tag and type, and an answer to a change of keys now and
+/// then.
 const OVERHEAD_BYTES: usize = 512;
 /// No record carries more (RFC 8446, section 5.1).
 const RECORD_BYTES: usize = 1 << 14;
@@ -54,7 +56,8 @@ impl Tls {
     /// Seals `plain` into `out`, in place of what was there.
     pub(crate) fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        // Into memory, neither of the two can fail; more than a record at once would fill the connection's own buffer.
+        // Into memory, neither of the two can fail; more than a record at once would fill the
+        // connection's own buffer.
         for record in plain.chunks(RECORD_BYTES) {
             let _ = self.0.writer().write_all(record);
             while self.0.wants_write() && self.0.write_tls(out).is_ok() {}
@@ -62,8 +65,8 @@ impl Tls {
     }
 }
 
-/// What a server's certificate is to SCRAM: its hash by the algorithm of its signature, SHA-256 in place of weaker ones.
-/// `None` for algorithms without a hash of their own.
+/// What a server's certificate is to SCRAM: its hash by the algorithm of its signature, SHA-256 in
+/// place of weaker ones. `None` for algorithms without a hash of their own.
 ///
 /// Source: RFC 5929, section 4.1 (tls-server-end-point).
 pub(crate) fn end_point(certificate: &CertificateDer<'_>) -> Option<Vec<u8>> {

@@ -1,5 +1,5 @@
-//! Servers that take turns within a load: for a moment the clients of one begin their transactions, then those of another. What disturbs the
-//! host for longer than a moment meets all of them alike.
+//! Servers that take turns within a load: for a moment the clients of one begin their transactions,
+//! then those of another. What disturbs the host for longer than a moment meets all of them alike.
 
 use crate::random::{Purpose, stream_seed};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Moves the bytes of a drive with io_uring: all requests of a turn go with one system call, which also waits for the
-//! replies; the kernel puts those into buffers that it is given beforehand.
+//! Moves the bytes of a drive with io_uring: all requests of a turn go with one system call, which
+//! also waits for the replies; the kernel puts those into buffers that it is given beforehand.
 //!
 //! Source: io_uring_enter(2), io_uring_register(2), io_uring_setup(2).
 
@@ -46,8 +46,8 @@ pub(crate) struct Uring {
     ring: IoUring,
     buffers: Buffers,
     connections: Vec<Connection>,
-    /// Sockets of lost connections: requests about them may not have been handed over yet, and their numbers must not be
-    /// given to others before.
+    /// Sockets of lost connections: requests about them may not have been handed over yet, and
+    /// their numbers must not be given to others before.
     closing: Vec<Socket>,
     /// When a timer goes off next, or went off last, by the load's clock.
     armed_ns: u64,
@@ -57,12 +57,14 @@ pub(crate) struct Uring {
 
 struct Connection {
     socket: Option<Socket>,
-    /// Counts the connections of this client, so that late completions of an earlier one are known as such.
+    /// Counts the connections of this client, so that late completions of an earlier one are known
+    /// as such.
     generation: u16,
 }
 
 impl Uring {
-    /// A ring for so many clients. Fails where the kernel is too old (before 6.1), or does not let this process use one.
+    /// A ring for so many clients. Fails where the kernel is too old (before 6.1), or does not let
+    /// this process use one.
     pub(crate) fn new(clients: u32) -> io::Result<Uring> {
         if !IS_KNOWN {
             let why = "its structures are not known for this architecture";
@@ -124,8 +126,9 @@ impl Uring {
             .collect())
     }
 
-    /// Hands over what is queued and waits for the first completion, at most until the pause is over. A limit of its own for each
-    /// wait would be set up and taken down by the kernel each time; a timer is set where none goes off by then.
+    /// Hands over what is queued and waits for the first completion, at most until the pause is
+    /// over. A limit of its own for each wait would be set up and taken down by the kernel each
+    /// time; a timer is set where none goes off by then.
     fn wait(&mut self, pause: Pause, began_ns: u64) -> io::Result<()> {
         let timespec = |ns: u64| Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32);
         let waited = if pause.ns() == 0 {
@@ -247,9 +250,10 @@ impl Uring {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: what an entry points to lives as long as it may be under way. Requests are in memory of the drive
-        // that never moves and outlives this ring; buffers belong to this ring and go after it; a timer's instant is
-        // read when it is handed over, which the next wait does.
+        // SAFETY: what an entry points to lives as long as it may be under way. Requests are in
+        // memory of the drive that never moves and outlives this ring; buffers belong to this ring
+        // and go after it; a timer's instant is read when it is handed over, which the next wait
+        // does.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             // Full: what is queued goes first.
             let _ = self.ring.submit();
@@ -267,7 +271,8 @@ fn set_up(clients: u32) -> io::Result<(IoUring, Buffers)> {
         .build(entries)?;
     let wanted = u16::try_from(clients).unwrap_or(u16::MAX).clamp(8, BUFFERS_MAX);
     let buffers = Buffers::new(wanted.next_power_of_two());
-    // SAFETY: the memory lives until the ring is gone (the order of the fields of `Uring`, and of the drops here).
+    // SAFETY: the memory lives until the ring is gone (the order of the fields of `Uring`, and of
+    // the drops here).
     unsafe {
         ring.submitter().register_buf_ring_with_flags(
             buffers.entries.as_ptr() as u64,
@@ -314,7 +319,8 @@ impl Buffers {
     fn release(&mut self, number: u16) {
         let slot = usize::from(self.tail & (self.count - 1));
         let address = self.memory[usize::from(number) * BUFFER_BYTES..].as_ptr() as u64;
-        // SAFETY: the slot is inside the allocation of `count` entries, and the kernel reads none from the tail on.
+        // SAFETY: the slot is inside the allocation of `count` entries, and the kernel reads none
+        // from the tail on.
         unsafe {
             let entry = self.entries.add(slot).as_mut();
             entry.set_addr(address);
@@ -323,7 +329,8 @@ impl Buffers {
             entry.set_bid(number);
         }
         self.tail = self.tail.wrapping_add(1);
-        // SAFETY: the first entry of a ring of buffers holds its tail, which the kernel reads and only this writes.
+        // SAFETY: the first entry of a ring of buffers holds its tail, which the kernel reads and
+        // only this writes.
         unsafe {
             let tail = BufRingEntry::tail(self.entries.as_ptr()).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);

@@ -213,8 +213,8 @@ impl Slot {
         }
     }
 
-    /// Its value for an expression. Text is read as pgbench reads it: null, a boolean (`true`, `yes`, `on`, `false`,
-    /// `no`, `off`, or the start of one), an integer, a double.
+    /// Its value for an expression. Text is read as pgbench reads it: null, a boolean (`true`,
+    /// `yes`, `on`, `false`, `no`, `off`, or the start of one), an integer, a double.
     pub fn value(&self, name: &str) -> Result<Value, Trouble> {
         match self.held {
             Held::Value(value) => Ok(value),

@@ -38,7 +38,8 @@ impl Fault {
         format!("broken-{self:?}").to_lowercase()
     }
 
-    /// A whole machine's parsed files with this fault, and the links that show which disk and interface are meant.
+    /// A whole machine's parsed files with this fault, and the links that show which disk and
+    /// interface are meant.
     pub fn of(self, whole: &Archive) -> Archive {
         whole.map(|path, entry| match entry {
             Entry::File(bytes) => is_parsed(path).then(|| Entry::File(self.in_file(bytes))),
@@ -76,7 +77,8 @@ fn numbers(bytes: &[u8], replaced: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     each.collect::<Vec<_>>().concat()
 }
 
-/// Files that are parsed, one of each kind: of what repeats for every CPU, disk or group, one will do.
+/// Files that are parsed, one of each kind: of what repeats for every CPU, disk or group, one will
+/// do.
 fn is_parsed(path: &str) -> bool {
     let below = |directory: &str| {
         path.strip_prefix(directory)

@@ -1,6 +1,8 @@
-//! Captured machines: the files of a host that pgdyno reads, as one text each in `fixtures/hosts`. For tests alone.
+//! Captured machines: the files of a host that pgdyno reads, as one text each in `fixtures/hosts`.
+//! For tests alone.
 //!
-//! The format is in docs/reference/fixtures.md. A test unpacks a machine into a directory of its own, which is its host's root.
+//! The format is in docs/reference/fixtures.md. A test unpacks a machine into a directory of its
+//! own, which is its host's root.
 
 mod archive;
 mod broken;

@@ -1,4 +1,5 @@
-//! Samples this machine and shows what a tick costs: `host-series [--perf] [--quiet] POSTMASTER TICKS INTERVAL_MS`.
+//! Samples this machine and shows what a tick costs: `host-series [--perf] [--quiet] POSTMASTER
+//! TICKS INTERVAL_MS`.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,

@@ -1,4 +1,5 @@
-//! How a machine's files are reached: the trait, and the local machine (or a fixture tree) as one root.
+//! How a machine's files are reached: the trait, and the local machine (or a fixture tree) as one
+//! root.
 
 use crate::beneath::{Directory, Identity, Owner, Reached, not_regular, read_whole, refused, walk};
 use rustix::fd::{AsFd, OwnedFd};
@@ -9,7 +10,8 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// No file of a host that is read here is near this: the largest, /proc/PID/smaps of a large server, has some MB.
+/// No file of a host that is read here is near this: the largest, /proc/PID/smaps of a large
+/// server, has some MB.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Processes of a large machine, or devices; more is not a directory of a host.
 const NAMES_MAX: usize = 1 << 20;
@@ -79,7 +81,8 @@ impl HostError {
     pub(crate) fn new(path: &str, action: &'static str, source: io::Error) -> HostError {
         use io::ErrorKind as K;
         let path = path.to_owned();
-        // A file of a process in /proc that was opened while the process lived says so once it is gone.
+        // A file of a process in /proc that was opened while the process lived says so once it is
+        // gone.
         if source.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error()) {
             return HostError::Missing { path };
         }
@@ -100,12 +103,14 @@ impl HostError {
     }
 }
 
-/// A machine whose files can be read and, for pgdyno-knobs, written. Paths are absolute paths on the target.
+/// A machine whose files can be read and, for pgdyno-knobs, written. Paths are absolute paths on
+/// the target.
 pub trait HostAccess: Send + Sync {
-    /// The content of a regular file as text, of limited size; bytes that are not UTF-8 are replaced.
+    /// The content of a regular file as text, of limited size; bytes that are not UTF-8 are
+    /// replaced.
     fn read(&self, path: &str) -> Result<String, HostError>;
-    /// The same of a file in a directory that another user may write: links are not followed, and it is a file that the
-    /// directory's owner may read.
+    /// The same of a file in a directory that another user may write: links are not followed, and
+    /// it is a file that the directory's owner may read.
     fn read_in(&self, directory: &Path, name: &str) -> Result<String, HostError>;
     /// Names in a directory, sorted.
     fn list(&self, path: &str) -> Result<Vec<String>, HostError>;
@@ -113,7 +118,8 @@ pub trait HostAccess: Send + Sync {
     fn read_link(&self, path: &str) -> Result<String, HostError>;
     /// Device number (major, minor) of the file system that holds `path`.
     fn device_of(&self, path: &str) -> Result<(u32, u32), HostError>;
-    /// Opens a directory that another user may write: what is read in it is of the directory that is held.
+    /// Opens a directory that another user may write: what is read in it is of the directory that
+    /// is held.
     fn directory(&self, path: &Path) -> Result<Directory, HostError>;
     /// What identifies the file or directory at `path` on the machine, whatever it is called.
     fn identity_of(&self, path: &str) -> Result<Identity, HostError>;
@@ -121,20 +127,24 @@ pub trait HostAccess: Send + Sync {
     fn writable(&self, path: &str) -> Result<(), HostError>;
     /// Writes an existing file in one call. For pgdyno-knobs alone.
     fn write_raw(&self, path: &str, value: &str) -> Result<(), HostError>;
-    /// Puts a file in place in one step, durably, making its directory if need be, or removes it. For pgdyno-knobs alone.
+    /// Puts a file in place in one step, durably, making its directory if need be, or removes it.
+    /// For pgdyno-knobs alone.
     fn replace_raw(&self, path: &str, content: Option<&str>) -> Result<(), HostError>;
-    /// Writes a file whose value holds as long as it is open, and hands it over. For pgdyno-knobs alone.
+    /// Writes a file whose value holds as long as it is open, and hands it over. For pgdyno-knobs
+    /// alone.
     fn hold_raw(&self, path: &str, value: &str) -> Result<File, HostError>;
     /// Binds a process to CPUs. For pgdyno-knobs alone.
     fn bind_raw(&self, pid: u32, cpus: &[usize]) -> Result<(), HostError>;
 
-    /// A file in /proc or /sys opened to be read from its start again and again, where that is possible and gives what
-    /// `read` would: on the machine itself, not in a tree of files that may be replaced. `None`: use `read`.
+    /// A file in /proc or /sys opened to be read from its start again and again, where that is
+    /// possible and gives what `read` would: on the machine itself, not in a tree of files that may
+    /// be replaced. `None`: use `read`.
     fn open(&self, _path: &str) -> Option<Result<File, HostError>> {
         None
     }
 
-    /// How large the file system is that holds `path`. `None` where only its files are at hand, not the machine.
+    /// How large the file system is that holds `path`. `None` where only its files are at hand, not
+    /// the machine.
     fn space_of(&self, _path: &str) -> Option<Result<Space, HostError>> {
         None
     }
@@ -185,8 +195,8 @@ impl LocalHost {
         Ok(openat(CWD, &self.root, flags, Mode::empty())?)
     }
 
-    /// What a path means: on the machine as the kernel resolves it, in a tree of files below its root. `through_last`: a symbolic
-    /// link at the end is followed.
+    /// What a path means: on the machine as the kernel resolves it, in a tree of files below its
+    /// root. `through_last`: a symbolic link at the end is followed.
     fn reach(&self, path: &str, through_last: bool) -> io::Result<Reached> {
         walk(self.held_root()?.as_fd(), Path::new(path), through_last)
     }
@@ -359,7 +369,8 @@ impl HostAccess for LocalHost {
         // Nothing at all would not even be a write.
         let bytes = if value.is_empty() { b"\n" } else { value.as_bytes() };
         file.write_all(bytes).map_err(|e| {
-            // A number out of range, a busy device, an interrupt that the kernel keeps to itself (EIO).
+            // A number out of range, a busy device, an interrupt that the kernel keeps to itself
+            // (EIO).
             let rejected = [
                 rustix::io::Errno::INVAL,
                 rustix::io::Errno::RANGE,

@@ -1,17 +1,20 @@
-//! Block devices: which disk holds a path, and the chain of devices from a file system down to the physical disks.
+//! Block devices: which disk holds a path, and the chain of devices from a file system down to the
+//! physical disks.
 
 use crate::access::{HostAccess, HostError};
 use crate::device::number_in;
 use crate::mount;
 
-/// The whole disk below the file system that holds `path`: its name in /sys/block ("vda", "nvme0n1").
-/// A partition is followed to its disk; device-mapper and md devices are disks of their own here.
+/// The whole disk below the file system that holds `path`: its name in /sys/block ("vda",
+/// "nvme0n1"). A partition is followed to its disk; device-mapper and md devices are disks of their
+/// own here.
 pub fn disk_of(host: &dyn HostAccess, path: &str) -> Result<String, HostError> {
     let (major, minor) = host.device_of(path)?;
     disk_of_number(host, major, minor)
 }
 
-/// The same, from a device number. File systems without a device (tmpfs, overlay) have none: `Missing`.
+/// The same, from a device number. File systems without a device (tmpfs, overlay) have none:
+/// `Missing`.
 fn disk_of_number(host: &dyn HostAccess, major: u32, minor: u32) -> Result<String, HostError> {
     let link = format!("/sys/dev/block/{major}:{minor}");
     let target = host.read_link(&link)?;
@@ -27,8 +30,9 @@ pub fn number_of(host: &dyn HostAccess, disk: &str) -> Result<String, HostError>
     host.read_trimmed(&format!("/sys/block/{disk}/dev"))
 }
 
-/// The devices that the one below the file system of `path` is made of, down to the disks: names in /sys/block, those
-/// above first; none for a disk. A partition has no queue of its own and is not among them.
+/// The devices that the one below the file system of `path` is made of, down to the disks: names in
+/// /sys/block, those above first; none for a disk. A partition has no queue of its own and is not
+/// among them.
 pub fn members_of(host: &dyn HostAccess, path: &str) -> Result<Vec<String>, HostError> {
     let (major, minor) = host.device_of(path)?;
     let top = disk_of_number(host, major, minor)?;
@@ -52,7 +56,8 @@ const IDENTITIES: [(&str, &str); 7] = [
     ("file", "loop/backing_file"),
 ];
 
-/// What identifies a disk over reboots and renaming ("wwid:naa.5000c500"); `None` where it reports none.
+/// What identifies a disk over reboots and renaming ("wwid:naa.5000c500"); `None` where it reports
+/// none.
 pub fn identity_of(host: &dyn HostAccess, disk: &str) -> Option<String> {
     IDENTITIES.iter().find_map(|(kind, file)| {
         let text = host.read_trimmed(&format!("/sys/block/{disk}/{file}")).ok()?;
@@ -80,7 +85,8 @@ pub(crate) struct Device {
     pub(crate) number: (u32, u32),
     /// How many devices are above it.
     pub(crate) depth: usize,
-    /// "partition", "crypt", "lvm", "md", "loop", "nvme", "virtio", "sata" and so on; docs/reference/facts.md lists them.
+    /// "partition", "crypt", "lvm", "md", "loop", "nvme", "virtio", "sata" and so on;
+    /// docs/reference/facts.md lists them.
     pub(crate) kind: &'static str,
     /// Names of the devices right below it; empty for a disk.
     pub(crate) below: Vec<String>,
@@ -183,7 +189,8 @@ fn below_file(host: &dyn HostAccess, file: &str) -> Below {
     mount::devices_of(host, &mounts, mount)
 }
 
-/// Device-mapper's kinds by the start of their uuid; a partition made by kpartx has "partN-" before it.
+/// Device-mapper's kinds by the start of their uuid; a partition made by kpartx has "partN-" before
+/// it.
 const MAPPED: [(&str, &str); 6] = [
     ("CRYPT-", "crypt"),
     ("LVM-", "lvm"),

@@ -1,6 +1,8 @@
-//! Control groups that pgdyno makes for processes of its own (a sandbox): version 2 or 1, controller by controller.
+//! Control groups that pgdyno makes for processes of its own (a sandbox): version 2 or 1,
+//! controller by controller.
 //!
-//! This changes nothing that was there before: it makes a group, sets limits in it, and removes it again.
+//! This changes nothing that was there before: it makes a group, sets limits in it, and removes it
+//! again.
 
 use crate::access::{HostAccess, HostError, LocalHost};
 use crate::mount;
@@ -64,7 +66,8 @@ struct Controller {
 }
 
 impl Cgroup {
-    /// Makes the group `pgdyno/NAME` and sets `limits`; `disk` is "major:minor", needed for the I/O limits.
+    /// Makes the group `pgdyno/NAME` and sets `limits`; `disk` is "major:minor", needed for the I/O
+    /// limits.
     pub fn create(
         host: &LocalHost,
         name: &str,
@@ -101,7 +104,8 @@ impl Cgroup {
                 group.directories.push(directory);
             }
         }
-        // No limit depends on this: where it fails, the knobs for CPUs and memory nodes are not available.
+        // No limit depends on this: where it fails, the knobs for CPUs and memory nodes are not
+        // available.
         if let Ok(Some(directory)) = mounts.make_cpuset(host, name)
             && !group.directories.contains(&directory)
         {
@@ -266,8 +270,8 @@ impl Mounts {
         make_directory(&format!("{mount}/pgdyno/{name}"))
     }
 
-    /// A group in which knobs can bind processes to CPUs and memory nodes; until then it has those of the group above it. `None`
-    /// where the kernel has no such controller.
+    /// A group in which knobs can bind processes to CPUs and memory nodes; until then it has those
+    /// of the group above it. `None` where the kernel has no such controller.
     fn make_cpuset(&self, host: &LocalHost, name: &str) -> Result<Option<PathBuf>, HostError> {
         if self.v2_controllers.iter().any(|c| c == "cpuset") {
             return self.make_v2(host, "cpuset", name).map(Some);

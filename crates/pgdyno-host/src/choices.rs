@@ -6,7 +6,8 @@ pub fn choices(text: &str) -> impl Iterator<Item = &str> {
         .map(|word| in_brackets(word).unwrap_or(word))
 }
 
-/// The word in brackets, which are round in the scheduler's files and square elsewhere: "none [mq-deadline] kyber".
+/// The word in brackets, which are round in the scheduler's files and square elsewhere: "none
+/// [mq-deadline] kyber".
 pub fn chosen(text: &str) -> Option<&str> {
     text.split_whitespace().find_map(in_brackets)
 }

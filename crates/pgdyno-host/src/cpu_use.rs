@@ -1,4 +1,5 @@
-//! The CPU time of other programs: neither of the processes named as ours, nor of what they have started, nor the kernel's threads.
+//! The CPU time of other programs: neither of the processes named as ours, nor of what they have
+//! started, nor the kernel's threads.
 
 use crate::access::{HostAccess, HostError};
 use crate::process::{KTHREADD, ProcessStat, TICKS_PER_S};
@@ -6,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Hosts with more processes are not read: that would be a load of its own.
 const PROCESSES_MAX: usize = 20_000;
-/// The first process takes in the times of processes that have lost their parent, whosever they were.
+/// The first process takes in the times of processes that have lost their parent, whosever they
+/// were.
 const INIT: u32 = 1;
 
 /// CPU time that all other processes have used so far.
@@ -37,7 +39,8 @@ impl CpuUse {
     ///
     /// # Errors
     ///
-    /// Where processes cannot be listed, or are more than can be read beside a load. One that ends meanwhile is not an error.
+    /// Where processes cannot be listed, or are more than can be read beside a load. One that ends
+    /// meanwhile is not an error.
     pub fn now(host: &dyn HostAccess, ours: &[u32]) -> Result<CpuUse, HostError> {
         let listed = host.list("/proc")?;
         let numbers: Vec<u32> = listed.iter().filter_map(|name| name.parse().ok()).collect();
@@ -58,7 +61,8 @@ impl CpuUse {
             .chain(is_kernel.then_some(KTHREADD.0))
             .collect();
         let is_other = |mut pid: u32| {
-            // As many steps as there are processes: parents that change while they are read could make a ring.
+            // As many steps as there are processes: parents that change while they are read could
+            // make a ring.
             for _ in 0..all.len() {
                 if not_others.contains(&pid) {
                     return false;
@@ -87,8 +91,8 @@ impl CpuUse {
         })
     }
 
-    /// What the others have used since an earlier reading. A process that began and ended in between counts with the parent
-    /// that has waited for it, and is missing where nobody has.
+    /// What the others have used since an earlier reading. A process that began and ended in
+    /// between counts with the parent that has waited for it, and is missing where nobody has.
     pub fn since(&self, before: &CpuUse) -> OthersCpu {
         // What a process had used before it ended is now its parent's, and was used before.
         let mut of_ended: BTreeMap<u32, u64> = BTreeMap::new();

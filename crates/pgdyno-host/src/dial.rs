@@ -1,5 +1,5 @@
-//! The way to a server: names resolved and sockets connected, within a limit and until somebody stops it. Nothing else in the
-//! workspace asks for addresses of names or connects sockets.
+//! The way to a server: names resolved and sockets connected, within a limit and until somebody
+//! stops it. Nothing else in the workspace asks for addresses of names or connects sockets.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -19,7 +19,8 @@ use std::time::{Duration, Instant};
 
 /// How long a wait goes on until the request to stop is checked again.
 const SLICE: Duration = Duration::from_millis(50);
-/// Lookups of names that are under way at a time, those included that were given up: the system ends them when it likes.
+/// Lookups of names that are under way at a time, those included that were given up: the system
+/// ends them when it likes.
 const LOOKUPS_MAX: usize = 8;
 /// Addresses of a name that are tried.
 const ADDRESSES_MAX: usize = 64;
@@ -194,9 +195,9 @@ fn tcp_to(address: &SocketAddr, until: Until<'_>) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A connection to a socket's file. It does not block, nor does this: a server that takes no more connections has a full queue, and
-/// an ordinary call would wait for it without a limit. `as_user`: the number of another user of this host, whom the server then sees at the
-/// other end; needs root.
+/// A connection to a socket's file. It does not block, nor does this: a server that takes no more
+/// connections has a full queue, and an ordinary call would wait for it without a limit. `as_user`:
+/// the number of another user of this host, whom the server then sees at the other end; needs root.
 ///
 /// # Errors
 ///

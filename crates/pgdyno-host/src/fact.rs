@@ -1,4 +1,5 @@
-//! A fact: one thing found out about host or server, with where it was read, or why it is not known.
+//! A fact: one thing found out about host or server, with where it was read, or why it is not
+//! known.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! Files that a user names: the one way by which they are read and written.
 //!
-//! What is read is a regular file of limited size; a FIFO or a device is not waited for. What is written is a new file in an open
-//! directory: nothing that another user has put there is followed, written or waited for.
+//! What is read is a regular file of limited size; a FIFO or a device is not waited for. What is
+//! written is a new file in an open directory: nothing that another user has put there is followed,
+//! written or waited for.
 
 use crate::beneath::{Directory, EntryKind, Owner, give, not_regular, read_whole, refused};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat, stat};
@@ -10,7 +11,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Bytes of a file of text that a user names; nothing that somebody has written by hand is near this.
+/// Bytes of a file of text that a user names; nothing that somebody has written by hand is near
+/// this.
 const TEXT_BYTES_MAX: u64 = 4 << 20;
 
 /// The content of a regular file of at most so many bytes; symbolic links are followed.
@@ -95,7 +97,8 @@ fn mode_of(above: &Directory, name: &OsString, mode: u32) -> io::Result<Owner> {
     Ok(Owner::own(there.map_or(mode, |there| there.mode)))
 }
 
-/// A file that cannot be replaced, in a directory that is not this user's or as the place of a mount, is written over.
+/// A file that cannot be replaced, in a directory that is not this user's or as the place of a
+/// mount, is written over.
 fn written_over(above: &Directory, name: &OsString, error: io::Error) -> io::Result<File> {
     let is_fixed = [io::ErrorKind::PermissionDenied, io::ErrorKind::ResourceBusy].contains(&error.kind());
     if !is_fixed || above.kind(name)? != Some(EntryKind::File) {
@@ -125,7 +128,8 @@ pub fn given_output(path: &Path, mode: u32) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes the file of this name whole or not at all; a new one has this mode, and one that is there keeps its own.
+/// Writes the file of this name whole or not at all; a new one has this mode, and one that is there
+/// keeps its own.
 ///
 /// # Errors
 ///

@@ -1,7 +1,8 @@
 //! A Linux machine: facts, samples, raw reads and writes below a root. Knows no PostgreSQL.
 //!
-//! Every reader takes its root from [`HostAccess`], so that a fixture is read exactly as the machine itself.
-//! The one raw write here is for pgdyno-knobs alone, which journals before it calls it.
+//! Every reader takes its root from [`HostAccess`], so that a fixture is read exactly as the
+//! machine itself. The one raw write here is for pgdyno-knobs alone, which journals before it calls
+//! it.
 
 mod access;
 mod beneath;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 /// The kernel's own limit of CPUs (CONFIG_NR_CPUS); it has fewer memory nodes.
 const NUMBERS_MAX: u32 = 8192;
 
-/// The numbers of a list such as "0-3,8"; none of an empty one, `None` where it is no such list or has a number that no kernel has.
+/// The numbers of a list such as "0-3,8"; none of an empty one, `None` where it is no such list or
+/// has a number that no kernel has.
 pub fn numbers_of_list(text: &str) -> Option<BTreeSet<u32>> {
     let text = text.trim();
     let mut all = BTreeSet::new();

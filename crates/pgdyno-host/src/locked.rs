@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
 
-/// A file whose lock (`flock`) this process holds until the value is dropped, or until the process ends.
+/// A file whose lock (`flock`) this process holds until the value is dropped, or until the process
+/// ends.
 ///
-/// Dropping unlocks the file instead of only closing it: a child that another thread forks at that moment has the file open, and with it
-/// the lock, until it executes its program.
+/// Dropping unlocks the file instead of only closing it: a child that another thread forks at that
+/// moment has the file open, and with it the lock, until it executes its program.
 #[derive(Debug)]
 pub struct LockedFile(File);
 

@@ -92,8 +92,9 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The mount that holds `path`, which is free of symbolic links. The device number decides where it can be had; btrfs
-/// shows another one in mountinfo than in its files' status, so the place decides then.
+/// The mount that holds `path`, which is free of symbolic links. The device number decides where it
+/// can be had; btrfs shows another one in mountinfo than in its files' status, so the place decides
+/// then.
 pub(crate) fn holding<'m>(host: &dyn HostAccess, mounts: &'m [Mount], path: &str) -> Option<&'m Mount> {
     holding_on(mounts, path, host.device_of(path).ok())
 }
@@ -112,8 +113,8 @@ pub(crate) fn holding_on<'m>(
         .map(|(_, mount)| mount)
 }
 
-/// Whether a path is on a file system that another program or machine answers for, which can keep a reader waiting without end. By the
-/// list of mounts alone: nothing of the path is touched.
+/// Whether a path is on a file system that another program or machine answers for, which can keep a
+/// reader waiting without end. By the list of mounts alone: nothing of the path is touched.
 pub fn may_hang(host: &dyn HostAccess, path: &Path) -> bool {
     const KINDS: [&str; 9] = [
         "nfs", "cifs", "smb", "fuse", "autofs", "afs", "ceph", "9p", "gluster",
@@ -135,7 +136,8 @@ pub(crate) fn is_below(path: &str, directory: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The path without symbolic links, as the target's own root has them. Everything but the last part must be there.
+/// The path without symbolic links, as the target's own root has them. Everything but the last part
+/// must be there.
 pub(crate) fn resolve(host: &dyn HostAccess, path: &str) -> Result<String, HostError> {
     resolve_below(host, "", path)
 }

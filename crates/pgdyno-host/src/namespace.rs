@@ -1,4 +1,5 @@
-//! Processes in namespaces of their own, as in a container: what their numbers and their paths are here.
+//! Processes in namespaces of their own, as in a container: what their numbers and their paths are
+//! here.
 
 use crate::access::HostAccess;
 use crate::mount;
@@ -10,8 +11,8 @@ pub fn inner_number(host: &dyn HostAccess, pid: u32) -> Option<u32> {
     line.split_whitespace().skip(1).last()?.parse().ok()
 }
 
-/// The path here of the file or directory that a process sees at `path`: another one where it has mounts of its own. What this process
-/// may not see of the other is taken to be the same.
+/// The path here of the file or directory that a process sees at `path`: another one where it has
+/// mounts of its own. What this process may not see of the other is taken to be the same.
 ///
 /// # Errors
 ///
@@ -81,8 +82,8 @@ mod tests {
         "27 1 254:1 / / rw - ext4 /dev/vda1 rw\n40 27 254:16 /sub /mnt/disk rw - xfs /dev/vdb rw\n";
     const LAYERS: &str = "90 80 0:77 / / rw - overlay overlay rw,upperdir=/x\n";
 
-    /// A host with a container, process 60, whose root is at /layers. Its /data/file is this host's `file`, by a second name: a mount
-    /// shows the same file.
+    /// A host with a container, process 60, whose root is at /layers. Its /data/file is this host's
+    /// `file`, by a second name: a mount shows the same file.
     fn of_container(file: &str, theirs: &str) -> (tempfile::TempDir, LocalHost) {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();

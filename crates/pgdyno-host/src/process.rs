@@ -5,12 +5,14 @@ use crate::beneath::Directory;
 use crate::list::numbers_of_list;
 use std::collections::BTreeSet;
 
-/// Clock ticks per second in /proc/PID/stat: fixed at 100 in the kernel's user interface on every architecture.
+/// Clock ticks per second in /proc/PID/stat: fixed at 100 in the kernel's user interface on every
+/// architecture.
 pub(crate) const TICKS_PER_S: u64 = 100;
 
-/// CPU time in microseconds that a process, its waited-for children and its living children have used.
-/// Grandchildren count once their parent has reaped them. A child that vanishes between two reads is then part of
-/// what its parent has waited for, so a sum can be short by that child until the next call, never too high.
+/// CPU time in microseconds that a process, its waited-for children and its living children have
+/// used. Grandchildren count once their parent has reaped them. A child that vanishes between two
+/// reads is then part of what its parent has waited for, so a sum can be short by that child until
+/// the next call, never too high.
 pub fn cpu_us_of_tree(host: &dyn HostAccess, pid: u32) -> Result<u64, HostError> {
     let children = children(host, pid);
     let own = stat_ticks(host, pid)?;
@@ -62,11 +64,11 @@ pub enum NotThere {
     Unseen(String),
 }
 
-/// Proves that a process is one of the directory's owner, works in that very directory, and is one and the same all the while.
-/// Returns its start as [`started_ticks`].
+/// Proves that a process is one of the directory's owner, works in that very directory, and is one
+/// and the same all the while. Returns its start as [`started_ticks`].
 ///
-/// A number in a file proves nothing: whoever may write the file can name any process. One with other rights than its owner's, as a
-/// program with the set-user-ID bit has, is somebody else's.
+/// A number in a file proves nothing: whoever may write the file can name any process. One with
+/// other rights than its owner's, as a program with the set-user-ID bit has, is somebody else's.
 ///
 /// # Errors
 ///
@@ -123,7 +125,8 @@ fn users_of(host: &dyn HostAccess, pid: u32) -> Result<Vec<u32>, HostError> {
     }
 }
 
-/// Numbers of the host's CPUs that are online, whatever this process may use; `None` where the kernel does not say.
+/// Numbers of the host's CPUs that are online, whatever this process may use; `None` where the
+/// kernel does not say.
 pub fn online_cpus(host: &dyn HostAccess) -> Option<BTreeSet<u32>> {
     numbers_of_list(&host.read_trimmed("/sys/devices/system/cpu/online").ok()?)
 }
@@ -167,7 +170,8 @@ pub(crate) struct Used {
     pub(crate) major_faults: u64,
 }
 
-/// The parent of the kernel's threads, and its name (kthreads(7)); in a container another process may have its number.
+/// The parent of the kernel's threads, and its name (kthreads(7)); in a container another process
+/// may have its number.
 pub(crate) const KTHREADD: (u32, &str) = (2, "kthreadd");
 
 impl ProcessStat {
@@ -178,7 +182,8 @@ impl ProcessStat {
         Some((name, ProcessStat::parse(&text)?))
     }
 
-    /// Fields as proc(5) numbers them: state 3, parent 4, faults 10 to 13, times 14 to 17, start 22, resident 24.
+    /// Fields as proc(5) numbers them: state 3, parent 4, faults 10 to 13, times 14 to 17, start
+    /// 22, resident 24.
     pub(crate) fn parse(stat: &str) -> Option<ProcessStat> {
         let mut fields = after_name(stat)?.split_ascii_whitespace();
         let state = fields.next()?.chars().next()?;

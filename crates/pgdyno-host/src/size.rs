@@ -1,6 +1,7 @@
 //! Sizes as people write them.
 
-/// Bytes of "125M", "500MB", "512kB", "4096": powers of 1024, as everywhere in PostgreSQL and the kernel; above zero.
+/// Bytes of "125M", "500MB", "512kB", "4096": powers of 1024, as everywhere in PostgreSQL and the
+/// kernel; above zero.
 pub fn size_bytes(text: &str) -> Result<u64, String> {
     let wrong = || format!("\"{text}\": expected a size, e.g. \"500MB\" or \"4G\"");
     let trimmed = text.trim();

@@ -1,5 +1,6 @@
-//! From records to verdicts: which trials count, what is compared with what, and what may be said of it. The lab asks
-//! after each block whether to go on, the report at the end; both get the same answer from here.
+//! From records to verdicts: which trials count, what is compared with what, and what may be said
+//! of it. The lab asks after each block whether to go on, the report at the end; both get the same
+//! answer from here.
 
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, METRICS, StoredExperiment, TrialRecord, TrialStatus,
@@ -9,14 +10,16 @@ use pgdyno_stats::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Number of findings of all shipped studies, whose intervals hold together: they are read side by side.
+/// Number of findings of all shipped studies, whose intervals hold together: they are read side by
+/// side.
 pub const FINDINGS_TOGETHER: usize = 81;
 /// Fewer blocks than this contradict no finding.
 pub const FINDING_BLOCKS_MIN: usize = 3;
 
-/// After how many blocks an experiment that may stop is first evaluated: seven eighteenths of all, where a search for
-/// an effect stops soonest at the same power (docs/explanation/statistics.md), and two at least, for one says nothing
-/// of the spread. Where treatments may be futile a fifth, and four at least: most have no gain, which is seen early.
+/// After how many blocks an experiment that may stop is first evaluated: seven eighteenths of all,
+/// where a search for an effect stops soonest at the same power (docs/explanation/statistics.md),
+/// and two at least, for one says nothing of the spread. Where treatments may be futile a fifth,
+/// and four at least: most have no gain, which is seen early.
 pub fn first_look(blocks: usize, may_be_futile: bool) -> usize {
     match may_be_futile {
         true => blocks.div_ceil(5).max(4),
@@ -24,8 +27,9 @@ pub fn first_look(blocks: usize, may_be_futile: bool) -> usize {
     }
 }
 
-/// The rules for a figure of an experiment. The figure that decides has the whole confidence; the others share it, as many as are
-/// compared where none is named and the experiment's own, so that all that a reader sees holds together.
+/// The rules for a figure of an experiment. The figure that decides has the whole confidence; the
+/// others share it, as many as are compared where none is named and the experiment's own, so that
+/// all that a reader sees holds together.
 pub fn rules(record: &ExperimentRecord, metric: &str) -> Rules {
     let others = METRICS
         .iter()
@@ -89,7 +93,8 @@ pub struct Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     observations: Vec<Observation>,
-    /// How many trials failed, do not hold or lack the figure, by block and treatment; 0 where all were well.
+    /// How many trials failed, do not hold or lack the figure, by block and treatment; 0 where all
+    /// were well.
     failed: BTreeMap<(usize, usize), usize>,
     /// Places of finished trials without a figure that has a ratio, among those given.
     without_ratio: Vec<usize>,
@@ -98,8 +103,9 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Trials of a treatment and of what it is compared with that failed or do not hold, in those of these blocks in which both were
-    /// tried: where only one was, the other had no occasion to fail.
+    /// Trials of a treatment and of what it is compared with that failed or do not hold, in those
+    /// of these blocks in which both were tried: where only one was, the other had no occasion to
+    /// fail.
     fn failed_in(&self, comparison: Comparison, blocks: impl IntoIterator<Item = usize>) -> (usize, usize) {
         let of = |block, treatment| self.failed.get(&(block, treatment)).copied();
         let both = blocks
@@ -123,11 +129,13 @@ impl Observations {
 /// Effects and verdicts on the trials so far.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// Against the treatment that each is compared with (the one before it, or the reference), by treatment.
+    /// Against the treatment that each is compared with (the one before it, or the reference), by
+    /// treatment.
     pub steps: Vec<Option<Effect>>,
     /// Against the first treatment, by treatment; for factors the same as `steps`.
     pub totals: Vec<Option<Effect>>,
-    /// Finished trials in no effect, because their figure is not above zero, by their place among those given.
+    /// Finished trials in no effect, because their figure is not above zero, by their place among
+    /// those given.
     pub excluded: Vec<usize>,
     /// Whether every comparison is decided, so that no further block is needed.
     pub done: bool,
@@ -137,14 +145,15 @@ pub struct Judged {
     pub degrees_of_freedom: usize,
 }
 
-/// Whether a treatment was tried in the last of the planned blocks: not where it was spared for what it had shown.
+/// Whether a treatment was tried in the last of the planned blocks: not where it was spared for
+/// what it had shown.
 pub fn is_in_last_block(stored: &StoredExperiment, treatment: &str) -> bool {
     let mut trials = stored.trials.iter();
     trials.any(|(_, trial)| trial.block == stored.record.blocks && trial.treatment == treatment)
 }
 
-/// How far a stored experiment is. A block has ended when every tested treatment has a trial in it, or needs none: because it is
-/// decided, or because a guard has ended it in an earlier one.
+/// How far a stored experiment is. A block has ended when every tested treatment has a trial in it,
+/// or needs none: because it is decided, or because a guard has ended it in an earlier one.
 pub fn progress(stored: &StoredExperiment) -> Progress {
     let judge = Judge::new(&stored.record, &stored.record.metric);
     let trials = || stored.trials.iter().map(|(_, trial)| trial);
@@ -220,10 +229,12 @@ impl Judge {
             rules: self.rules,
             blocks_min: first_look(self.blocks, self.may_be_futile),
             blocks_max: self.blocks,
-            // What decides is what a treatment is tried for; of other figures all is said that can be.
+            // What decides is what a treatment is tried for; of other figures all is said that can
+            // be.
             may_be_futile: self.may_be_futile && self.decides,
         };
-        // What is seen at the block at which another figure has stopped the experiment is seen at a look, too.
+        // What is seen at the block at which another figure has stopped the experiment is seen at a
+        // look, too.
         let sequential = self
             .may_stop
             .then(|| Sequential::new(rule, &comparisons))
@@ -291,7 +302,8 @@ impl Judge {
             *failed += 1;
             return;
         }
-        // A percentile, say, for which there were too few transactions: it is not missing by chance.
+        // A percentile, say, for which there were too few transactions: it is not missing by
+        // chance.
         let Some(value) = trial.figure(&self.metric) else {
             *failed += 1;
             return;
@@ -308,8 +320,9 @@ impl Judge {
 
     /// Judges what there is.
     ///
-    /// Where an experiment may stop after each block, what is returned holds at each look. Where it has a fixed number of
-    /// blocks, there is no verdict before the last one: intervals of a fixed size hold once.
+    /// Where an experiment may stop after each block, what is returned holds at each look. Where it
+    /// has a fixed number of blocks, there is no verdict before the last one: intervals of a fixed
+    /// size hold once.
     pub fn judge(&self, observed: &Observations, progress: Progress) -> Judged {
         let (effects, done) = self.effects(observed, progress);
         let fit = BlockFit::new(&observed.observations);
@@ -333,8 +346,9 @@ impl Judge {
         }
     }
 
-    /// The effect of one treatment against another, by their numbers: the experiment's own comparison if it makes it, else with an interval
-    /// that holds together with those of all pairs of its treatments, each of which may be asked for.
+    /// The effect of one treatment against another, by their numbers: the experiment's own
+    /// comparison if it makes it, else with an interval that holds together with those of all pairs
+    /// of its treatments, each of which may be asked for.
     pub fn between(
         &self,
         treatment: usize,
@@ -362,9 +376,9 @@ impl Judge {
         }
     }
 
-    /// Treatments, by number, that no open comparison needs any more: each of theirs was decided at a look, or is with one that has
-    /// `ended`. Empty where another figure decides, where the experiment runs all its blocks, and where effects of factors need all
-    /// combinations.
+    /// Treatments, by number, that no open comparison needs any more: each of theirs was decided at
+    /// a look, or is with one that has `ended`. Empty where another figure decides, where the
+    /// experiment runs all its blocks, and where effects of factors need all combinations.
     pub fn needless(
         &self,
         observed: &Observations,
@@ -394,7 +408,8 @@ impl Judge {
         self.sequential.as_ref().map(|sequential| sequential.look(trials))
     }
 
-    /// Whether intervals hold now: from the first look on where the experiment may stop, else once no further block comes.
+    /// Whether intervals hold now: from the first look on where the experiment may stop, else once
+    /// no further block comes.
     pub fn is_due(&self, progress: Progress) -> bool {
         match self.sequential {
             Some(_) => progress.ended >= first_look(self.blocks, self.may_be_futile),
@@ -423,7 +438,8 @@ impl Judge {
         };
         let judged = (self.comparisons.iter().zip(effects).zip(&looked.decided_after)).map(
             |((comparison, effect), after)| {
-                // What fails after the look that decided is in no effect, nor takes its verdict away.
+                // What fails after the look that decided is in no effect, nor takes its verdict
+                // away.
                 let blocks = after.filter(|_| self.decides).unwrap_or(ended.len());
                 let failed = observed.failed_in(*comparison, ended.iter().take(blocks).copied());
                 effect.map(|effect| effect.where_failed(failed.0, failed.1))
@@ -433,8 +449,8 @@ impl Judge {
     }
 }
 
-/// What each treatment is compared with: what its record says; records from before there were factors say nothing, and
-/// follow their design.
+/// What each treatment is compared with: what its record says; records from before there were
+/// factors say nothing, and follow their design.
 fn against(record: &ExperimentRecord) -> Vec<Option<usize>> {
     let treatments = &record.treatments;
     let tested = |i: usize| treatments[i].why_not.is_none();

@@ -1,4 +1,5 @@
-//! From a knob and an instance to the files of this host: placeholders, places that differ by kernel, several alike.
+//! From a knob and an instance to the files of this host: placeholders, places that differ by
+//! kernel, several alike.
 
 use crate::catalogue::{CatalogueError, Kind, Knob, Per, split, sysctl_path};
 use crate::undo::FilePart;
@@ -32,7 +33,8 @@ pub(crate) const DISK_NUMBER: &str = "{disk_number}";
 const DEBUGFS: &str = "/sys/kernel/debug";
 
 impl HostContext<'_> {
-    /// The files of a knob that is a file of the kernel. Where none of its places exists, the first is named in the error.
+    /// The files of a knob that is a file of the kernel. Where none of its places exists, the first
+    /// is named in the error.
     pub(crate) fn resolved(
         &self,
         knob: &Knob,

@@ -58,7 +58,8 @@ pub enum ApplyError {
         /// Versions that have it, by the catalogue; empty where none is listed.
         hint: String,
     },
-    /// pgdyno's own session has another value, so neither the value before nor the one that took effect can be seen.
+    /// pgdyno's own session has another value, so neither the value before nor the one that took
+    /// effect can be seen.
     #[error(
         "the options of pgdyno's session (PGOPTIONS, or options= of the connection string) set {name}, which hides the \
          server's value"

@@ -165,8 +165,8 @@ impl Catalogue {
         self.knobs.get(split(id).0)
     }
 
-    /// The number of a setting, in bytes or seconds where it is a size or a time; one without a unit is in the knob's own. `None` of what is
-    /// not a number.
+    /// The number of a setting, in bytes or seconds where it is a size or a time; one without a
+    /// unit is in the knob's own. `None` of what is not a number.
     pub fn number_of(&self, id: &str, value: &str) -> Option<f64> {
         let (kind, number) = quantity(value)?;
         let own = self.find(id).and_then(|knob| base_unit(knob.unit.as_deref()?));
@@ -177,7 +177,8 @@ impl Catalogue {
         })
     }
 
-    /// The value of a parameter with its unit, where it is a number without one: 16384 buffers are "131072kB".
+    /// The value of a parameter with its unit, where it is a number without one: 16384 buffers are
+    /// "131072kB".
     pub fn with_unit(&self, id: &str, value: &str) -> String {
         let own = self.find(id).filter(|knob| knob.kind == Kind::Guc);
         let unit = own.and_then(|knob| unit_of(knob.unit.as_deref()?));
@@ -219,7 +220,8 @@ impl Catalogue {
         Ok(knob)
     }
 
-    /// Whether a setting names a known knob and, for kernel knobs, a legal number. The server judges its own.
+    /// Whether a setting names a known knob and, for kernel knobs, a legal number. The server
+    /// judges its own.
     pub fn check(&self, setting: &Setting) -> Result<&Knob, CatalogueError> {
         let knob = self.get(&setting.knob)?;
         let wrong = |expected: String| {
@@ -302,7 +304,8 @@ fn is_cpu_list(text: &str) -> bool {
     !has_space && numbers_of_list(text).is_some_and(|numbers| !numbers.is_empty())
 }
 
-/// Value of a huge-page pool: what the server needs; with a number behind it, what so many servers like it need.
+/// Value of a huge-page pool: what the server needs; with a number behind it, what so many servers
+/// like it need.
 pub const AUTO: &str = "auto";
 
 #[cfg(test)]

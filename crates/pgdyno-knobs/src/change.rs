@@ -80,8 +80,8 @@ pub enum OfHost {
     No,
     /// Those of the host too: no other process may change it meanwhile.
     Yes,
-    /// Those of the host that are the server's own, as its control group's, while another changer of this process keeps other
-    /// processes from the host.
+    /// Those of the host that are the server's own, as its control group's, while another changer
+    /// of this process keeps other processes from the host.
     Beside,
 }
 
@@ -101,7 +101,8 @@ pub struct Changer<'a> {
     units: Vec<Touched>,
     /// What the journal calls the kernel files that were written, by their path.
     touched_as: BTreeMap<String, (String, Knob)>,
-    /// Server parameters that were touched: value before the first change, and now, in postgresql.auto.conf.
+    /// Server parameters that were touched: value before the first change, and now, in
+    /// postgresql.auto.conf.
     parameters: BTreeMap<String, Parameter>,
     /// Pages that were last asked for.
     pool_asked: Option<u64>,
@@ -126,7 +127,8 @@ struct Touched {
 }
 
 impl Touched {
-    /// Whether one of its files is ours to look after: of several that set others again, those that were written.
+    /// Whether one of its files is ours to look after: of several that set others again, those that
+    /// were written.
     fn has(&self, file: usize) -> bool {
         let UndoUnit::Files { leads, .. } = &self.unit else {
             return true;
@@ -170,8 +172,9 @@ fn write_auto_conf(data: &Path, text: String) -> Result<SavedState, UndoUnitErro
 }
 
 impl<'a> Changer<'a> {
-    /// Begins a journal in `journals` for changes to `target`, to the host where `of_host` says so, or to the host alone; another
-    /// process that changes the same is waited for as `patience` says. `by` is the user who does it.
+    /// Begins a journal in `journals` for changes to `target`, to the host where `of_host` says so,
+    /// or to the host alone; another process that changes the same is waited for as `patience`
+    /// says. `by` is the user who does it.
     pub fn begin(
         host: &'a dyn HostAccess,
         catalogue: &'a Catalogue,
@@ -237,8 +240,8 @@ impl<'a> Changer<'a> {
         self.reader().check(setting)
     }
 
-    /// Brings the target to exactly `settings`: what they name is set, and what was touched before and is not named
-    /// is restored. Returns what took effect, in the order of `settings`.
+    /// Brings the target to exactly `settings`: what they name is set, and what was touched before
+    /// and is not named is restored. Returns what took effect, in the order of `settings`.
     pub fn apply(
         &mut self,
         settings: &[Agreed<Setting>],
@@ -259,7 +262,8 @@ impl<'a> Changer<'a> {
         needs_restart |=
             self.target.is_some() && kernel.iter().any(|change| change.knob.cost == Cost::Restart);
         needs_restart |= self.moves_wal(&wholes)?;
-        // Huge pages in use cannot leave their pool, so the server is down while the kernel's knobs are turned.
+        // Huge pages in use cannot leave their pool, so the server is down while the kernel's knobs
+        // are turned.
         if needs_restart {
             self.stop()?;
         }
@@ -307,7 +311,8 @@ impl<'a> Changer<'a> {
         self.reader().persisted(settings)
     }
 
-    /// Starts a server that has gone away since the last time, or waits for it where only its owner can start it.
+    /// Starts a server that has gone away since the last time, or waits for it where only its owner
+    /// can start it.
     ///
     /// # Errors
     ///
@@ -338,8 +343,8 @@ impl<'a> Changer<'a> {
         Err(error.into())
     }
 
-    /// The one function through which anything is changed: the old state is on disk before `write` is called. What is
-    /// written is `file` of the undo unit, where that has several.
+    /// The one function through which anything is changed: the old state is on disk before `write`
+    /// is called. What is written is `file` of the undo unit, where that has several.
     fn change(
         &mut self,
         knob: &str,
@@ -360,8 +365,8 @@ impl<'a> Changer<'a> {
         Ok(after)
     }
 
-    /// Stops the server, where stopping and starting are apart. Of a user's own the journal says so first: one that is down without it was
-    /// stopped by somebody else.
+    /// Stops the server, where stopping and starting are apart. Of a user's own the journal says so
+    /// first: one that is down without it was stopped by somebody else.
     ///
     /// # Errors
     ///
@@ -382,14 +387,15 @@ impl<'a> Changer<'a> {
         Ok(())
     }
 
-    /// Starts the server; if it does not come up, the settings from before the first change come back and it starts
-    /// with those.
+    /// Starts the server; if it does not come up, the settings from before the first change come
+    /// back and it starts with those.
     fn start(&mut self) -> Result<(), ApplyError> {
         let Err(error) = self.start_once() else {
             return Ok(());
         };
         let target = self.target()?;
-        // Where the server runs, one of its standbys does not, and that is not a fault of its settings.
+        // Where the server runs, one of its standbys does not, and that is not a fault of its
+        // settings.
         let has_standbys =
             matches!(&target.control, Control::Sandbox(sandbox) if sandbox.record().standbys.is_some());
         if has_standbys && Server::connect(&target.conninfo).is_ok() {

@@ -1,10 +1,12 @@
-//! Consent as a type: what can lose committed data in a crash is applied only where the user has accepted that for its knob.
+//! Consent as a type: what can lose committed data in a crash is applied only where the user has
+//! accepted that for its knob.
 
 use crate::catalogue::{Catalogue, CatalogueError, Risk, Setting};
 use pgdyno_record::ErrorClass;
 use std::ops::Deref;
 
-/// Something that may be applied: no committed data is at risk, or the user has accepted the risk. Made by [`Catalogue::agree`] alone.
+/// Something that may be applied: no committed data is at risk, or the user has accepted the risk.
+/// Made by [`Catalogue::agree`] alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreed<T>(T);
 

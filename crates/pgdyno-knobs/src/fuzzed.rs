@@ -1,10 +1,12 @@
-//! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone: each takes any input.
+//! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone:
+//! each takes any input.
 
 use crate::undo::swap;
 use crate::{journal, reader};
 use std::path::Path;
 
-/// A journal and its copy: whichever is there, what is whole of them is read, or it is said why not.
+/// A journal and its copy: whichever is there, what is whole of them is read, or it is said why
+/// not.
 pub fn journal_with_copy(journal: Option<&[u8]>, copy: Option<&[u8]>) {
     match journal::assemble(journal, copy, Path::new("1-2.journal")) {
         Ok(content) => drop((content.kept(), content.scope())),

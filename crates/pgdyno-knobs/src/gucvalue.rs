@@ -1,4 +1,5 @@
-//! Values of settings as texts: whether two ways of writing one are the same value, and what a number with a unit counts.
+//! Values of settings as texts: whether two ways of writing one are the same value, and what a
+//! number with a unit counts.
 
 mod legal;
 
@@ -6,7 +7,8 @@ pub(crate) use legal::{expected, nearest};
 
 use pgdyno_server::{Guc, one_spelling};
 
-/// Whether `asked` is what the server now shows. Units as PostgreSQL documents them ("Parameter Names and Values").
+/// Whether `asked` is what the server now shows. Units as PostgreSQL documents them ("Parameter
+/// Names and Values").
 pub fn same(asked: &str, guc: &Guc) -> bool {
     let asked = asked.trim();
     if asked.eq_ignore_ascii_case(&guc.shown) || asked.eq_ignore_ascii_case(&guc.setting) {
@@ -37,7 +39,8 @@ pub fn same(asked: &str, guc: &Guc) -> bool {
     }
 }
 
-/// Whether two texts are one value, whatever knob they are of: "16GB" and "16384MB", "on" and "true", "50" and "50.0".
+/// Whether two texts are one value, whatever knob they are of: "16GB" and "16384MB", "on" and
+/// "true", "50" and "50.0".
 pub fn same_texts(one: &str, other: &str) -> bool {
     let (one, other) = (one.trim(), other.trim());
     if one.eq_ignore_ascii_case(other) || truth(one).is_some() && truth(one) == truth(other) {
@@ -60,7 +63,8 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// A number with an optional unit, expressed in `base` ("8kB", "ms"). A bare number is in the base unit already.
+/// A number with an optional unit, expressed in `base` ("8kB", "ms"). A bare number is in the base
+/// unit already.
 fn in_unit(text: &str, base: Option<&str>) -> Option<f64> {
     let at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = (text[..at].trim().parse::<f64>().ok()?, text[at..].trim());

@@ -1,9 +1,12 @@
 //! The journal: what was there before each change, durable before the change is made.
 //!
-//! A JSON value per line with its number and a checksum: `open` once, then `intent` before and `done` after each write; `kept` when the
-//! changes are to stay beyond their process, `confirmed` when they stay for good, `closed` when all is restored. A torn last line is a
-//! change that was never made, for the write comes after the line is on disk and counted: the second line of the file has the number of
-//! lines, so that one which has lost some shows it. Each line is in the registry's copy too, before the write: what a damaged or removed journal has lost is read from there.
+//! A JSON value per line with its number and a checksum: `open` once, then `intent` before and
+//! `done` after each write; `kept` when the changes are to stay beyond their process, `confirmed`
+//! when they stay for good, `closed` when all is restored. A torn last line is a change that was
+//! never made, for the write comes after the line is on disk and counted: the second line of the
+//! file has the number of lines, so that one which has lost some shows it. Each line is in the
+//! registry's copy too, before the write: what a damaged or removed journal has lost is read from
+//! there.
 
 mod content;
 mod line;
@@ -177,8 +180,9 @@ impl Written {
         Ok(())
     }
 
-    /// Counts the lines that are on disk, before what the last one announces is done. Not waited for after each: until a power loss,
-    /// which the kernel's settings do not outlive, everybody reads what was written.
+    /// Counts the lines that are on disk, before what the last one announces is done. Not waited
+    /// for after each: until a power loss, which the kernel's settings do not outlive, everybody
+    /// reads what was written.
     fn count(&self, id: &str, lines: usize, durably: bool) -> Result<(), JournalError> {
         let Some(count_at) = self.count_at else {
             return Ok(());
@@ -205,11 +209,13 @@ impl Written {
 impl Journal {
     /// Begins a journal for changes of a scope and makes its existence durable.
     ///
-    /// Another process that changes the same host or server is waited for as long as `patience` says.
+    /// Another process that changes the same host or server is waited for as long as `patience`
+    /// says.
     ///
     /// # Errors
     ///
-    /// [`JournalError::LeftBehind`] where a killed process has left changes of this scope, by any home of this user.
+    /// [`JournalError::LeftBehind`] where a killed process has left changes of this scope, by any
+    /// home of this user.
     pub fn begin(
         journals: &Journals,
         mut purpose: Purpose,
@@ -243,12 +249,14 @@ impl Journal {
                 });
             }
         }
-        // Names are the order in which changes were made, however long this has waited and whatever the clock does.
+        // Names are the order in which changes were made, however long this has waited and whatever
+        // the clock does.
         let newest = listed.iter().filter_map(|other| began(&other.path)).max();
         purpose.started_unix_ms = now_unix_ms().max(newest.map_or(0, |newest| newest + 1));
         let id = format!("{}-{}", purpose.started_unix_ms, purpose.pid);
         let path = directory.join(format!("{id}.{}", registry::ENDING));
-        // It gets its name when it is locked and its first line is whole: nobody sees one of nobody.
+        // It gets its name when it is locked and its first line is whole: nobody sees one of
+        // nobody.
         let beginning = directory.join("beginning");
         let file = File::options()
             .read(true)
@@ -322,8 +330,8 @@ impl Journal {
         self.append(&Entry::Confirmed)
     }
 
-    /// Opens one that a dead process left, and cuts off a torn last line; a damaged one is left as it is. `None` where it is
-    /// closed by now.
+    /// Opens one that a dead process left, and cuts off a torn last line; a damaged one is left as
+    /// it is. `None` where it is closed by now.
     pub fn reopen(journals: &Journals, path: &Path) -> Result<Option<(Journal, Content)>, JournalError> {
         let Some(found) = journals.found(path, OFlags::RDWR)? else {
             return Ok(None);
@@ -459,8 +467,8 @@ impl Journal {
         self.server = (keys, data_of);
     }
 
-    /// Shows other users that a knob is about to be changed, then looks whether one of them has changed it: of two that begin at once,
-    /// one sees the other at least.
+    /// Shows other users that a knob is about to be changed, then looks whether one of them has
+    /// changed it: of two that begin at once, one sees the other at least.
     fn announce(&mut self, knob: &str, unit: &UndoUnit) -> Result<(), JournalError> {
         // Data is not a setting, and the file as a whole is only written back.
         let is_setting = !matches!(
@@ -526,7 +534,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Everything is as before: it has served its purpose. A damaged one is kept under another name, which is returned.
+    /// Everything is as before: it has served its purpose. A damaged one is kept under another
+    /// name, which is returned.
     pub(crate) fn close(mut self, content: &Content) -> Result<Option<PathBuf>, JournalError> {
         if content.damage.is_empty() {
             // On a full disk the removal alone does.
@@ -554,7 +563,8 @@ impl Journal {
         Ok(Some(aside))
     }
 
-    /// The notice first: what it names is restored. Then the copy: one without its journal would be taken for a journal that somebody has removed.
+    /// The notice first: what it names is restored. Then the copy: one without its journal would be
+    /// taken for a journal that somebody has removed.
     fn remove(&mut self) -> Result<(), JournalError> {
         self.journals.remove_notice(&self.file.path)?;
         self.remove_copy()?;

@@ -1,7 +1,7 @@
 //! Knobs: the catalogue, applying, verifying, restoring, and the journal that makes it reversible.
 //!
-//! Nothing else changes a host or a server's settings. Every change goes through one function of [`Changer`], which
-//! has the old value on disk before it writes.
+//! Nothing else changes a host or a server's settings. Every change goes through one function of
+//! [`Changer`], which has the old value on disk before it writes.
 
 mod address;
 mod applied;

@@ -3,14 +3,15 @@
 /// Letters in which a typing error differs at most, in a long name.
 const LETTERS: usize = 4;
 
-/// The known name that differs by a typing error from the given one: in a third of its letters at most. Of several the nearest, and of those
-/// the first by alphabet.
+/// The known name that differs by a typing error from the given one: in a third of its letters at
+/// most. Of several the nearest, and of those the first by alphabet.
 pub fn nearest_name<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = given.chars().count();
     let limit = LETTERS.min(letters / 3);
     known
         .into_iter()
-        // Each letter that one has more is a difference. This ends the search for most names; facts are looked up by the thousand.
+        // Each letter that one has more is a difference. This ends the search for most names; facts
+        // are looked up by the thousand.
         .filter(|name| name.chars().count().abs_diff(letters) <= limit)
         .map(|name| (strsim::damerau_levenshtein(name, given), name))
         .min()

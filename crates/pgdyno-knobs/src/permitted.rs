@@ -1,5 +1,5 @@
-//! Which places a journal may name: those that the catalogue has, and files of pgdyno's own. What a planted or damaged journal
-//! names beside them is neither read nor written.
+//! Which places a journal may name: those that the catalogue has, and files of pgdyno's own. What a
+//! planted or damaged journal names beside them is neither read nor written.
 
 use crate::address::DISK_NUMBER;
 use crate::catalogue::{Catalogue, Kind, sysctl_path};
@@ -49,7 +49,8 @@ pub(crate) fn refusal(unit: &UndoUnit, catalogue: &Catalogue) -> Option<String> 
 /// In every data directory.
 const MARK: &str = "PG_VERSION";
 
-/// Why the data directory of an undo unit may be another one than it was: it is there, and is empty of what every one has.
+/// Why the data directory of an undo unit may be another one than it was: it is there, and is empty
+/// of what every one has.
 pub(crate) fn not_mounted(unit: &UndoUnit) -> Option<String> {
     let data = unit.data().filter(|_| !unit.lives_in_kernel())?;
     let held = Directory::open(data).ok()?;
@@ -105,8 +106,8 @@ fn is_kernel_file(catalogue: &Catalogue, path: &str) -> bool {
     })
 }
 
-/// Whether an address of the catalogue can mean this path. `*` and a placeholder mean a name, or a part of one, and
-/// that of a control group any directories.
+/// Whether an address of the catalogue can mean this path. `*` and a placeholder mean a name, or a
+/// part of one, and that of a control group any directories.
 fn fits(address: &str, path: &str) -> bool {
     let ((address, wanted), (path, part)) = (FilePart::of_path(address), FilePart::of_path(path));
     match (wanted, part) {
@@ -218,7 +219,8 @@ mod tests {
         }
     }
 
-    /// A data directory says its version by its owner's file, and a swap file is where nobody else can exchange it.
+    /// A data directory says its version by its owner's file, and a swap file is where nobody else
+    /// can exchange it.
     #[test]
     fn directory_that_is_no_servers_data_and_swap_file_of_others_are_refused() {
         const STRANGER: u32 = 12_345;

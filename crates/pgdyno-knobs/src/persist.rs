@@ -125,7 +125,8 @@ fn merged(present: &str, new: Vec<(String, String)>, key: impl Fn(&str) -> Optio
     Some(lines.join("\n") + "\n")
 }
 
-/// The name of a file below /proc/sys: the slashes are dots, and a dot of the file's own is a slash (sysctl(8)).
+/// The name of a file below /proc/sys: the slashes are dots, and a dot of the file's own is a slash
+/// (sysctl(8)).
 fn sysctl_name(rest: &str) -> String {
     rest.chars()
         .map(|c| match c {

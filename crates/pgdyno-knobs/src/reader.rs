@@ -1,4 +1,5 @@
-//! What the knobs of a target are now, whether a setting could be applied, and whether it has taken effect. Changes nothing.
+//! What the knobs of a target are now, whether a setting could be applied, and whether it has taken
+//! effect. Changes nothing.
 
 mod advised;
 mod check;
@@ -307,7 +308,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A value with the CPUs of the memory node that it names, or with the part that it means of what the host has.
+    /// A value with the CPUs of the memory node that it names, or with the part that it means of
+    /// what the host has.
     pub(super) fn listed(&self, knob: &Knob, value: &str) -> Result<String, HostError> {
         if let Some(part) = knob.part_of(value) {
             return several::listed_part(self.host, knob, part);
@@ -378,7 +380,8 @@ pub(crate) fn is_same(knob: &Knob, asked: &str, now: &str) -> bool {
     }
 }
 
-/// The state that a setting asks for, of an undo unit that is no kernel file and is in the state `before`.
+/// The state that a setting asks for, of an undo unit that is no kernel file and is in the state
+/// `before`.
 pub(crate) fn wanted(unit: &UndoUnit, setting: &Setting, before: &SavedState) -> SavedState {
     let value = setting.value.as_str();
     let set = (value != DEFAULT).then(|| value.to_owned());
@@ -421,7 +424,8 @@ pub(crate) fn is_same_state(a: &SavedState, b: &SavedState) -> bool {
     }
 }
 
-/// Roles and databases with a value of their own, which hides the one in the files from their sessions.
+/// Roles and databases with a value of their own, which hides the one in the files from their
+/// sessions.
 fn hidden(server: &mut Server, name: &str) -> Result<Option<String>, ApplyError> {
     let sql = format!(
         "SELECT string_agg(DISTINCT coalesce('role ' || r.rolname, '') || CASE WHEN r.oid IS NOT NULL AND d.oid IS NOT \

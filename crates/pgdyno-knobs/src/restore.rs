@@ -1,4 +1,5 @@
-//! Restoring: undoes a journal backwards, is idempotent, and leaves alone what someone else changed since.
+//! Restoring: undoes a journal backwards, is idempotent, and leaves alone what someone else changed
+//! since.
 
 mod boot;
 mod group;
@@ -60,7 +61,8 @@ pub struct Restored {
 pub struct RestoreOptions {
     /// It overwrites what someone else changed since.
     pub overwrites: bool,
-    /// The host boots: servers are down as everything is, and are started by what runs them, which may wait for the end of this.
+    /// The host boots: servers are down as everything is, and are started by what runs them, which
+    /// may wait for the end of this.
     pub at_boot: bool,
 }
 
@@ -133,8 +135,9 @@ fn of_turn(groups: &[Group], turn: Turn) -> impl Iterator<Item = &Group> {
 }
 
 impl Restorer<'_> {
-    /// Restores an open journal and closes it, unless something failed: then it stays for another attempt. Of a damaged one what
-    /// it proves is restored, and its file is kept under another name; lines at the end say what is wrong with it.
+    /// Restores an open journal and closes it, unless something failed: then it stays for another
+    /// attempt. Of a damaged one what it proves is restored, and its file is kept under another
+    /// name; lines at the end say what is wrong with it.
     pub fn restore(&self, mut journal: Journal) -> Result<Vec<Restored>, JournalError> {
         let mut content = journal.content()?;
         let mut restored = self.undo(&content, &mut |entry| match content.damage.is_empty() {
@@ -166,7 +169,8 @@ impl Restorer<'_> {
         Ok(restored)
     }
 
-    /// Why what a journal says of an undo unit is not written: it is not a place of the catalogue's, or its state before is lost.
+    /// Why what a journal says of an undo unit is not written: it is not a place of the
+    /// catalogue's, or its state before is lost.
     pub(crate) fn refusal(&self, group: &Group) -> Option<String> {
         let lost = || {
             let reason = "the line with the value before the first change is lost, so it is not restored";
@@ -175,7 +179,8 @@ impl Restorer<'_> {
         refusal(&group.unit, self.catalogue).or_else(lost)
     }
 
-    /// Undoes what is in a journal; `note` writes a line into it before the server is stopped, and when it is started again.
+    /// Undoes what is in a journal; `note` writes a line into it before the server is stopped, and
+    /// when it is started again.
     fn undo(&self, content: &Content, note: &mut Note<'_>) -> Vec<Restored> {
         let groups = groups_of(&content.entries);
         // It may come later, and the journal waits for it.
@@ -225,7 +230,8 @@ impl Restorer<'_> {
             let why = reference.and_then(|reference| self.closed(reference));
             why.filter(|_| groups.iter().any(Group::is_in_server))
         };
-        // A part of it would be restored only in a file, and the server would go on with what was set.
+        // A part of it would be restored only in a file, and the server would go on with what was
+        // set.
         if let Some(why) = absent.map(str::to_owned).or_else(closed) {
             let (of_server, of_host): (Vec<Group>, Vec<Group>) =
                 groups.into_iter().partition(Group::is_in_server);
@@ -290,8 +296,9 @@ impl Restorer<'_> {
         lines
     }
 
-    /// Whether a server is down while its settings are restored: a sandbox, and another one where its WAL is moved back, or its huge pages
-    /// are to leave their pool. While the host boots none is stopped.
+    /// Whether a server is down while its settings are restored: a sandbox, and another one where
+    /// its WAL is moved back, or its huge pages are to leave their pool. While the host boots none
+    /// is stopped.
     fn needs_stop(&self, control: &Control, groups: &[Group]) -> bool {
         let is_moved = |group: &Group| {
             let is_of_files = matches!(group.unit, UndoUnit::WalDirectory { .. }) || group.unit.is_pool();
@@ -374,7 +381,8 @@ impl Restorer<'_> {
             return group.line(Outcome::Already, Some(detail.to_owned()));
         };
         let first = group.first_of_what_is_there(&now);
-        // The first process is bound before all others, so that it is as before proves nothing about them.
+        // The first process is bound before all others, so that it is as before proves nothing
+        // about them.
         if let SavedState::Affinity { pid: Some(_), .. } = now
             && (group.is_ours(&now) || self.options.overwrites)
             && let Err(error) = group.unit.write(access, &now, &first)
@@ -443,7 +451,8 @@ impl Restorer<'_> {
         }
     }
 
-    /// What a loop device has kept that shows another file by now, or none: the kernel keeps settings by its name.
+    /// What a loop device has kept that shows another file by now, or none: the kernel keeps
+    /// settings by its name.
     fn undo_left_on_loop(&self, group: &Group, today: Option<&UndoUnit>) -> Vec<Restored> {
         let UndoUnit::Files { files, .. } = &group.unit else {
             return Vec::new();
@@ -576,7 +585,8 @@ fn lines_of_file(
 /// The name under which a damaged journal is among what was restored.
 pub const DAMAGED_JOURNAL: &str = "journal";
 
-/// The knob of lines that name what commands of an experiment have left on a server that pgdyno did not create.
+/// The knob of lines that name what commands of an experiment have left on a server that pgdyno did
+/// not create.
 pub const LEFT_OBJECTS: &str = "data.commands";
 /// Objects named in a line, at most.
 const NAMED_MAX: usize = 20;

@@ -1,12 +1,13 @@
-//! Values that depend on how many servers run on the host at once: a pool of huge pages for all of them, and the part of the CPUs and
-//! memory nodes that each one gets.
+//! Values that depend on how many servers run on the host at once: a pool of huge pages for all of
+//! them, and the part of the CPUs and memory nodes that each one gets.
 
 use crate::address::is_of_group;
 use crate::catalogue::{AUTO, Form, Gives, Kind, Knob, Per};
 use crate::undo::affinity;
 use pgdyno_host::{HostAccess, HostError};
 
-/// Value of a control group's list of CPUs or memory nodes: the server's part of all, where they are dealt out among several.
+/// Value of a control group's list of CPUs or memory nodes: the server's part of all, where they
+/// are dealt out among several.
 const PART: &str = "part";
 /// Where the kernel shows them.
 const CPUS: &str = "/sys/devices/system/cpu/online";
@@ -22,13 +23,14 @@ pub struct OneOf {
 }
 
 impl Knob {
-    /// Whether it may be another one's for each of several servers on one host: a parameter, its control group's, or that of the disk
-    /// where its data is, which may be its own.
+    /// Whether it may be another one's for each of several servers on one host: a parameter, its
+    /// control group's, or that of the disk where its data is, which may be its own.
     pub fn is_of_each_server(&self) -> bool {
         !self.kind.is_of_host() || is_of_group(self) || self.per == Some(Per::Disk)
     }
 
-    /// What a value of an experiment means for one of several servers: "auto" of a pool is for all of them, "part" is its own.
+    /// What a value of an experiment means for one of several servers: "auto" of a pool is for all
+    /// of them, "part" is its own.
     pub fn value_for(&self, value: &str, server: OneOf) -> String {
         let OneOf { number, of } = server;
         match value {
@@ -38,7 +40,8 @@ impl Knob {
         }
     }
 
-    /// Whether the value of a pool of huge pages is worked out, and for how many servers: `auto` for one, `auto:4` for four like it.
+    /// Whether the value of a pool of huge pages is worked out, and for how many servers: `auto`
+    /// for one, `auto:4` for four like it.
     pub(crate) fn servers_of_pool(&self, value: &str) -> Option<u64> {
         let rest = value
             .strip_prefix(AUTO)
@@ -49,7 +52,8 @@ impl Knob {
         }
     }
 
-    /// The part of the host's CPUs or memory nodes that a control group is to have: all of `part`, the second quarter of `part:2/4`.
+    /// The part of the host's CPUs or memory nodes that a control group is to have: all of `part`,
+    /// the second quarter of `part:2/4`.
     pub(crate) fn part_of(&self, value: &str) -> Option<OneOf> {
         let lists = is_of_group(self) && self.form == Form::CpuList;
         let rest = value.strip_prefix(PART).filter(|_| lists)?;
@@ -68,7 +72,8 @@ fn count(text: &str) -> Option<u32> {
     text.parse().ok().filter(|count| is_number && *count > 0)
 }
 
-/// The CPUs or memory nodes of a part, as the kernel takes them; those of one node are next to one another.
+/// The CPUs or memory nodes of a part, as the kernel takes them; those of one node are next to one
+/// another.
 pub(crate) fn listed_part(host: &dyn HostAccess, knob: &Knob, part: OneOf) -> Result<String, HostError> {
     let nodes = numbers_in(host, NODES);
     let all = match knob.gives {
@@ -97,8 +102,8 @@ fn numbers_in(host: &dyn HostAccess, path: &str) -> Result<Vec<usize>, HostError
     Ok(affinity::numbers(&host.read_trimmed(path)?))
 }
 
-/// The part of one of several in all: as many as the others have, one more or less; where there are fewer than servers, one that it
-/// shares with others.
+/// The part of one of several in all: as many as the others have, one more or less; where there are
+/// fewer than servers, one that it shares with others.
 fn dealt(all: &[usize], part: OneOf) -> &[usize] {
     let (number, of, n) = (part.number as usize - 1, part.of as usize, all.len());
     if of <= n {

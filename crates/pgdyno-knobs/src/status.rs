@@ -1,4 +1,5 @@
-//! What is changed now, by a journal: what was set, what it is, and what a reboot would undo. Changes nothing.
+//! What is changed now, by a journal: what was set, what it is, and what a reboot would undo.
+//! Changes nothing.
 
 use crate::journal::Content;
 use crate::reader::is_same_state;

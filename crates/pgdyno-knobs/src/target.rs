@@ -15,7 +15,8 @@ pub struct Target {
     pub control: Control,
     /// Name of the server in journals.
     pub reference: ServerRef,
-    /// Whether the server ran before anybody started it for the experiment; what was stopped is stopped again.
+    /// Whether the server ran before anybody started it for the experiment; what was stopped is
+    /// stopped again.
     pub was_running: bool,
     /// The data directory, where its files can be reached from here.
     pub data: Option<PathBuf>,
@@ -35,7 +36,8 @@ impl Target {
         }
     }
 
-    /// What identifies the server on this host: its data directory, else the identifier that initdb gave it.
+    /// What identifies the server on this host: its data directory, else the identifier that initdb
+    /// gave it.
     pub(crate) fn server_key(&self) -> String {
         match &self.data {
             Some(data) => server_key_of_data(data),

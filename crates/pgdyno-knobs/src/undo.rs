@@ -1,7 +1,8 @@
 //! An undo unit: what is saved and written back together, and the state it was in.
 //!
-//! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O scheduler sets
-//! nr_requests again, and a bad parameter that keeps the server from starting can only be undone in the file.
+//! One knob is not always one value: writing vm.dirty_bytes zeroes vm.dirty_ratio, another I/O
+//! scheduler sets nr_requests again, and a bad parameter that keeps the server from starting can
+//! only be undone in the file.
 
 pub(crate) mod affinity;
 mod error;
@@ -73,8 +74,8 @@ impl TargetAccess<'_> {
     }
 }
 
-/// The file in which ALTER SYSTEM keeps parameters. It is also the name under which the journal has it where it is written
-/// back as a whole, for a server that does not start.
+/// The file in which ALTER SYSTEM keeps parameters. It is also the name under which the journal has
+/// it where it is written back as a whole, for a server that does not start.
 pub(crate) const AUTO_CONF: &str = "postgresql.auto.conf";
 
 /// What is saved and written back together.
@@ -88,7 +89,8 @@ pub enum UndoUnit {
         /// How many of them set those after them again.
         #[serde(default = "one", skip_serializing_if = "is_one")]
         leads: usize,
-        /// Whether they are counterparts, of which only the one that is not zero can be written back.
+        /// Whether they are counterparts, of which only the one that is not zero can be written
+        /// back.
         counterparts: bool,
     },
     /// postgresql.auto.conf as a file, byte by byte.
@@ -145,7 +147,8 @@ pub enum UndoUnit {
         /// Its name, as `is_made_database` of pgdyno-server accepts it.
         name: String,
     },
-    /// What commands of an experiment may make on a server that pgdyno did not create: compared, never dropped.
+    /// What commands of an experiment may make on a server that pgdyno did not create: compared,
+    /// never dropped.
     Objects {
         /// Statements that may make objects, as the experiment file has them.
         commands: Vec<String>,
@@ -164,7 +167,8 @@ pub enum SavedState {
     Parameter(Option<String>),
     /// Tables, or columns, with their values; `None` where it is not set.
     Storage(Vec<(String, Option<String>)>),
-    /// What pg_wal points at; `None` for the data directory itself. An empty path: a move was cut short.
+    /// What pg_wal points at; `None` for the data directory itself. An empty path: a move was cut
+    /// short.
     WalDirectory(Option<PathBuf>),
     /// Size and attributes of the file; `None` where there is none.
     Swap(Option<SwapFile>),
@@ -225,7 +229,8 @@ impl SavedState {
         }
     }
 
-    /// Whether both are the processors of a server that was started again between them, or that runs no more.
+    /// Whether both are the processors of a server that was started again between them, or that
+    /// runs no more.
     pub(crate) fn is_of_another_server(&self, now: &SavedState) -> bool {
         let (
             SavedState::Affinity { pid, started, .. },
@@ -276,8 +281,8 @@ impl UndoUnit {
                 counterparts: true,
             });
         }
-        // A file that another knob sets again belongs to that one's undo unit: two undo units with one file would take each other's
-        // values for those from before.
+        // A file that another knob sets again belongs to that one's undo unit: two undo units with
+        // one file would take each other's values for those from before.
         let instance = address.name.split_once('@').map(|(_, instance)| instance);
         let owner = catalogue
             .iter()
@@ -308,7 +313,8 @@ impl UndoUnit {
         })
     }
 
-    /// Of files that set the same others again, one with these; another file by itself. Where there is one such file, the undo unit.
+    /// Of files that set the same others again, one with these; another file by itself. Where there
+    /// is one such file, the undo unit.
     pub(crate) fn part(&self, file: usize) -> UndoUnit {
         let UndoUnit::Files {
             files,
@@ -445,7 +451,8 @@ impl UndoUnit {
                 let SavedState::Storage(before) = before else {
                     return Err(UndoUnitError::Mixed);
                 };
-                // Names that the server itself gives: a journal's own would be a part of a statement.
+                // Names that the server itself gives: a journal's own would be a part of a
+                // statement.
                 let is_there = |what: &str| before.iter().any(|(there, _)| there == what);
                 let changed: Vec<_> = to
                     .iter()
@@ -503,8 +510,8 @@ impl UndoUnit {
                 .collect();
         }
         let pair: Vec<_> = present.collect();
-        // The kernel refuses a written 0 for the bytes form, and writing the other form zeroes it anyway. With both at
-        // zero it is the ratio that takes a 0; it is last by name.
+        // The kernel refuses a written 0 for the bytes form, and writing the other form zeroes it
+        // anyway. With both at zero it is the ratio that takes a 0; it is last by name.
         let not_zero = pair
             .iter()
             .find(|(_, value)| value.as_str() != "0")
@@ -532,7 +539,8 @@ impl UndoUnit {
     }
 }
 
-/// What differs in a state of an undo unit from another, in short: of many files those alone, by their paths.
+/// What differs in a state of an undo unit from another, in short: of many files those alone, by
+/// their paths.
 pub(crate) fn shown_unlike(unit: &UndoUnit, state: &SavedState, other: &SavedState) -> String {
     match (unit, state, other) {
         (UndoUnit::Files { files, .. }, SavedState::Files(values), SavedState::Files(others))

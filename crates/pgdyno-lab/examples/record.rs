@@ -1,4 +1,5 @@
-//! Runs the recorder alone for some seconds and says what it cost: `record CONNINFO SECONDS [none|tick|waits|server|whole]`.
+//! Runs the recorder alone for some seconds and says what it cost:
+//! `record CONNINFO SECONDS [none|tick|waits|server|whole]`.
 
 use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, parent};
 use pgdyno_lab::{Recorder, RecorderOptions, Source};
@@ -9,7 +10,8 @@ use std::io::Write;
 use std::time::Duration;
 
 fn cpu_ms() -> Result<f64, Box<dyn Error>> {
-    // Fields 14 and 15, in hundredths of a second, are too coarse; the scheduler counts nanoseconds for each thread.
+    // Fields 14 and 15, in hundredths of a second, are too coarse; the scheduler counts nanoseconds
+    // for each thread.
     let mut sum = 0.0;
     for task in std::fs::read_dir("/proc/self/task")? {
         let text = std::fs::read_to_string(task?.path().join("schedstat"))?;

@@ -1,5 +1,6 @@
-//! Loads without treatments as records: an experiment of one block in which nothing is set and nothing compared, and whose trials are
-//! as all others are. Whatever reads experiments reads them too.
+//! Loads without treatments as records: an experiment of one block in which nothing is set and
+//! nothing compared, and whose trials are as all others are. Whatever reads experiments reads them
+//! too.
 
 use crate::file::{DataPart, LoadPart};
 use crate::measurement::Measurement;

@@ -63,7 +63,8 @@ impl Beside {
         }
     }
 
-    /// Ends it: the series with its times from the load's beginning on, and the recorder's own transactions.
+    /// Ends it: the series with its times from the load's beginning on, and the recorder's own
+    /// transactions.
     pub(crate) fn end(self, load_began: Instant) -> (SeriesRecord, OwnCommits) {
         let Some(recorder) = self.recorder else {
             let series = SeriesRecord {
@@ -191,8 +192,8 @@ fn wait_columns(waits: &[WaitSecond], time: &dyn Fn(u64) -> Option<u32>) -> Vec<
     keys.into_iter().map(column).collect()
 }
 
-/// What the host did in the second of the load that ended so long after its beginning; the load's own figures are left at
-/// their defaults.
+/// What the host did in the second of the load that ended so long after its beginning; the load's
+/// own figures are left at their defaults.
 pub(crate) fn host_second(series: &SeriesRecord, disk: Option<&str>, end: Duration) -> SecondRecord {
     let end_ms = i64::try_from(end.as_millis()).unwrap_or(i64::MAX);
     let value = |metric: &str, label: &str| {

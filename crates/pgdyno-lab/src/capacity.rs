@@ -1,5 +1,5 @@
-//! How many CPUs and connections a wanted throughput needs, by a stored ladder. Records in, answers out; the curves are
-//! pgdyno-stats'.
+//! How many CPUs and connections a wanted throughput needs, by a stored ladder. Records in, answers
+//! out; the curves are pgdyno-stats'.
 
 mod ladder;
 
@@ -15,7 +15,8 @@ use pgdyno_stats::{
 };
 use serde::Serialize;
 
-/// What is asked for where nobody says: the throughput of the worked example in docs/how-to/capacity.md.
+/// What is asked for where nobody says: the throughput of the worked example in
+/// docs/how-to/capacity.md.
 pub const USUAL_TPS: f64 = 60_000.0;
 
 /// A wanted throughput, with the limit and the prices that the answer goes by.
@@ -85,7 +86,8 @@ pub enum Found {
         /// Cost of a million transactions, in the currency of the price; `None` without a price.
         cost_per_million: Option<Bounds>,
     },
-    /// The curve goes so high beyond twice the largest number measured, or never: there are bounds alone.
+    /// The curve goes so high beyond twice the largest number measured, or never: there are bounds
+    /// alone.
     Beyond {
         /// CPUs at which the upper bounds of the laws reach it; `None` where these never do.
         cpus_low: Option<f64>,
@@ -114,7 +116,8 @@ pub enum Found {
         highest_clients: u32,
         /// Whether more clients might still give more: the largest measured count is in the zone.
         open: bool,
-        /// Whether the peak reaches the throughput that is asked for; `None` where that is within its interval or there is none.
+        /// Whether the peak reaches the throughput that is asked for; `None` where that is within
+        /// its interval or there is none.
         reaches: Option<bool>,
     },
     /// There is no curve.
@@ -179,7 +182,8 @@ pub struct Gives {
     pub connections: Bounds,
     /// The CPUs / largest number measured, at most 2.
     pub extrapolates: f64,
-    /// Cost of a million transactions at that throughput, in the currency of the price; `None` without a price.
+    /// Cost of a million transactions at that throughput, in the currency of the price; `None`
+    /// without a price.
     pub cost_per_million: Option<Bounds>,
 }
 
@@ -199,7 +203,8 @@ pub struct Row {
     pub measured: Vec<Measured>,
     /// Need or zone that follows from them, or why there is none.
     pub found: Found,
-    /// What the CPUs give that were asked for; `None` where none were, or nothing measured speaks for an answer.
+    /// What the CPUs give that were asked for; `None` where none were, or nothing measured speaks
+    /// for an answer.
     pub gives: Option<Gives>,
     /// What to know of it: how far it is extrapolated, where the curve has its peak.
     pub remark: String,
@@ -225,8 +230,8 @@ pub struct Answer {
     pub rows: Vec<Row>,
 }
 
-/// Works out the answer; without a row where no trial is finished. An error where the stored experiment file cannot be read
-/// any more.
+/// Works out the answer; without a row where no trial is finished. An error where the stored
+/// experiment file cannot be read any more.
 pub fn answer(
     stored: &StoredExperiment,
     catalogue: &Catalogue,

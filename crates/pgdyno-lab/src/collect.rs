@@ -22,8 +22,8 @@ pub struct Collected {
     pub settings: Vec<Guc>,
 }
 
-/// Facts of the host (where it is this one), the server, and the sandbox it may be. Host and server are read at the same
-/// time.
+/// Facts of the host (where it is this one), the server, and the sandbox it may be. Host and server
+/// are read at the same time.
 pub fn collect_facts(
     host: Option<&dyn HostAccess>,
     server: &mut Server,
@@ -61,13 +61,14 @@ pub fn collect_facts(
     })
 }
 
-/// Whether the server runs on this host, as far as this process can see it: reached over its own socket or a sandbox's own network, or
-/// with its first process found here.
+/// Whether the server runs on this host, as far as this process can see it: reached over its own
+/// socket or a sandbox's own network, or with its first process found here.
 pub fn runs_here(host: &dyn HostAccess, server: &mut Server) -> bool {
     server.conninfo().is_here() || Sought::ask(server).postmaster_here(host).is_ok()
 }
 
-/// The path here of the server's data directory. Its name and port prove nothing: another host's server may well have the same.
+/// The path here of the server's data directory. Its name and port prove nothing: another host's
+/// server may well have the same.
 pub(crate) fn data_here(host: &dyn HostAccess, server: &mut Server) -> Result<PathBuf, NotHere> {
     let sought = Sought::ask(server);
     let postmaster = sought.postmaster_here(host)?;
@@ -97,15 +98,16 @@ fn places(data: Option<PathBuf>, temporary: &[(String, PathBuf)]) -> Vec<(String
     .collect()
 }
 
-/// Storage below the server's directories, and its first process. Without the process nobody knows whether a directory of
-/// that name is the server's: in a container it would be another one.
+/// Storage below the server's directories, and its first process. Without the process nobody knows
+/// whether a directory of that name is the server's: in a container it would be another one.
 fn of_places_and_process(
     host: &dyn HostAccess,
     found: &ServerFacts,
     postmaster: Result<u32, String>,
 ) -> Vec<Fact> {
     let mut facts = Vec::new();
-    // Its first process works in its data directory: that is seen where the server does not report it.
+    // Its first process works in its data directory: that is seen where the server does not report
+    // it.
     let at_work = |pid: &u32| {
         host.read_link(&format!("/proc/{pid}/cwd"))
             .ok()

@@ -1,5 +1,5 @@
-//! Comparisons of what is stored: treatments of one experiment within its blocks, treatments of two experiments, two
-//! trials. Records in, answers out.
+//! Comparisons of what is stored: treatments of one experiment within its blocks, treatments of two
+//! experiments, two trials. Records in, answers out.
 
 mod differs;
 #[cfg(test)]
@@ -247,11 +247,13 @@ fn of(stored: &StoredExperiment, store: Option<&str>) -> String {
     }
 }
 
-/// Compares B with A by `metrics`; without any by [`compared_metrics`] that were measured. Confidence and smallest effect are
-/// those of A's experiment. The figure that decides in it has the whole confidence, the others share it; the intervals of one
-/// figure hold together over all comparisons of the experiment, whichever of them is asked for, and of two experiments over all
-/// pairs of treatments that they may be compared by. An experiment that is not over, or that stopped for what it had seen, has no
-/// verdict against another: its trials are not as many by plan.
+/// Compares B with A by `metrics`; without any by [`compared_metrics`] that were measured.
+/// Confidence and smallest effect are those of A's experiment. The figure that decides in it has
+/// the whole confidence, the others share it; the intervals of one figure hold together over all
+/// comparisons of the experiment, whichever of them is asked for, and of two experiments over all
+/// pairs of treatments that they may be compared by. An experiment that is not over, or that
+/// stopped for what it had seen, has no verdict against another: its trials are not as many by
+/// plan.
 pub fn compare(a: Named<'_>, b: Named<'_>, metrics: &[String]) -> Result<Comparison, CompareError> {
     let sides = select::pairs(a, b)?;
     let basis = match sides.first() {
@@ -417,8 +419,8 @@ fn why_none(a: &[f64], b: &[f64], basis: Basis) -> &'static str {
     }
 }
 
-/// By the judge that decides in the lab and the report: where the experiment evaluated its results and stopped, the interval is
-/// one that holds under that.
+/// By the judge that decides in the lab and the report: where the experiment evaluated its results
+/// and stopped, the interval is one that holds under that.
 fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
     let judge = Judge::new(&a.stored.record, metric);
     let mut observed = Observations::default();

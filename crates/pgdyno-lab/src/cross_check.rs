@@ -7,8 +7,8 @@ use pgdyno_server::{COMMITS_PER_WORKER, Counters};
 
 /// Transactions of a run of autovacuum over one table, at most.
 const PER_AUTOVACUUM_RUN: u64 = 8;
-/// Transactions of background workers per second, at most: the launcher looks at each database once a naptime, and
-/// a worker that finds nothing to do still commits a few.
+/// Transactions of background workers per second, at most: the launcher looks at each database once
+/// a naptime, and a worker that finds nothing to do still commits a few.
 const BACKGROUND_PER_S: u64 = 1;
 const BACKGROUND_LEAST: u64 = 10;
 
@@ -16,12 +16,14 @@ const BACKGROUND_LEAST: u64 = 10;
 const PER_SESSION: u64 = 2;
 /// So are the questions of the look at the data before the load.
 const DATA_CHECK: u64 = 8;
-/// A change of settings while the load runs asks the server in sessions of its own, once for each setting and a few times for all.
+/// A change of settings while the load runs asks the server in sessions of its own, once for each
+/// setting and a few times for all.
 const PER_CHANGE: u64 = 20;
 
-/// Both sides count whole transactions from the first to the last. The server's side may be larger by what was in
-/// flight when the load ended, by the sessions' own start, by what this connection asked meanwhile, and by autovacuum
-/// and its like; never smaller. `share` is what of the load the server had.
+/// Both sides count whole transactions from the first to the last. The server's side may be larger
+/// by what was in flight when the load ended, by the sessions' own start, by what this connection
+/// asked meanwhile, and by autovacuum and its like; never smaller. `share` is what of the load the
+/// server had.
 pub(crate) fn cross_check(
     before: &Counters,
     after: &Counters,
@@ -46,7 +48,8 @@ pub(crate) fn cross_check(
         .committed
         .saturating_sub(before.committed)
         .saturating_sub(recorded);
-    // The server counts what parallel workers commit as well; how many there were is known by another of its counters.
+    // The server counts what parallel workers commit as well; how many there were is known by
+    // another of its counters.
     let workers = after.workers_since(before);
     let by_workers = (counted.saturating_sub(client) / COMMITS_PER_WORKER).clamp(workers.least, workers.most)
         * COMMITS_PER_WORKER;

@@ -17,7 +17,8 @@ pub(crate) struct Looks {
     observed: Observations,
     trials: u32,
     finished: u32,
-    /// The figure that decides and those that have bounds, each with the finished trials that have it.
+    /// The figure that decides and those that have bounds, each with the finished trials that have
+    /// it.
     given: Vec<(String, u32)>,
 }
 
@@ -55,7 +56,8 @@ impl Looks {
         self.trials
     }
 
-    /// An error where a figure that decides is one that no trial has: further ones would be for nothing.
+    /// An error where a figure that decides is one that no trial has: further ones would be for
+    /// nothing.
     pub(crate) fn has_figures(&self) -> Result<(), LabError> {
         let never = self.given.iter().find(|(_, given)| *given == 0);
         match never.filter(|_| self.finished >= WITHOUT_FIGURE) {
@@ -67,13 +69,14 @@ impl Looks {
         }
     }
 
-    /// Treatments that are not tried any more after this block: all their comparisons are decided, or are with one of those that
-    /// a guard has `ended`.
+    /// Treatments that are not tried any more after this block: all their comparisons are decided,
+    /// or are with one of those that a guard has `ended`.
     pub(crate) fn needless(&self, block: u32, ended: &BTreeSet<usize>) -> BTreeSet<usize> {
         self.judge.needless(&self.observed, after(block), ended)
     }
 
-    /// Whether every comparison is decided after this block, with intervals that hold under a look after each.
+    /// Whether every comparison is decided after this block, with intervals that hold under a look
+    /// after each.
     pub(crate) fn are_decided(&self, block: u32) -> bool {
         self.judge.judge(&self.observed, after(block)).done
     }

@@ -10,8 +10,9 @@ const CURVE: [f64; 15] = [
     0.0, 10.0, 25.0, 50.0, 75.0, 80.0, 85.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99,
 ];
 
-/// Points of the distribution; `books` are those behind the first `cut_s` seconds of the heat's. How much of the response times is independent is seen in how the share of the slower ones changes from
-/// stretch to stretch of the measured time.
+/// Points of the distribution; `books` are those behind the first `cut_s` seconds of the heat's.
+/// How much of the response times is independent is seen in how the share of the slower ones
+/// changes from stretch to stretch of the measured time.
 pub(crate) fn distribution(books: &Books, heat: &Heat, cut_s: u32) -> Vec<DistributionPoint> {
     let all = books.response_or_wait_ns();
     let points = CURVE.into_iter().filter_map(|percentile| {

@@ -233,7 +233,8 @@ impl LabError {
         }
     }
 
-    /// The same error, after which the server that was made for it was left; with why it runs on, where it does.
+    /// The same error, after which the server that was made for it was left; with why it runs on,
+    /// where it does.
     pub(crate) fn with_left(self, left: Result<(), LabError>) -> LabError {
         match left {
             Ok(()) => self,

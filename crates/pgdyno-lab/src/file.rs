@@ -1,4 +1,5 @@
-//! The experiment file: TOML in, typed and checked, or an error with file, line and what was expected.
+//! The experiment file: TOML in, typed and checked, or an error with file, line and what was
+//! expected.
 
 mod check;
 mod choices;
@@ -120,7 +121,8 @@ impl ExperimentFile {
     }
 }
 
-/// The settings of a table; `vm.swappiness = 1` makes nested tables in TOML, which are one knob's name here.
+/// The settings of a table; `vm.swappiness = 1` makes nested tables in TOML, which are one knob's
+/// name here.
 pub(crate) fn settings_of(table: &Table) -> Vec<Setting> {
     fn walk(table: &Table, prefix: &str, settings: &mut Vec<Setting>) {
         for (key, value) in table {

@@ -1,5 +1,5 @@
-//! Another program as the load of a trial, or a job whose time is the result: watched, cross-checked and stored as the
-//! built-in engine's load is.
+//! Another program as the load of a trial, or a job whose time is the result: watched,
+//! cross-checked and stored as the built-in engine's load is.
 
 use crate::file::LoadPart;
 use crate::measure::{MeasureError, Shape, endpoint, watch};
@@ -90,7 +90,8 @@ pub(crate) struct ProgramData {
 }
 
 impl ProgramData {
-    /// That of a treatment; `None` where its load reads a data set of pgdyno's, or the file has commands of its own.
+    /// That of a treatment; `None` where its load reads a data set of pgdyno's, or the file has
+    /// commands of its own.
     pub(crate) fn of(treatment: &Treatment) -> Option<ProgramData> {
         let load = &treatment.load;
         let commands = [&load.command, &load.prepare, &load.cleanup];
@@ -138,8 +139,8 @@ impl ProgramData {
     }
 }
 
-/// Writes the files that a program's commands need into a directory for nobody else: a program may keep its connection there, with the
-/// password.
+/// Writes the files that a program's commands need into a directory for nobody else: a program may
+/// keep its connection there, with the password.
 fn write_files(format: &ForeignFormat, directory: &Path) -> Result<(), MeasureError> {
     let above = directory.parent().unwrap_or(directory);
     let held = make_directory(above, USUAL_MODE).and_then(|_| make_directory(directory, 0o700));
@@ -375,7 +376,8 @@ fn load_result(result: &ForeignResult, plan: &ForeignPlan) -> LoadResult {
     measured.committed = (figures.tps.unwrap_or(0.0) * measured_s).round().max(0.0) as u64;
     measured.failed = figures.failed.unwrap_or(0);
     measured.all = measured.committed + measured.failed;
-    // Of what it has committed while it warmed up it says nothing, and what that took is in all that is measured around it.
+    // Of what it has committed while it warmed up it says nothing, and what that took is in all
+    // that is measured around it.
     let warmup_s = plan.warmup.as_secs_f64();
     let excluded_s = if figures.latency_includes_warmup {
         0.0

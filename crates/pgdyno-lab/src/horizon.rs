@@ -1,11 +1,13 @@
-//! Dead rows that cannot be removed during a load: who keeps them, and where they pile up. By rules fixed beforehand.
+//! Dead rows that cannot be removed during a load: who keeps them, and where they pile up. By rules
+//! fixed beforehand.
 
 use pgdyno_server::{Holder, PiledUp, Server, ServerError, holders, next_transaction, piled_up};
 
 /// Loads of fewer transactions that write leave too few dead rows to matter.
 const WRITES_MIN: u64 = 1_000;
-/// A table of fewer bytes is read from few pages, however many dead rows it has: pgbench's branches and tellers are updated by each
-/// transaction, and settle at 256 to 320 kB where nothing holds their rows.
+/// A table of fewer bytes is read from few pages, however many dead rows it has: pgbench's branches
+/// and tellers are updated by each transaction, and settle at 256 to 320 kB where nothing holds
+/// their rows.
 const PILE_BYTES_MIN: u64 = 512 << 10;
 /// Holders that are named.
 const NAMED_MAX: usize = 2;

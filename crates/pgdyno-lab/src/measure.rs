@@ -27,7 +27,8 @@ use std::time::{Duration, Instant};
 
 /// The name under which the load's sessions are seen.
 const LOAD_NAME: &str = "pgdyno load";
-/// That of the recorder's session, and of those of a `pgdyno watch` that somebody has beside the load.
+/// That of the recorder's session, and of those of a `pgdyno watch` that somebody has beside the
+/// load.
 const RECORDER_NAME: &str = pgdyno_server::series::NAME;
 /// Disturbances are reported from these on.
 const UNCHECKED_KILL: &str =
@@ -44,8 +45,8 @@ pub fn endpoint(conninfo: &Conninfo) -> Endpoint {
         .pooled(conninfo.is_proxied())
 }
 
-/// Drives a load and watches it. Errors are those of the load's start and of the server before it; what happens later
-/// is part of the measurement.
+/// Drives a load and watches it. Errors are those of the load's start and of the server before it;
+/// what happens later is part of the measurement.
 pub fn measure(
     conninfo: &Conninfo,
     plan: &LoadPlan,
@@ -99,15 +100,17 @@ pub struct LoadFrom<'a> {
 
 /// Hosts that drive a load together.
 pub trait Generators {
-    /// Goes to each host, and from there to the servers that `ways` lead to, before any load. Returns what keeps a host from driving one,
-    /// with its name.
+    /// Goes to each host, and from there to the servers that `ways` lead to, before any load.
+    /// Returns what keeps a host from driving one, with its name.
     fn check(&self, from: &LoadFrom<'_>, ways: &[&Conninfo], stop: &AtomicBool) -> Vec<String>;
 
-    /// Drives the load on the servers that `ways` lead to, all at the same time, and returns what all hosts together have done.
+    /// Drives the load on the servers that `ways` lead to, all at the same time, and returns what
+    /// all hosts together have done.
     ///
     /// # Errors
     ///
-    /// Why there is no result, with the host: it cannot be reached, its clients cannot connect, or it was lost.
+    /// Why there is no result, with the host: it cannot be reached, its clients cannot connect, or
+    /// it was lost.
     fn drive(
         &self,
         from: &LoadFrom<'_>,
@@ -196,7 +199,8 @@ pub(crate) fn watch(
         })
         .collect();
     let seconds = seconds(&series, probe.disk.as_deref(), &load);
-    // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet grown.
+    // The time of a process that is just ending is nobody's: its own is gone, its parent's not yet
+    // grown.
     let cpu_us = cpu_before
         .filter(|_| !probe.kills)
         .zip(probe.servers_cpu_us(&servers))
@@ -277,7 +281,8 @@ pub(crate) fn watch(
                 measurement.disturbances.extend(found.into_iter().map(of_server));
                 let seen = &measurement.servers[number - 1];
                 let unchecked = seen.unchecked.clone().map(of_server);
-                // Where one server's count is not known, another one's may still say that something is wrong.
+                // Where one server's count is not known, another one's may still say that something
+                // is wrong.
                 is_wrong |= unchecked.is_none() && !settled.check.agrees;
                 measurement.unchecked = measurement.unchecked.take().or(unchecked);
             }
@@ -404,7 +409,8 @@ impl MeasureError {
 /// Of a load whose warm-up goes on to its end.
 const NEVER_STATIONARY: &str = "throughput changed until the end of the load, which is all warm-up: its figures are of something that changed";
 
-/// The measured time without what its seconds show to be warm-up; `None` where there was none, or it never ended, or too little is known.
+/// The measured time without what its seconds show to be warm-up; `None` where there was none, or
+/// it never ended, or too little is known.
 fn settled_part(warm_up: WarmUp, heat: &Heat, load: &LoadResult) -> Option<Rest> {
     let WarmUp::EndsAt(seconds @ 1..) = warm_up else {
         return None;
@@ -421,8 +427,9 @@ pub(crate) fn heat_record(heat: &Heat) -> Option<HeatRecord> {
 }
 
 impl Probe {
-    /// CPU time of programs that are neither the servers, nor pgdyno with all that it has started, nor the kernel; `None` where the
-    /// servers' processes are not known, for they would be others too.
+    /// CPU time of programs that are neither the servers, nor pgdyno with all that it has started,
+    /// nor the kernel; `None` where the servers' processes are not known, for they would be others
+    /// too.
     fn others(&self) -> Option<CpuUse> {
         // A server that is killed comes back as another process.
         let first = self.postmaster.filter(|_| !self.kills);
@@ -440,8 +447,8 @@ impl Probe {
             .sum()
     }
 
-    /// CPU time of a server's processes but the one that serves `asking`, if it is among them: what pgdyno asks is not part of
-    /// the load. Whole ticks of 10 ms.
+    /// CPU time of a server's processes but the one that serves `asking`, if it is among them: what
+    /// pgdyno asks is not part of the load. Whole ticks of 10 ms.
     fn server_cpu_us(&self, postmaster: Option<u32>, asking: Option<u32>) -> Option<u64> {
         let (host, postmaster) = (&**self.host.as_ref()?, postmaster?);
         let whole = cpu_us_of_tree(host, postmaster).ok()?;

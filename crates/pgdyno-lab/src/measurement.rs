@@ -19,7 +19,8 @@ pub struct Measurement {
     pub seconds: Vec<SecondRecord>,
     /// Metrics that were recorded beside the load, from its begin on.
     pub series: SeriesRecord,
-    /// Clients' count of commits against the server's; `None` where the server's is not known in full.
+    /// Clients' count of commits against the server's; `None` where the server's is not known in
+    /// full.
     pub cross_check: Option<CrossCheck>,
     /// Why the count of the server is not known in full; `None` where it is.
     pub unchecked: Option<String>,
@@ -31,15 +32,18 @@ pub struct Measurement {
     pub steadiness: Option<Steadiness>,
     /// Coefficient of variation of the throughput of each second; `None` where seconds are too few.
     pub stability_cv: Option<f64>,
-    /// Server CPU per committed transaction, warm-up included; without that of the session that asks before, beside and after it.
+    /// Server CPU per committed transaction, warm-up included; without that of the session that
+    /// asks before, beside and after it.
     pub server_cpu_us_per_tx: Option<f64>,
     /// WAL per committed transaction, warm-up included.
     pub wal_bytes_per_tx: Option<f64>,
     /// What disturbed it, by rules fixed beforehand.
     pub disturbances: Vec<String>,
-    /// What is to be known of its figures: too few transactions, dead rows that could not be removed.
+    /// What is to be known of its figures: too few transactions, dead rows that could not be
+    /// removed.
     pub warnings: Vec<String>,
-    /// Whether CPU time was taken from it by others, which is reason enough to exclude it if it is far off.
+    /// Whether CPU time was taken from it by others, which is reason enough to exclude it if it is
+    /// far off.
     pub is_disturbed: bool,
     /// The hosts that drove it, each with its name; empty where this process did.
     pub load_hosts: Vec<(String, GeneratorHost)>,
@@ -49,8 +53,8 @@ pub struct Measurement {
     pub latency_limit: Option<Duration>,
     /// What the server counted of the most expensive statements in the measured time.
     pub statements: Vec<StatementRecord>,
-    /// Points of the distribution of response times, as far as its transactions are enough; empty where no
-    /// response time is known.
+    /// Points of the distribution of response times, as far as its transactions are enough; empty
+    /// where no response time is known.
     pub distribution: Vec<DistributionPoint>,
     /// Response times over time, where they are known.
     pub heat: Option<HeatRecord>,
@@ -58,7 +62,8 @@ pub struct Measurement {
     pub events: Vec<EventRecord>,
     /// Figures beyond those of every trial, by name: `job_s`, `recovery_s`.
     pub figures: BTreeMap<String, f64>,
-    /// What was seen of each server, in their order; nothing where they could not be asked after the load.
+    /// What was seen of each server, in their order; nothing where they could not be asked after
+    /// the load.
     pub(crate) servers: Vec<OfServer>,
     /// Why it is not a measurement at all; `None` where it is one.
     pub broken: Option<String>,
@@ -93,7 +98,8 @@ impl Measurement {
         }
     }
 
-    /// Seconds of the measured time that were still part of the warm-up, 0 where none was; `None` where that is not known, or all were.
+    /// Seconds of the measured time that were still part of the warm-up, 0 where none was; `None`
+    /// where that is not known, or all were.
     pub fn unsettled_s(&self) -> Option<u32> {
         match (&self.settled, self.warm_up) {
             (Some(rest), _) => Some(rest.cut_s),
@@ -133,8 +139,8 @@ impl Measurement {
         has_limit.then(|| good as f64 / measured_s)
     }
 
-    /// Why the load achieved nothing, with the first error of the server; `None` where transactions were committed, or where
-    /// its result is a figure of its own (the time of a job).
+    /// Why the load achieved nothing, with the first error of the server; `None` where transactions
+    /// were committed, or where its result is a figure of its own (the time of a job).
     pub fn why_nothing(&self) -> Option<String> {
         if self.load.measured.committed > 0 || !self.figures.is_empty() {
             return None;

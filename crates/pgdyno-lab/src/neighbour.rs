@@ -1,4 +1,5 @@
-//! A neighbour: a program that runs beside the load and takes memory, CPU or disk from it, with or without a control group.
+//! A neighbour: a program that runs beside the load and takes memory, CPU or disk from it, with or
+//! without a control group.
 
 use crate::file::ServerPart;
 use pgdyno_host::{Cgroup, Limits, LocalHost, size_bytes};
@@ -41,7 +42,8 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts it by `sh -c`, in a process group of its own, with these variables set, or removed (`None`); `None` where there is none.
+    /// Starts it by `sh -c`, in a process group of its own, with these variables set, or removed
+    /// (`None`); `None` where there is none.
     pub(crate) fn start(
         part: &ServerPart,
         variables: &[(&str, Option<OsString>)],
@@ -59,7 +61,8 @@ impl Neighbour {
             .zip(group.as_deref())
             .map(|(limit, group)| limited(limit, group))
             .transpose()?;
-        // Should this process be killed, the shell goes with it. It begins when it gets a line: in its group.
+        // Should this process be killed, the shell goes with it. It begins when it gets a line: in
+        // its group.
         let mut shell = Command::new("setpriv");
         for (name, value) in variables {
             match value {

@@ -1,7 +1,8 @@
-//! A program from outside that chooses what a search tries next: JSON objects, one to a line, to it and back.
+//! A program from outside that chooses what a search tries next: JSON objects, one to a line, to it
+//! and back.
 //!
-//! It receives an [`Opening`] at the start, then [`Message`]s; it answers [`Message::Ask`] alone, with a [`Chosen`]. The format is
-//! described in docs/reference/optimizer.md.
+//! It receives an [`Opening`] at the start, then [`Message`]s; it answers [`Message::Ask`] alone,
+//! with a [`Chosen`]. The format is described in docs/reference/optimizer.md.
 
 use pgdyno_advice::Scale;
 use serde::{Deserialize, Serialize};
@@ -67,7 +68,8 @@ pub(crate) enum Message<'m> {
         levels: Levels,
         /// The metric, in its unit; `null` where the trial failed.
         figure: Option<f64>,
-        /// What is to be as large as can be: the logarithm of the figure, or of its inverse, less where a bound is broken.
+        /// What is to be as large as can be: the logarithm of the figure, or of its inverse, less
+        /// where a bound is broken.
         value: Option<f64>,
         /// Whether the figures of the trial hold; where not, it says nothing of its levels.
         holds: bool,

@@ -30,7 +30,8 @@ pub(crate) const REFERENCE: &str = "reference";
 const AS_IT_IS: &str = "As it is";
 /// The factor that steps are levels of.
 pub const STEP: &str = "step";
-/// More treatments than this are a mistake in the file: at a minute each they take eight hours a block.
+/// More treatments than this are a mistake in the file: at a minute each they take eight hours a
+/// block.
 const TREATMENTS_MAX: usize = 500;
 
 /// A treatment.
@@ -146,8 +147,9 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The server variant that is examined first: the target, or the reference's where no treatment runs on the target. Of others, programs or
-    /// places may be missing, which keeps their treatments alone from being tested.
+    /// The server variant that is examined first: the target, or the reference's where no treatment
+    /// runs on the target. Of others, programs or places may be missing, which keeps their
+    /// treatments alone from being tested.
     pub(crate) fn first_variant(&self) -> ServerVariant {
         let mut variants = self.treatments.iter().map(Treatment::variant);
         let of_reference = variants.next().unwrap_or_default();
@@ -157,8 +159,8 @@ impl Plan {
         }
     }
 
-    /// Works out a file; `profiles` are the settings of those that it names. A knob that trades durability is refused without
-    /// consent to just that knob.
+    /// Works out a file; `profiles` are the settings of those that it names. A knob that trades
+    /// durability is refused without consent to just that knob.
     pub fn new(
         file: ExperimentFile,
         profiles: &ProfileSettings,
@@ -204,8 +206,8 @@ impl Plan {
         Ok(())
     }
 
-    /// The plan of an experiment that has begun: its treatments set what they set then, though a profile may say something else
-    /// by now, or of this machine.
+    /// The plan of an experiment that has begun: its treatments set what they set then, though a
+    /// profile may say something else by now, or of this machine.
     pub fn recalled(
         file: ExperimentFile,
         seed: u64,
@@ -245,7 +247,8 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Knobs that trade durability without consent: the first treatment that sets each so, and the knob.
+    /// Knobs that trade durability without consent: the first treatment that sets each so, and the
+    /// knob.
     pub fn unagreed(&self, catalogue: &Catalogue, consent: &Consent) -> Vec<(String, String)> {
         self.lacking_consent(catalogue, consent).unwrap_or_default()
     }
@@ -278,7 +281,8 @@ impl Plan {
         &self.base
     }
 
-    /// Excludes treatments, by number, with the reason; later cumulative steps then go without their settings.
+    /// Excludes treatments, by number, with the reason; later cumulative steps then go without
+    /// their settings.
     pub fn exclude(&mut self, reasons: &[(usize, String)]) {
         for (number, reason) in reasons {
             if let Some(treatment) = self.treatments.get_mut(*number) {
@@ -340,8 +344,9 @@ impl Plan {
         Some(reference)
     }
 
-    /// The smallest effect that all blocks find with that probability, where trials of one treatment differ by `noise_floor`
-    /// (0.02 = 2 %); `None` where nothing is compared, or nothing could be found.
+    /// The smallest effect that all blocks find with that probability, where trials of one
+    /// treatment differ by `noise_floor` (0.02 = 2 %); `None` where nothing is compared, or nothing
+    /// could be found.
     pub fn minimum_detectable_effect(&self, noise_floor: f64, power: f64) -> Option<f64> {
         let comparisons = self.treatments.iter().filter(|t| t.against.is_some()).count();
         let design = FixedDesign {
@@ -360,7 +365,8 @@ impl Plan {
         design.minimum_detectable_effect(self.file.blocks as usize, power)
     }
 
-    /// Seconds of a trial's load, the mean over the tested treatments; of a switchback those of its turns.
+    /// Seconds of a trial's load, the mean over the tested treatments; of a switchback those of its
+    /// turns.
     pub fn trial_s(&self) -> f64 {
         if let Some(slices) = Slices::of(&self.file) {
             return slices.trial_s();
@@ -404,7 +410,8 @@ impl Plan {
         }
     }
 
-    /// Knobs that trade durability without consent to just that knob, each with the first treatment or event that sets it so.
+    /// Knobs that trade durability without consent to just that knob, each with the first treatment
+    /// or event that sets it so.
     fn lacking_consent(
         &self,
         catalogue: &Catalogue,
@@ -511,7 +518,8 @@ impl Treatment {
         }
     }
 
-    /// Where its server and data are: treatments that share this can follow one another without moving.
+    /// Where its server and data are: treatments that share this can follow one another without
+    /// moving.
     pub fn variant(&self) -> ServerVariant {
         let server = &self.server;
         let elsewhere = |place: &Option<String>| {
@@ -551,7 +559,8 @@ impl Treatment {
     }
 }
 
-/// The server of a treatment, where it is not the target as it is: a sandbox of the experiment's own, like the target.
+/// The server of a treatment, where it is not the target as it is: a sandbox of the experiment's
+/// own, like the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServerVariant {
     /// Major version of PostgreSQL; `None` for the target's own.
@@ -562,7 +571,8 @@ pub struct ServerVariant {
     pub data_on: Option<String>,
     /// A file system of its own for WAL, or an absolute path; `None` for that of the data.
     pub wal_on: Option<String>,
-    /// A file system of its own for temporary files, or an absolute path; `None` for that of the data.
+    /// A file system of its own for temporary files, or an absolute path; `None` for that of the
+    /// data.
     pub temp_on: Option<String>,
     /// Network between client and server; `None` for the usual one.
     pub network: Option<String>,

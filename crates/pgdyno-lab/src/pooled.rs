@@ -1,13 +1,14 @@
-//! Counts behind a pooler. Its sessions outlive their clients, and an idle session keeps its last counts until its
-//! next transaction, since PostgreSQL 15 until one that reads a table. Here sessions are made to send them.
+//! Counts behind a pooler. Its sessions outlive their clients, and an idle session keeps its last
+//! counts until its next transaction, since PostgreSQL 15 until one that reads a table. Here
+//! sessions are made to send them.
 
 use pgdyno_server::{Server, ServerError, pause};
 use std::sync::mpsc::{channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A session that was idle for so long sends its counts with its next transaction (PGSTAT_STAT_INTERVAL of version 14;
-/// later versions have a function that sends them).
+/// A session that was idle for so long sends its counts with its next transaction
+/// (PGSTAT_STAT_INTERVAL of version 14; later versions have a function that sends them).
 const REST: &str = "600 ms";
 /// Whoever does not rest by then is somebody else's.
 const REST_LIMIT: Duration = Duration::from_secs(10);
@@ -19,16 +20,18 @@ const SESSIONS_MAX: u32 = 512;
 pub(crate) const OWN_THROUGH_POOLER: u32 = 2;
 /// Sessions beside the load's that there is room for: as many again may just have ended.
 pub(crate) const BESIDE: u32 = 2 * OWN_THROUGH_POOLER;
-/// Since this version a function makes a session send its counts, with those of a table that it has read.
+/// Since this version a function makes a session send its counts, with those of a table that it has
+/// read.
 const FORCED_FLUSH_SINCE: u32 = 15;
 const FORCED_FLUSH: &str = "SELECT pg_stat_force_next_flush() FROM pg_catalog.pg_class \
                     WHERE oid = 'pg_catalog.pg_class'::pg_catalog.regclass";
-/// What a session that is asked commits for it, at most: the question for the version, the transaction that holds it,
-/// what the pooler clears it with, what it sets for a client of another name, and a session's own start.
+/// What a session that is asked commits for it, at most: the question for the version, the
+/// transaction that holds it, what the pooler clears it with, what it sets for a client of another
+/// name, and a session's own start.
 pub(crate) const PER_SESSION: u64 = 5;
 
-/// Sessions of this user in this database, apart from the one that asks: all of them, and those that do something
-/// or did just now.
+/// Sessions of this user in this database, apart from the one that asks: all of them, and those
+/// that do something or did just now.
 fn sessions(server: &mut Server) -> Result<(u32, u32), ServerError> {
     let sql = format!(
         "SELECT count(*), count(*) FILTER (WHERE state IS DISTINCT FROM 'idle' \
@@ -53,8 +56,9 @@ pub(crate) struct Sessions {
     pub(crate) asked: u32,
 }
 
-/// Waits until the pooler's sessions rest, and has each of them send its counts: as many as a load with so many clients and pgdyno's own
-/// questions beside it can have used. One that kept its counts would send them during the load.
+/// Waits until the pooler's sessions rest, and has each of them send its counts: as many as a load
+/// with so many clients and pgdyno's own questions beside it can have used. One that kept its
+/// counts would send them during the load.
 pub(crate) fn send_counts(server: &mut Server, clients: u32) -> Result<Sessions, ServerError> {
     let deadline = Instant::now() + REST_LIMIT;
     let all = loop {
@@ -73,9 +77,9 @@ pub(crate) fn send_counts(server: &mut Server, clients: u32) -> Result<Sessions,
     Ok(Sessions { all, asked })
 }
 
-/// Holds as many sessions as there are at the same time, so that the pooler must give each of them, and ends a
-/// transaction in each; the one that `server` gets is the last. Those that do not come within the limit are not waited
-/// for longer.
+/// Holds as many sessions as there are at the same time, so that the pooler must give each of them,
+/// and ends a transaction in each; the one that `server` gets is the last. Those that do not come
+/// within the limit are not waited for longer.
 fn ask_at_once(asked: u32, server: &mut Server, sql: &'static str) -> Result<(), ServerError> {
     let what = "asking a session for its counts";
     let (here, arrivals) = channel();
@@ -92,7 +96,8 @@ fn ask_at_once(asked: u32, server: &mut Server, sql: &'static str) -> Result<(),
                 let _ = opened.recv();
                 server.execute(what, "COMMIT")
             };
-            // A session that cannot be had is not an error here: the cross-check shows what is missing.
+            // A session that cannot be had is not an error here: the cross-check shows what is
+            // missing.
             let attempt = move || drop(hold());
             let thread = thread::Builder::new().name("counts".into()).spawn(attempt);
             thread.is_ok().then_some(gate)

@@ -1,5 +1,5 @@
-//! Ports: everything outside that the runner drives, as small traits. `real/` has the adapters for a real server and host, `sim/` a
-//! seeded simulator for tests.
+//! Ports: everything outside that the runner drives, as small traits. `real/` has the adapters for
+//! a real server and host, `sim/` a seeded simulator for tests.
 
 use crate::error::LabError;
 use crate::file::{EventPart, GuardPart, ServerPart, SettingScope};
@@ -37,7 +37,8 @@ pub(crate) trait Clock {
 pub trait Results {
     /// Begins an experiment and returns its number.
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError>;
-    /// Adds a treatment to an experiment; one of that name that is there already stays. It is durable then.
+    /// Adds a treatment to an experiment; one of that name that is there already stays. It is
+    /// durable then.
     fn add_treatment(&mut self, id: i64, treatment: &TreatmentRecord) -> Result<(), StoreError>;
     /// Shows others that the experiment is still run by this process.
     fn keep(&mut self) -> Result<(), StoreError>;
@@ -65,7 +66,8 @@ pub(crate) struct Purpose<'t> {
 
 /// A program that chooses what a search tries next.
 pub(crate) trait Optimizer {
-    /// Says a line, to which no answer is expected. Returns whether it was said: somebody may ask to stop.
+    /// Says a line, to which no answer is expected. Returns whether it was said: somebody may ask
+    /// to stop.
     fn tell(&mut self, line: &str) -> Result<bool, LabError>;
     /// The answer to a line; `None` where somebody asked to stop.
     fn ask(&mut self, line: &str) -> Result<Option<String>, LabError>;
@@ -79,7 +81,8 @@ pub(crate) trait Optimizers {
 
 /// The servers of an experiment: the target, and sandboxes like it that differ in version or place.
 pub(crate) trait Servers<'s> {
-    /// Makes the server if it does not exist, starts it if it does not run, and begins a journal for its changes.
+    /// Makes the server if it does not exist, starts it if it does not run, and begins a journal
+    /// for its changes.
     fn go_to(
         &mut self,
         variant: &ServerVariant,
@@ -87,11 +90,13 @@ pub(crate) trait Servers<'s> {
     ) -> Result<Box<dyn TrialTarget + 's>, LabError>;
     /// The server is not needed for now; its changes are restored already.
     fn leave(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
-    /// Removes a server of the experiment's own, where it is there; who goes to it next makes a new one.
+    /// Removes a server of the experiment's own, where it is there; who goes to it next makes a new
+    /// one.
     fn remove(&mut self, variant: &ServerVariant) -> Result<(), LabError>;
     /// Ends what processes that were killed have left running for experiments.
     fn end_left_behind(&mut self) -> Result<(), LabError>;
-    /// Removes what the experiment has made for itself, its files too, whose names begin with `files`; the target is as it was.
+    /// Removes what the experiment has made for itself, its files too, whose names begin with
+    /// `files`; the target is as it was.
     fn end(&mut self, files: &str) -> Result<(), LabError>;
 }
 
@@ -104,12 +109,14 @@ impl<T: Server + Changes + Data + Caches + Load> TrialTarget for T {}
 pub(crate) trait Server {
     /// Whether it is a sandbox: data may be made and dropped on it, and it may be stopped.
     fn is_sandbox(&self) -> bool;
-    /// Finds all that keeps the plan from running here, and excludes treatments that cannot be tested.
+    /// Finds all that keeps the plan from running here, and excludes treatments that cannot be
+    /// tested.
     fn preflight(&mut self, plan: &mut Plan) -> Result<PreflightReport, LabError>;
-    /// Starts the server if it has gone away since, or waits for it where only its owner can start it.
+    /// Starts the server if it has gone away since, or waits for it where only its owner can start
+    /// it.
     fn ensure_running(&mut self) -> Result<(), LabError>;
-    /// Stops it: a pool of huge pages that is sized for several servers is sized while all are down. [`Server::ensure_running`] starts
-    /// it again.
+    /// Stops it: a pool of huge pages that is sized for several servers is sized while all are
+    /// down. [`Server::ensure_running`] starts it again.
     fn stop(&mut self) -> Result<(), LabError>;
     /// As a server beside another one, whose load goes to it too.
     fn beside(&mut self, database: Option<&str>) -> Result<ServerBeside, LabError>;
@@ -123,7 +130,8 @@ pub(crate) trait Server {
 
 /// Settings that are applied, also while a load runs.
 pub(crate) trait Apply {
-    /// Brings the server to exactly `settings`; what was changed before and is not named is restored.
+    /// Brings the server to exactly `settings`; what was changed before and is not named is
+    /// restored.
     fn apply(&mut self, settings: &[Agreed<Setting>], restart: Restart) -> Result<Vec<Applied>, LabError>;
 }
 
@@ -155,7 +163,8 @@ pub(crate) trait Data {
     fn present(&mut self, database: Option<&str>, dataset: Dataset) -> Result<Present, LabError>;
     /// Makes a database, if it does not exist.
     fn make_database(&mut self, name: &str) -> Result<(), LabError>;
-    /// Makes the tables; `go_on` is asked all along and ends it. `is_marked`: in the journal, to be dropped at restore.
+    /// Makes the tables; `go_on` is asked all along and ends it. `is_marked`: in the journal, to be
+    /// dropped at restore.
     fn create(
         &mut self,
         database: Option<&str>,
@@ -163,8 +172,8 @@ pub(crate) trait Data {
         is_marked: bool,
         go_on: &mut dyn FnMut(DataProgress) -> bool,
     ) -> Result<(), LabError>;
-    /// Data that the program of a treatment makes: made where it is missing, and brought to the state that a trial begins with. `files` is
-    /// the experiment's.
+    /// Data that the program of a treatment makes: made where it is missing, and brought to the
+    /// state that a trial begins with. `files` is the experiment's.
     fn bring_of_program(
         &mut self,
         data: &ProgramData,
@@ -214,7 +223,8 @@ pub(crate) struct Drive<'t> {
 pub(crate) struct InTurns<'t> {
     /// Length of a turn.
     pub(crate) slice: Duration,
-    /// Whose servers they are, the first one's first, each with its database, where that is not the target's.
+    /// Whose servers they are, the first one's first, each with its database, where that is not the
+    /// target's.
     pub(crate) treatments: Vec<(&'t Treatment, Option<String>)>,
 }
 
@@ -232,7 +242,8 @@ pub(crate) type GoOn<'t> = dyn FnMut(&Second, &mut dyn Meanwhile) -> bool + 't;
 
 /// The load, with the pooler and the neighbour that the treatment needs.
 pub(crate) trait Load {
-    /// Drives it until its end, until `stop` is set, or until `go_on` says no after a second, in which it may change settings.
+    /// Drives it until its end, until `stop` is set, or until `go_on` says no after a second, in
+    /// which it may change settings.
     fn drive(
         &mut self,
         drive: &Drive<'_>,

@@ -1,5 +1,6 @@
-//! What keeps an experiment, or some of its treatments, from running here: all of it at once, found without changing anything, each
-//! with what mends it. A run and its dry run ask the same questions.
+//! What keeps an experiment, or some of its treatments, from running here: all of it at once, found
+//! without changing anything, each with what mends it. A run and its dry run ask the same
+//! questions.
 
 mod ahead;
 mod data;

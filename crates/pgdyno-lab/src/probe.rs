@@ -20,11 +20,13 @@ pub struct Probe {
     pub kills: bool,
     /// Additional servers, which get the whole load at the same time.
     pub beside: Vec<ServerBeside>,
-    /// First processes of servers that replicate with those of the load: what they use is no other program's.
+    /// First processes of servers that replicate with those of the load: what they use is no other
+    /// program's.
     pub replicating: Vec<u32>,
 }
 
-/// A server of a load that has several: of the first one series are recorded too, of the others counts and CPU time alone.
+/// A server of a load that has several: of the first one series are recorded too, of the others
+/// counts and CPU time alone.
 #[derive(Debug, Clone)]
 pub struct ServerBeside {
     /// The way of the load and of the questions.

@@ -1,5 +1,5 @@
-//! Keeps series of a host and of a server while something else goes on: on threads of its own, to an absolute schedule.
-//! A tick that is missed is a gap; it shifts no other.
+//! Keeps series of a host and of a server while something else goes on: on threads of its own, to
+//! an absolute schedule. A tick that is missed is a gap; it shifts no other.
 
 use pgdyno_host::series::{Gap, Key, Reading};
 use pgdyno_server::series::{OwnCommits, ServerSeries, WaitKey, WaitSample};
@@ -32,7 +32,8 @@ impl<F: FnMut() -> Vec<Reading>> Source for F {
 
 /// What is recorded, and how often.
 pub struct RecorderOptions {
-    /// Read one after the other, on a thread of their own: a server that hangs does not hold them up.
+    /// Read one after the other, on a thread of their own: a server that hangs does not hold them
+    /// up.
     pub sources: Vec<Box<dyn Source + Send>>,
     /// The server, if one is watched.
     pub server: Option<ServerSeries>,
@@ -106,7 +107,8 @@ pub struct Recorder {
 type Handler = Arc<Mutex<dyn FnMut(Event) + Send>>;
 
 impl Recorder {
-    /// Starts, and keeps everything until [`Recorder::stop`]. Errors are the system's, which refuses a thread.
+    /// Starts, and keeps everything until [`Recorder::stop`]. Errors are the system's, which
+    /// refuses a thread.
     pub fn start(options: RecorderOptions) -> io::Result<Recorder> {
         let series = Arc::new(Mutex::new(Series::default()));
         let kept = Arc::clone(&series);
@@ -119,7 +121,8 @@ impl Recorder {
         Recorder::launch(options, began, Arc::new(Mutex::new(keep)), series)
     }
 
-    /// Starts, and hands everything on as it comes, one event at a time, from threads of the recorder; nothing is kept.
+    /// Starts, and hands everything on as it comes, one event at a time, from threads of the
+    /// recorder; nothing is kept.
     pub fn start_with(
         options: RecorderOptions,
         handler: impl FnMut(Event) + Send + 'static,
@@ -176,8 +179,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Ends it: at once, or when the reading that is being taken is there. The series is empty where events were
-    /// handed on instead.
+    /// Ends it: at once, or when the reading that is being taken is there. The series is empty
+    /// where events were handed on instead.
     pub fn stop(mut self) -> Series {
         let own = self.end();
         let mut series = std::mem::take(&mut *self.series.lock().unwrap_or_else(PoisonError::into_inner));
@@ -205,7 +208,8 @@ impl Drop for Recorder {
     }
 }
 
-/// The server's thread: the tick before the waits where both are due, for it has the longer interval.
+/// The server's thread: the tick before the waits where both are due, for it has the longer
+/// interval.
 fn watch_server(
     mut server: ServerSeries,
     began: Instant,
@@ -276,7 +280,8 @@ impl Agenda {
         Some(soonest)
     }
 
-    /// Takes a turn at this instant; returns how many were missed and by how much, where it is too late for the first.
+    /// Takes a turn at this instant; returns how many were missed and by how much, where it is too
+    /// late for the first.
     fn take(&mut self, at: usize, now: Instant) -> Option<(u32, Duration)> {
         let pace = self.paces[at];
         let late = now.saturating_duration_since(self.due_at(at));

@@ -1,5 +1,5 @@
-//! Running an experiment: trial after trial, each stored when it ends, everything restored at the end. Knows servers, hosts, stores and
-//! clocks by their ports alone.
+//! Running an experiment: trial after trial, each stored when it ends, everything restored at the
+//! end. Knows servers, hosts, stores and clocks by their ports alone.
 
 mod data;
 mod during;
@@ -83,7 +83,8 @@ pub(crate) struct Runner<'r, 's> {
 /// Restart, checkpoint and cross-check of a trial take about this long.
 const BESIDE_S: f64 = 4.0;
 
-/// Begins the names of an experiment's files: its number, and when it began. Another store has the same numbers.
+/// Begins the names of an experiment's files: its number, and when it began. Another store has the
+/// same numbers.
 fn files_of(stored: &StoredExperiment) -> String {
     format!("{}-{:x}", stored.id, stored.started_unix_ms)
 }
@@ -101,7 +102,8 @@ struct At<'s> {
 struct Running<'x, 'r, 's> {
     runner: &'x mut Runner<'r, 's>,
     id: i64,
-    /// Begins the names of its files, which are no other experiment's, nor one's of this number in another store.
+    /// Begins the names of its files, which are no other experiment's, nor one's of this number in
+    /// another store.
     files: String,
     plan: &'x Plan,
     /// The treatment's server, and the additional ones; none before and between them.
@@ -160,7 +162,8 @@ impl<'s> Runner<'_, 's> {
         }
     }
 
-    /// Restores what was changed before an experiment could begin. A server that was made for it does not go on running.
+    /// Restores what was changed before an experiment could begin. A server that was made for it
+    /// does not go on running.
     fn not_begun(
         &mut self,
         error: LabError,
@@ -283,7 +286,8 @@ impl<'s> Runner<'_, 's> {
         let mut status = ExperimentStatus::Interrupted;
         if matches!(outcome, Ok(Ok(true))) && left.is_ok() {
             status = ExperimentStatus::Finished;
-            // What it has made for itself goes first: nobody comes back to an experiment that is finished.
+            // What it has made for itself goes first: nobody comes back to an experiment that is
+            // finished.
             kept = kept.and_then(|()| self.servers.end(&files));
         }
         let kept = kept.and_then(|()| Ok(self.results.set_status(id, status)?));
@@ -356,7 +360,8 @@ impl Running<'_, '_, '_> {
                     self.ends_early(reason, block - 1);
                     return Ok(true);
                 }
-                // A trial is long, and a window may be: others would take the experiment for killed.
+                // A trial is long, and a window may be: others would take the experiment for
+                // killed.
                 self.runner.results.keep()?;
                 let begun = self.runner.clock.now();
                 (self.runner.on_event)(Event::TrialBegins { treatment, block });
@@ -414,7 +419,8 @@ impl Running<'_, '_, '_> {
         decided
     }
 
-    /// Treatments that need no trial in this block: what was found in those before decides all their comparisons.
+    /// Treatments that need no trial in this block: what was found in those before decides all
+    /// their comparisons.
     fn needless(&mut self, block: u32) -> BTreeSet<usize> {
         let begun = self.runner.clock.now();
         let needless = self.looks.needless(block - 1, &self.ended_before(block));
@@ -440,7 +446,8 @@ impl Running<'_, '_, '_> {
         (self.runner.on_event)(Event::EndsEarly { reason, blocks });
     }
 
-    /// Takes in the stored trials, and which treatments a guard has ended; returns block and treatment of each.
+    /// Takes in the stored trials, and which treatments a guard has ended; returns block and
+    /// treatment of each.
     fn recall(&mut self) -> Result<Done, LabError> {
         let plan = self.plan;
         let mut done = Done::new();
@@ -464,7 +471,8 @@ impl Running<'_, '_, '_> {
         Ok(done)
     }
 
-    /// Where servers are new in each block, removes those of the block before: the next trial on each makes a new one.
+    /// Where servers are new in each block, removes those of the block before: the next trial on
+    /// each makes a new one.
     fn renew_instances(&mut self, block: u32, done: &Done) -> Result<(), LabError> {
         let is_new = block > 1 && !done.iter().any(|(of, _)| *of == block);
         if !is_new || self.plan.file.target.instances == Instances::Once {
@@ -479,7 +487,8 @@ impl Running<'_, '_, '_> {
         Ok(())
     }
 
-    /// Goes to the servers of a treatment, of which the first is its own; what was changed on others is restored first.
+    /// Goes to the servers of a treatment, of which the first is its own; what was changed on
+    /// others is restored first.
     fn go_to(&mut self, variants: &[ServerVariant]) -> Result<(), LabError> {
         let (here, wanted) = (self.at.first().map(|at| &at.variant), variants.first());
         let kept = if here == wanted { variants.len() } else { 0 };
@@ -499,7 +508,8 @@ impl Running<'_, '_, '_> {
         self.leave_beyond(0)
     }
 
-    /// The same for all servers but the first `kept`: what belongs to the host is changed with the first, and restored last.
+    /// The same for all servers but the first `kept`: what belongs to the host is changed with the
+    /// first, and restored last.
     fn leave_beyond(&mut self, kept: usize) -> Result<(), LabError> {
         let mut left = Ok(());
         while self.at.len() > kept
@@ -546,7 +556,8 @@ fn add_restored(all: &mut Vec<Restored>, lines: Vec<Restored>) {
     }
 }
 
-/// The first trouble is the one to report, but not alone if what was changed is still changed, or may be.
+/// The first trouble is the one to report, but not alone if what was changed is still changed, or
+/// may be.
 fn with_restoring(error: LabError, restored: Result<Vec<Restored>, LabError>) -> LabError {
     let error = Box::new(error);
     let lines = match restored {

@@ -81,7 +81,8 @@ impl Tried {
         self.estimate(search, &best)
     }
 
-    /// What is believed of a point. Where a bound is broken, a search counts that as less: the figure is then the mean of its own trials.
+    /// What is believed of a point. Where a bound is broken, a search counts that as less: the
+    /// figure is then the mean of its own trials.
     fn estimate(&self, search: &SearchPlan<'_>, of: &Incumbent) -> Option<TreatmentEstimate> {
         let treatment = self.name_of(&of.point)?.to_owned();
         let figures: Vec<f64> = self.own(&of.point).filter_map(|(figure, _)| *figure).collect();

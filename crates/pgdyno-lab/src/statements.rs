@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const STATEMENTS_MAX: usize = 20;
 /// Seconds of a load are whole ones; a warm-up need not be.
 const HALF_S: f64 = 0.5;
-/// A look at the end of the warm-up that comes later than this is none: it takes the server a few milliseconds, but a pooler may
-/// let it wait behind the load.
+/// A look at the end of the warm-up that comes later than this is none: it takes the server a few
+/// milliseconds, but a pooler may let it wait behind the load.
 const LATE: Duration = Duration::from_secs(2);
 
 /// Statements from the end of a load's warm-up to its own.
@@ -24,8 +24,8 @@ pub(crate) struct MeasuredStatements {
 }
 
 impl MeasuredStatements {
-    /// Looks for the first time, before the load. `warmup_s` is `None` where the load reports when it is over; a load
-    /// that reports no seconds goes by the clock.
+    /// Looks for the first time, before the load. `warmup_s` is `None` where the load reports when
+    /// it is over; a load that reports no seconds goes by the clock.
     pub(crate) fn begin(server: &mut Server, warmup_s: Option<f64>, has_seconds: bool) -> MeasuredStatements {
         MeasuredStatements {
             look: StatementLook::new(server).map_err(|error| error.to_string()),
@@ -40,8 +40,9 @@ impl MeasuredStatements {
         }
     }
 
-    /// Does `drive`, which reports the load's seconds, and looks again once when the warm-up is over. That is done by a
-    /// thread of its own: the thread that follows the load must not wait for the server.
+    /// Does `drive`, which reports the load's seconds, and looks again once when the warm-up is
+    /// over. That is done by a thread of its own: the thread that follows the load must not wait
+    /// for the server.
     pub(crate) fn during<T>(&mut self, server: &mut Server, drive: impl FnOnce(&mut WarmupWatch) -> T) -> T {
         self.has_begun = self.warmup.is_over;
         let look = match &mut self.look {
@@ -124,7 +125,8 @@ impl WarmupWatch {
     }
 }
 
-/// Drives, and renews on another thread when the warm-up is over; `None` where the load has ended before.
+/// Drives, and renews on another thread when the warm-up is over; `None` where the load has ended
+/// before.
 fn beside<T>(
     mut warmup: WarmupWatch,
     renew: impl FnOnce() -> Result<(), String> + Send,
@@ -134,7 +136,8 @@ fn beside<T>(
     let by_clock = warmup.by_clock();
     warmup.over = Some(over);
     thread::scope(|scope| {
-        // Dropped before the thread is waited for, also where the load panics: the thread waits for it.
+        // Dropped before the thread is waited for, also where the load panics: the thread waits for
+        // it.
         let mut warmup = warmup;
         let renewing = thread::Builder::new()
             .name("statements".to_owned())
@@ -213,7 +216,8 @@ mod tests {
         check(None, 1.0, 99, &[]);
     }
 
-    /// Whoever follows the load does not wait: here the look ends only after the load's last second was reported.
+    /// Whoever follows the load does not wait: here the look ends only after the load's last second
+    /// was reported.
     #[test]
     fn the_load_goes_on_while_the_server_is_asked() {
         let (last, ended) = channel();

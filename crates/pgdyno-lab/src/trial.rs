@@ -13,8 +13,9 @@ use pgdyno_record::{
 };
 use std::collections::BTreeMap;
 
-/// Every trial draws keys of its own. The same keys for all treatments of a block would look fair and is not: the pages
-/// that one trial has read are then just those that the next one needs, and whichever runs first pays for all.
+/// Every trial draws keys of its own. The same keys for all treatments of a block would look fair
+/// and is not: the pages that one trial has read are then just those that the next one needs, and
+/// whichever runs first pays for all.
 pub(crate) fn seed_of_trial(seed: u64, block: u32, position: u32) -> u64 {
     seed.wrapping_add((u64::from(block) << 32 | u64::from(position)).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
@@ -156,8 +157,8 @@ impl Span {
         }
     }
 
-    /// Whether the second before a point of a series, of which a rate is, is wholly in it: the recorder begins before
-    /// the load and ends after it.
+    /// Whether the second before a point of a series, of which a rate is, is wholly in it: the
+    /// recorder begins before the load and ends after it.
     fn holds_second_before(self, at_ms: u32) -> bool {
         let at_s = f64::from(at_ms) / 1e3;
         at_s > self.from_s + 1.0 && at_s <= self.to_s
@@ -205,7 +206,8 @@ fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
     figures
 }
 
-/// Of several servers, the throughput of the slowest and the fastest one, and how far these are apart, as a part of the mean.
+/// Of several servers, the throughput of the slowest and the fastest one, and how far these are
+/// apart, as a part of the mean.
 fn of_servers(load: &LoadResult) -> [(&'static str, Option<f64>); 3] {
     #[expect(clippy::cast_precision_loss, reason = "counts of transactions and of servers")]
     let each: Vec<f64> = load
@@ -226,7 +228,8 @@ fn of_servers(load: &LoadResult) -> [(&'static str, Option<f64>); 3] {
     ]
 }
 
-/// What a transaction of the measured time cost the data's disk and the power line, those that the machine measures.
+/// What a transaction of the measured time cost the data's disk and the power line, those that the
+/// machine measures.
 fn costs_per_tx(
     seconds: &[SecondRecord],
     series: &SeriesRecord,
@@ -252,8 +255,8 @@ fn costs_per_tx(
     per_tx.collect()
 }
 
-/// The mean of a rate over the seconds of which more than half is after the warm-up. The first of them and the last one
-/// need not be whole: each counts by its length.
+/// The mean of a rate over the seconds of which more than half is after the warm-up. The first of
+/// them and the last one need not be whole: each counts by its length.
 fn mean_of_seconds(
     seconds: &[SecondRecord],
     warmup_s: f64,
@@ -275,9 +278,9 @@ fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// Power of all packages and their memory in the measured time. Cores are a part of their package, the platform
-/// (`psys`) contains all of it: neither is counted again. `None` where no package is measured: memory alone would pass
-/// for all.
+/// Power of all packages and their memory in the measured time. Cores are a part of their package,
+/// the platform (`psys`) contains all of it: neither is counted again. `None` where no package is
+/// measured: memory alone would pass for all.
 fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
     let zones = || {
         let columns = series.columns.iter();
@@ -295,7 +298,8 @@ fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
     Some(packages_w + memory_w.unwrap_or(0.0))
 }
 
-/// Figures that the file needs taken from series, of the measured time; those whose series is not there are omitted.
+/// Figures that the file needs taken from series, of the measured time; those whose series is not
+/// there are omitted.
 pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTreeMap<String, f64> {
     figures_in(wanted, &measurement.series, Span::of(&measurement.load))
 }
@@ -472,7 +476,8 @@ mod tests {
         assert!(costs_per_tx(&[], &SeriesRecord::default(), SPAN, 50.0).is_empty());
     }
 
-    /// A value is of its instant, a rate or a share of the second before it; and the recorder goes on when the load has ended.
+    /// A value is of its instant, a rate or a share of the second before it; and the recorder goes
+    /// on when the load has ended.
     #[test]
     fn figures_of_series_are_of_the_measured_time() {
         let column = |metric: &str, label: &str, values: [f64; 5]| ColumnRecord {

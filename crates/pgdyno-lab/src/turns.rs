@@ -1,4 +1,5 @@
-//! A load in which treatments take turns: which second counts for which trial, and what each trial has measured.
+//! A load in which treatments take turns: which second counts for which trial, and what each trial
+//! has measured.
 
 use crate::distribution::distribution;
 use crate::file::Slices;
@@ -18,7 +19,8 @@ const WHOLE_S: f64 = 0.9;
 pub(crate) enum Next {
     /// The load goes on as it is.
     GoOn,
-    /// The settings of the trial of this number are to be applied; [`Turns::begin`] says when they are.
+    /// The settings of the trial of this number are to be applied; [`Turns::begin`] says when they
+    /// are.
     Turn(usize),
     /// All turns are over.
     Over,
@@ -141,7 +143,8 @@ impl Part {
         self.begins_s.push(begins_s);
     }
 
-    /// As a measurement of its own, of its seconds one after the other; `whole` is that of the load, once it has ended.
+    /// As a measurement of its own, of its seconds one after the other; `whole` is that of the
+    /// load, once it has ended.
     pub(crate) fn measurement(&self, whole: Option<&Measurement>) -> Measurement {
         let measured = self.books.clone().unwrap_or_else(Books::for_a_second);
         let tps: Vec<f64> = self.seconds.iter().map(SecondFigures::tps).collect();
@@ -199,7 +202,8 @@ impl Part {
         own.collect()
     }
 
-    /// The points of its seconds. A rate is of the second before it, which is its own but for the first of a turn.
+    /// The points of its seconds. A rate is of the second before it, which is its own but for the
+    /// first of a turn.
     fn series_of(&self, whole: &SeriesRecord) -> SeriesRecord {
         let cut = |column: &ColumnRecord| {
             let is_rate = column.metric.ends_with("_per_s") || column.metric.ends_with("_ratio");
@@ -248,11 +252,13 @@ impl Part {
     }
 }
 
-/// A turn has so many transactions of a client, or more: the last one of each goes on in the turn of another server.
+/// A turn has so many transactions of a client, or more: the last one of each goes on in the turn
+/// of another server.
 pub const TRANSACTIONS_OF_TURN: f64 = 10.0;
 
-/// What one of the servers that took turns of this length has measured, in the time that its clients were in transactions, shared by these
-/// clients: what they would have needed for them one after the other.
+/// What one of the servers that took turns of this length has measured, in the time that its
+/// clients were in transactions, shared by these clients: what they would have needed for them one
+/// after the other.
 pub(crate) fn of_server(
     whole: &Measurement,
     server: usize,
@@ -319,7 +325,8 @@ mod tests {
         }
     }
 
-    /// Two trials whose changes take half a second: what each second counts for, and what the trials have then.
+    /// Two trials whose changes take half a second: what each second counts for, and what the
+    /// trials have then.
     #[test]
     fn seconds_count_for_the_trial_whose_settings_are_in_force() {
         let mut turns = Turns::new(SLICES, vec![0, 1, 1, 0], 2);
@@ -374,7 +381,8 @@ mod tests {
         assert_eq!(cut.columns[1].values, [2.0, 14.0]);
     }
 
-    /// A server that has lost a client, and one whose count does not agree, are the only ones to blame for that.
+    /// A server that has lost a client, and one whose count does not agree, are the only ones to
+    /// blame for that.
     #[test]
     fn each_server_that_took_turns_has_its_own_time_and_its_own_trouble() {
         let mut whole = measurement(0.0, 1.0, 30.0);

@@ -1,4 +1,5 @@
-//! Prints the page's copy of the table of metrics: `make types` writes it to ui/src/generated/metrics.ts.
+//! Prints the page's copy of the table of metrics: `make types` writes it to
+//! ui/src/generated/metrics.ts.
 
 use pgdyno_record::{Better, METRICS, UNITS};
 use std::fmt::Write;

@@ -1,6 +1,8 @@
-//! An experiment as it is begun and as it is stored, with its treatments and what was restored. Format 1.
+//! An experiment as it is begun and as it is stored, with its treatments and what was restored.
+//! Format 1.
 //!
-//! A field that a later version adds gets `#[serde(default)]`, so that a newer pgdyno reads what an older one wrote.
+//! A field that a later version adds gets `#[serde(default)]`, so that a newer pgdyno reads what an
+//! older one wrote.
 
 use crate::fact::FactRecord;
 use crate::metric::{Better, Metric};
@@ -70,7 +72,8 @@ pub struct TreatmentRecord {
     /// Factor and level, in the order of the file; "step" and its name for steps.
     #[serde(default)]
     pub levels: Vec<(String, String)>,
-    /// Name of the treatment that it is compared with; `None` also in records from before there were factors.
+    /// Name of the treatment that it is compared with; `None` also in records from before there
+    /// were factors.
     #[serde(default)]
     pub against: Option<String>,
     /// Its load, where it is not the experiment's.
@@ -137,12 +140,14 @@ pub struct StudyRecord {
     pub claims: Vec<ClaimRecord>,
 }
 
-/// A chart: one figure along a factor, a line or group of bars for each level of another, a panel for each combination of the rest.
+/// A chart: one figure along a factor, a line or group of bars for each level of another, a panel
+/// for each combination of the rest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChartRecord {
     /// "lines", "bars", "heat", "waterfall" or "timeline".
     pub form: String,
-    /// What the study's own chart shows, in a sentence without a full stop; `None` where the file does not say.
+    /// What the study's own chart shows, in a sentence without a full stop; `None` where the file
+    /// does not say.
     pub published: Option<String>,
     /// Its figures: the rows are the places along its axis, the columns its lines.
     pub table: TableRecord,
@@ -162,7 +167,8 @@ pub struct TableRecord {
     pub title: String,
     /// Factor of the rows; steps where there is none.
     pub rows: Option<String>,
-    /// Factors of the columns, one for each combination of their levels; none where each figure is a column.
+    /// Factors of the columns, one for each combination of their levels; none where each figure is
+    /// a column.
     #[serde(default, deserialize_with = "columns")]
     pub columns: Vec<String>,
     /// Names of the figures in its cells, one for each column or one alone.
@@ -260,7 +266,8 @@ pub struct ExperimentRecord {
     pub repeat: Vec<String>,
     /// Name of the target, without secrets.
     pub target: String,
-    /// Name of the sandbox that the target is, if it is one; `None` also in records of earlier versions.
+    /// Name of the sandbox that the target is, if it is one; `None` also in records of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
     /// Name of the figure that verdicts go by.
@@ -314,8 +321,8 @@ fn after_blocks() -> String {
     "after-blocks".to_owned()
 }
 
-/// The design of a single load, or of one with several numbers of clients, which `pgdyno bench` has driven: nothing is compared in it,
-/// and there is no experiment file.
+/// The design of a single load, or of one with several numbers of clients, which `pgdyno bench` has
+/// driven: nothing is compared in it, and there is no experiment file.
 pub const DESIGN_OF_LOADS: &str = "load";
 
 /// Rule for the end of an experiment that looks for gains.
@@ -327,7 +334,8 @@ impl ExperimentRecord {
         self.stop != after_blocks()
     }
 
-    /// Whether a treatment is not tried again, too, once a gain of the smallest effect is improbable.
+    /// Whether a treatment is not tried again, too, once a gain of the smallest effect is
+    /// improbable.
     pub fn looks_for_gains(&self) -> bool {
         self.stop == WHEN_GAIN_DECIDED
     }

@@ -34,7 +34,8 @@ impl FactRecord {
     }
 }
 
-/// A fact's value for people: texts without quotes, lists with commas, objects as `name value` pairs.
+/// A fact's value for people: texts without quotes, lists with commas, objects as `name value`
+/// pairs.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "unknown".to_owned(),

@@ -10,7 +10,8 @@ pub struct GeneratorHost {
     pub idle: Option<f64>,
     /// Share of its CPUs' time that others on its machine had, 0 to 1.
     pub steal: Option<f64>,
-    /// Largest share of its speed at which an interface received or sent, 0 to 1; `None` where no speed is known.
+    /// Largest share of its speed at which an interface received or sent, 0 to 1; `None` where no
+    /// speed is known.
     pub network: Option<f64>,
     /// How long after the common instant it began, in nanoseconds.
     pub began_late_ns: u64,

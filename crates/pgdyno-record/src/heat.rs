@@ -1,4 +1,5 @@
-//! Response times over time as they are stored with a trial: a count for each stretch and class, packed.
+//! Response times over time as they are stored with a trial: a count for each stretch and class,
+//! packed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +14,8 @@ const COUNTS_MAX: usize = 500_000;
 /// Bytes of a count, at most.
 const PLANES_MAX: usize = 8;
 
-/// How many transactions of each stretch of a trial's measured time had a response time of which class.
+/// How many transactions of each stretch of a trial's measured time had a response time of which
+/// class.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeatRecord {
     /// Seconds from the load's begin to that of the first stretch.
@@ -24,8 +26,8 @@ pub struct HeatRecord {
     pub stretch_s: u32,
     /// Lower edges of the classes in nanoseconds, rising, and the upper one of the last.
     pub edges_ns: Vec<u64>,
-    /// zlib, base64: the bytes that a count takes; then of all counts, stretch by stretch and in them class by class, the lowest
-    /// byte, then of all the next one, and so on.
+    /// zlib, base64: the bytes that a count takes; then of all counts, stretch by stretch and in
+    /// them class by class, the lowest byte, then of all the next one, and so on.
     pub counts: String,
 }
 
@@ -35,7 +37,8 @@ pub struct HeatRecord {
 pub struct HeatError(String);
 
 impl HeatRecord {
-    /// Packs the counts: for each stretch one for each class. `None` where they are none, too many, or of other classes.
+    /// Packs the counts: for each stretch one for each class. `None` where they are none, too many,
+    /// or of other classes.
     pub fn packed(
         (begins_s, ends_s): (f64, f64),
         stretch_s: u32,

@@ -1,4 +1,5 @@
-//! Histograms of response times as texts: HdrHistogram's V2, deflated, base64. What is read may come from anybody.
+//! Histograms of response times as texts: HdrHistogram's V2, deflated, base64. What is read may
+//! come from anybody.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,9 +10,11 @@ use std::io::Read;
 
 /// Format and length before what is deflated, of four bytes each.
 const DEFLATED_HEAD: usize = 8;
-/// Format, length of the payload, offset and digits of four bytes each, least and largest value and ratio of eight.
+/// Format, length of the payload, offset and digits of four bytes each, least and largest value and
+/// ratio of eight.
 const HEAD: usize = 40;
-/// Most bytes of a histogram that is no longer deflated; one of three digits up to an hour has some 500 kB at most.
+/// Most bytes of a histogram that is no longer deflated; one of three digits up to an hour has some
+/// 500 kB at most.
 const BYTES_MAX: u64 = 4 << 20;
 const DIGITS_MAX: u64 = 3;
 /// Larger values are none of a time in nanoseconds.
@@ -25,7 +28,8 @@ pub fn encoded_histogram(histogram: &Histogram<u64>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The histogram of a text. Memory is taken for bytes that are there, and never for what they announce.
+/// The histogram of a text. Memory is taken for bytes that are there, and never for what they
+/// announce.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! What is stored of experiments and trials and handed on to the report and the page: every type of it once. No I/O.
+//! What is stored of experiments and trials and handed on to the report and the page: every type of
+//! it once. No I/O.
 
 mod class;
 mod experiment;

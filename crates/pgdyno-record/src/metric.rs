@@ -1,7 +1,9 @@
-//! The metrics of trials: the one table that the lab, comparisons, gates, reports, OpenMetrics and the page read.
+//! The metrics of trials: the one table that the lab, comparisons, gates, reports, OpenMetrics and
+//! the page read.
 //!
-//! A name ends with its unit, and with `_per_tx` where it is counted per committed transaction. The processor's counters are per
-//! transaction too, though their names, which perf gave them, do not say so.
+//! A name ends with its unit, and with `_per_tx` where it is counted per committed transaction. The
+//! processor's counters are per transaction too, though their names, which perf gave them, do not
+//! say so.
 
 /// The direction in which a metric is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,8 @@ pub enum Given {
     OfSeveralServers,
 }
 
-/// Who measures a metric, and so whose gap says why it is missing: the beginning of a source in `GapRecord`.
+/// Who measures a metric, and so whose gap says why it is missing: the beginning of a source in
+/// `GapRecord`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The clients of pgdyno that send transactions.
@@ -486,7 +489,8 @@ pub const METRICS: &[Metric] = &[
     },
 ];
 
-/// Units as they end the names of metrics that a file or a series defines. The longest that fits counts.
+/// Units as they end the names of metrics that a file or a series defines. The longest that fits
+/// counts.
 pub const UNITS: &[(&str, &str)] = &[
     ("_bytes_per_s", "bytes/s"),
     ("_bytes_per_tx", "bytes per transaction"),

@@ -7,7 +7,8 @@ const RESTORING: &str = "restoring";
 /// The format's name of [`ProgressRecord`].
 pub const PROGRESS_FORMAT: &str = "pgdyno-progress/1";
 
-/// How far a running experiment is. Not kept: it counts as long as the process that wrote it runs the experiment.
+/// How far a running experiment is. Not kept: it counts as long as the process that wrote it runs
+/// the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgressRecord {
     /// Always [`PROGRESS_FORMAT`], "pgdyno-progress/1".
@@ -34,8 +35,8 @@ pub struct ProgressRecord {
 }
 
 impl ProgressRecord {
-    /// At the beginning of the first trial of a process that is to run `trials` less `done`, each of `trial_s`
-    /// seconds.
+    /// At the beginning of the first trial of a process that is to run `trials` less `done`, each
+    /// of `trial_s` seconds.
     pub fn begun(trials: u32, done: u32, trial_s: f64, now_unix_ms: u64) -> ProgressRecord {
         ProgressRecord {
             format: PROGRESS_FORMAT.to_owned(),
@@ -73,8 +74,8 @@ impl ProgressRecord {
         RESTORING.clone_into(&mut self.phase);
     }
 
-    /// Seconds until the last trial ends, by the mean length of those that this process has run and by the budget; `None` once no further one
-    /// begins, for how long the rest takes is unknown.
+    /// Seconds until the last trial ends, by the mean length of those that this process has run and
+    /// by the budget; `None` once no further one begins, for how long the rest takes is unknown.
     pub fn left_s(&self, now_unix_ms: u64) -> Option<f64> {
         if self.phase == RESTORING {
             return None;

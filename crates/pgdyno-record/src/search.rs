@@ -70,7 +70,8 @@ impl Searched {
         self.path.iter().filter(|step| step.figure.is_none()).count()
     }
 
-    /// Bounds that the best breaks, each as in the first of its trials that did: then nothing that was tried holds to all of them.
+    /// Bounds that the best breaks, each as in the first of its trials that did: then nothing that
+    /// was tried holds to all of them.
     pub fn broken(&self) -> Vec<&BrokenBound> {
         let is_best = |step: &&SearchStep| {
             self.best
@@ -87,7 +88,8 @@ impl Searched {
         broken
     }
 
-    /// By what factor the best is expected to be above the reference, 1.2 = 20 % more, before it is confirmed.
+    /// By what factor the best is expected to be above the reference, 1.2 = 20 % more, before it is
+    /// confirmed.
     pub fn expected_ratio(&self) -> Option<f64> {
         let (best, reference) = (self.best.as_ref()?, self.reference.as_ref()?);
         Some(best.figure / reference.figure).filter(|ratio| ratio.is_finite())

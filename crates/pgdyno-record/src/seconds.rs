@@ -1,5 +1,5 @@
-//! The seconds of a trial: in a record they are as columns, which take less than half of what rows with their names do, to be
-//! kept and to be read. Rows are read too.
+//! The seconds of a trial: in a record they are as columns, which take less than half of what rows
+//! with their names do, to be kept and to be read. Rows are read too.
 
 use crate::series::rounded;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};

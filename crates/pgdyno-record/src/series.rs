@@ -1,5 +1,5 @@
-//! Columns of a trial's series; how one is packed is in `blob.rs`, how those of a trial share their times in `shared.rs`, which
-//! digits are kept in `digits.rs`.
+//! Columns of a trial's series; how one is packed is in `blob.rs`, how those of a trial share their
+//! times in `shared.rs`, which digits are kept in `digits.rs`.
 
 mod blob;
 mod digits;

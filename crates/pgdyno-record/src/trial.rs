@@ -19,8 +19,8 @@ pub enum TrialStatus {
     Invalid,
 }
 
-/// Response times in milliseconds: those that were measured, or that an external program has reported. A percentile beyond which fewer
-/// than ten transactions lie is not known.
+/// Response times in milliseconds: those that were measured, or that an external program has
+/// reported. A percentile beyond which fewer than ten transactions lie is not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Percentiles {
@@ -45,8 +45,8 @@ impl Percentiles {
     }
 }
 
-/// The transactions of a trial's measured time: due = committed + failed + skipped. `None` is unknown: an external program did not
-/// report it, or an earlier version did not record it.
+/// The transactions of a trial's measured time: due = committed + failed + skipped. `None` is
+/// unknown: an external program did not report it, or an earlier version did not record it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TransactionCounts {
@@ -54,7 +54,8 @@ pub struct TransactionCounts {
     pub committed: u64,
     /// Transactions that ended with an error.
     pub failed: Option<u64>,
-    /// Were due and not begun before the end, which only an open loop has, or not ended soon after it.
+    /// Were due and not begun before the end, which only an open loop has, or not ended soon after
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skipped: Option<u64>,
     /// Those of the committed ones that took longer than `latency_limit_ms`.
@@ -76,7 +77,8 @@ pub struct DistributionPoint {
     pub percentile: f64,
     /// Response time in milliseconds.
     pub ms: f64,
-    /// Lower bound of its interval of 95 %; `None` where it is not known, and in records of earlier versions.
+    /// Lower bound of its interval of 95 %; `None` where it is not known, and in records of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub low_ms: Option<f64>,
@@ -114,7 +116,8 @@ impl DistributionPoint {
 pub struct CrossCheck {
     /// Transactions that the clients saw committed, warm-up included.
     pub client: u64,
-    /// What the server counted in the same time, without what pgdyno itself asked and without the commits of parallel workers.
+    /// What the server counted in the same time, without what pgdyno itself asked and without the
+    /// commits of parallel workers.
     pub server: u64,
     /// What parallel workers committed for themselves; trials of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -156,7 +159,8 @@ pub struct ErrorCount {
 pub struct StatementRecord {
     /// The server's number of the normalised statement.
     pub query_id: i64,
-    /// On one line and cut, without constants; of a utility statement two words at most. `None` where it may not be seen.
+    /// On one line and cut, without constants; of a utility statement two words at most. `None`
+    /// where it may not be seen.
     pub text: Option<String>,
     /// Number of executions.
     pub calls: u64,
@@ -172,8 +176,9 @@ pub struct StatementRecord {
     pub wal_bytes: u64,
 }
 
-/// What the response times of an open loop are made of, as histograms in nanoseconds (HdrHistogram V2 deflate, base64). In a closed
-/// loop a transaction is due when it begins, and of these only the last one may be there.
+/// What the response times of an open loop are made of, as histograms in nanoseconds (HdrHistogram
+/// V2 deflate, base64). In a closed loop a transaction is due when it begins, and of these only the
+/// last one may be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenLoopHistograms {
     /// Service time of committed transactions: from begun to done.
@@ -219,10 +224,12 @@ pub struct TrialRecord {
     pub errors: Vec<ErrorCount>,
     /// Response times of its committed transactions; `None` where none is known.
     pub percentiles: Option<Percentiles>,
-    /// The external program that has reported throughput and response times; `None` where pgdyno has measured them.
+    /// The external program that has reported throughput and response times; `None` where pgdyno
+    /// has measured them.
     #[serde(default)]
     pub reported_by: Option<String>,
-    /// Histogram of the response times of committed transactions (from due to done) in nanoseconds (HdrHistogram V2 deflate, base64).
+    /// Histogram of the response times of committed transactions (from due to done) in nanoseconds
+    /// (HdrHistogram V2 deflate, base64).
     pub histogram: Option<String>,
     /// Histograms of an open loop.
     #[serde(flatten)]
@@ -237,7 +244,8 @@ pub struct TrialRecord {
     pub warmup_s: f64,
     /// Length of the measured time.
     pub measured_s: f64,
-    /// What it took of a budget of time, its preparation included; of several trials of one load the first has all of it, and the others
+    /// What it took of a budget of time, its preparation included; of several trials of one load
+    /// the first has all of it, and the others
     /// 0. `None` where it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_s: Option<f64>,
@@ -247,8 +255,8 @@ pub struct TrialRecord {
     pub server_cpu_us_per_tx: Option<f64>,
     /// WAL per committed transaction, warm-up included.
     pub wal_bytes_per_tx: Option<f64>,
-    /// Counters of the CPU on the server's processes (`page_faults`, `dtlb_load_misses`, ...) per committed transaction of the
-    /// measured time; those that the machine counts.
+    /// Counters of the CPU on the server's processes (`page_faults`, `dtlb_load_misses`, ...) per
+    /// committed transaction of the measured time; those that the machine counts.
     #[serde(default)]
     pub counters_per_tx: BTreeMap<String, f64>,
     /// Clients' count of commits against the server's; `None` where the server's is not known.
@@ -270,16 +278,18 @@ pub struct TrialRecord {
     /// The server that it ran on, where that is not the target itself: "v17", "data-tmpfs-2G".
     #[serde(default, alias = "stand")]
     pub server_variant: Option<String>,
-    /// Seconds of the measured time that were still part of the warm-up, by their throughput: they are in no rate and no response time. 0
-    /// where none was; `None` where the seconds are too few to say, where the warm-up went on to the end, which the disturbances say, and
-    /// in records of earlier versions.
+    /// Seconds of the measured time that were still part of the warm-up, by their throughput: they
+    /// are in no rate and no response time. 0 where none was; `None` where the seconds are too few
+    /// to say, where the warm-up went on to the end, which the disturbances say, and in records of
+    /// earlier versions.
     #[serde(default)]
     pub unsettled_s: Option<f64>,
     /// Response times over time; `None` also in records from before they were kept.
     #[serde(default)]
     pub heat: Option<HeatRecord>,
-    /// What pg_stat_statements counted in the measured time of the statements that took the most time, the most expensive first; none
-    /// where the server has not got it, and in records from before they were kept.
+    /// What pg_stat_statements counted in the measured time of the statements that took the most
+    /// time, the most expensive first; none where the server has not got it, and in records from
+    /// before they were kept.
     #[serde(default)]
     pub statements: Vec<StatementRecord>,
 }
@@ -292,7 +302,8 @@ pub struct EventRecord {
     pub title: String,
     /// When it began, from the start of the load, warm-up included.
     pub t_s: f64,
-    /// How long it took: until settings were in force, or until a server that was killed answered again.
+    /// How long it took: until settings were in force, or until a server that was killed answered
+    /// again.
     pub took_s: f64,
 }
 
@@ -339,7 +350,8 @@ impl TrialRecord {
         }
     }
 
-    /// Whether it ended in order and has a figure: what is missing, as a percentile of too few transactions, is not missing by chance.
+    /// Whether it ended in order and has a figure: what is missing, as a percentile of too few
+    /// transactions, is not missing by chance.
     pub fn counts_for(&self, figure: &str) -> bool {
         self.status == TrialStatus::Finished && self.figure(figure).is_some()
     }

@@ -22,7 +22,8 @@ use std::time::Duration;
 
 /// Exit code of a program that panics.
 const OF_PANIC: u8 = 101;
-/// Reads of what is left in the pipes of a command that has ended: a process of its own may print on.
+/// Reads of what is left in the pipes of a command that has ended: a process of its own may print
+/// on.
 const LAST_READS_MAX: u32 = 256;
 const OUTPUT_OF_COORDINATOR: &str = "output, which only agents send";
 /// Bytes that are read at once of what the command prints.
@@ -53,7 +54,8 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Uses the standard streams of this process for the connection. Everything that the process prints afterwards goes through it.
+    /// Uses the standard streams of this process for the connection. Everything that the process
+    /// prints afterwards goes through it.
     ///
     /// # Errors
     ///
@@ -79,14 +81,16 @@ impl Streams {
 /// What an agent asks of its coordinator while a command runs.
 #[derive(Clone)]
 pub struct Coordinator {
-    /// What the tokens of all runs of its store begin with; `None` of a command that does not outlive its connection.
+    /// What the tokens of all runs of its store begin with; `None` of a command that does not
+    /// outlive its connection.
     of_store: Option<String>,
     link: Link,
     answers: Arc<Mutex<Receiver<Numbered<Answer>>>>,
 }
 
 impl Coordinator {
-    /// What the tokens of all runs of its store begin with; `None` of a command that does not outlive its connection.
+    /// What the tokens of all runs of its store begin with; `None` of a command that does not
+    /// outlive its connection.
     pub fn of_store(&self) -> Option<&str> {
         self.of_store.as_deref()
     }
@@ -99,8 +103,9 @@ impl Coordinator {
         });
     }
 
-    /// Asks, and waits for the answer: as long as the coordinator takes, and over a lost connection for as long as the agent waits for
-    /// another one. The question is answered once, however often it is sent. `None` where no answer comes any more.
+    /// Asks, and waits for the answer: as long as the coordinator takes, and over a lost connection
+    /// for as long as the agent waits for another one. The question is answered once, however often
+    /// it is sent. `None` where no answer comes any more.
     pub fn ask(&self, question: Question) -> Option<Answer> {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let number = match self.link.ask(question) {
@@ -120,9 +125,10 @@ impl Coordinator {
     }
 }
 
-/// Serves one coordinator: runs its command by `run`, and ends. `stop` is called once when the coordinator asks for it or is gone; the
-/// command then ends in order, and nobody hears of it in the second case. `waits_in` is the directory in which agents are found that wait
-/// for another connection.
+/// Serves one coordinator: runs its command by `run`, and ends. `stop` is called once when the
+/// coordinator asks for it or is gone; the command then ends in order, and nobody hears of it in
+/// the second case. `waits_in` is the directory in which agents are found that wait for another
+/// connection.
 ///
 /// # Errors
 ///
@@ -366,8 +372,8 @@ impl Read for Patient<'_> {
     }
 }
 
-/// Sends what the command prints until it is `done` and all of it is sent. What it has left running may hold its streams open: that is not
-/// waited for.
+/// Sends what the command prints until it is `done` and all of it is sent. What it has left running
+/// may hold its streams open: that is not waited for.
 fn pump(printed: &[File; 2], link: &Link, done: &Bell) {
     for file in printed {
         if set_nonblocking(file).is_err() {

@@ -1,4 +1,5 @@
-//! What starts an agent on a host where there may be none yet: a command for the user's shell there, and what it prints.
+//! What starts an agent on a host where there may be none yet: a command for the user's shell
+//! there, and what it prints.
 //!
 //! All goes over one connection, for a user who types a password types it once.
 
@@ -13,9 +14,10 @@ const NOISE_MAX: usize = 64 << 10;
 /// Where agents are kept, below the user's home.
 const AGENTS: &str = ".cache/pgdyno/agents";
 
-/// The command that starts the agent of this version. It prints the machine and the hash of the program that is there, and reads a line:
-/// `run`, or `take BYTES SHA256` with the program behind it. Every shell takes it: it has no quotation marks but those around it, no
-/// exclamation mark, no backslash and one line.
+/// The command that starts the agent of this version. It prints the machine and the hash of the
+/// program that is there, and reads a line: `run`, or `take BYTES SHA256` with the program behind
+/// it. Every shell takes it: it has no quotation marks but those around it, no exclamation mark, no
+/// backslash and one line.
 pub(crate) fn command(version: &str, sudo: bool) -> String {
     let start = match sudo {
         true => "exec sudo -n -- \"$f\" agent --stdio",

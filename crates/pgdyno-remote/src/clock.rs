@@ -12,7 +12,8 @@ const QUESTIONS: u32 = 16;
 pub struct OtherClock {
     at: Instant,
     ns: u64,
-    /// The largest error of that: the answer was given between question and answer, half of which time it is.
+    /// The largest error of that: the answer was given between question and answer, half of which
+    /// time it is.
     pub error: Duration,
 }
 
@@ -42,7 +43,8 @@ impl OtherClock {
         }
     }
 
-    /// By how many milliseconds this host's time of day is ahead of it, where it is the coordinator's time of day.
+    /// By how many milliseconds this host's time of day is ahead of it, where it is the
+    /// coordinator's time of day.
     pub fn ahead_ms(self) -> f64 {
         let since = self.at.elapsed();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

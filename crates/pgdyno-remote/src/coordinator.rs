@@ -1,4 +1,5 @@
-//! The end that has the user: it starts an agent over ssh, hands a command over, and takes what that prints.
+//! The end that has the user: it starts an agent over ssh, hands a command over, and takes what
+//! that prints.
 
 use crate::binary::{AgentBinary, BinaryError};
 use crate::boot;
@@ -53,8 +54,9 @@ struct Connection {
 }
 
 impl Connection {
-    /// Connects, and starts the agent; where there is none of this version, `binary_for` gives the program for a machine, as `uname -m`
-    /// prints it, and it is copied. What ssh says while the user waits goes to the listener.
+    /// Connects, and starts the agent; where there is none of this version, `binary_for` gives the
+    /// program for a machine, as `uname -m` prints it, and it is copied. What ssh says while the
+    /// user waits goes to the listener.
     ///
     /// # Errors
     ///
@@ -105,7 +107,8 @@ impl Connection {
         }
     }
 
-    /// The next event before the command begins; without a limit in time a user may be typing a password.
+    /// The next event before the command begins; without a limit in time a user may be typing a
+    /// password.
     fn first(
         &mut self,
         listener: &mut dyn Listener,
@@ -152,8 +155,9 @@ impl Connection {
         }
     }
 
-    /// Sends the first message, and hands on what comes, to the end of the connection or of the command. Once `stop` is set it is asked to end
-    /// in order, and `stop` is cleared; set again, it ends the connection. Returns its exit code.
+    /// Sends the first message, and hands on what comes, to the end of the connection or of the
+    /// command. Once `stop` is set it is asked to end in order, and `stop` is cleared; set again,
+    /// it ends the connection. Returns its exit code.
     fn run(
         mut self,
         first: &ToAgent,
@@ -305,8 +309,9 @@ pub struct Host<'a> {
 }
 
 impl Host<'_> {
-    /// Runs a command there, hands on what it prints, and answers what it asks. Where its request says so, a connection that is lost is made
-    /// again, for as long as the agent waits for it. Returns the command's exit code.
+    /// Runs a command there, hands on what it prints, and answers what it asks. Where its request
+    /// says so, a connection that is lost is made again, for as long as the agent waits for it.
+    /// Returns the command's exit code.
     ///
     /// # Errors
     ///
@@ -367,8 +372,8 @@ impl Host<'_> {
         Connection::open(way, self.version, self.binary_for, listener, until)
     }
 
-    /// Tries until the agent there waits no longer. Once `stop` is set the agent is asked to end as soon as there is a connection, and set
-    /// again it ends the attempts.
+    /// Tries until the agent there waits no longer. Once `stop` is set the agent is asked to end as
+    /// soon as there is a connection, and set again it ends the attempts.
     fn open_again(
         &self,
         takeover: &Takeover,
@@ -421,7 +426,8 @@ fn encoded(message: &ToAgent) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Shows the agent that this process is there, also while it prints to somebody who does not read. It ends with its value.
+/// Shows the agent that this process is there, also while it prints to somebody who does not read.
+/// It ends with its value.
 struct KeepAlive {
     /// The thread ends when it is dropped.
     _end: Sender<()>,

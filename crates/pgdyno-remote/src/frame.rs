@@ -1,4 +1,5 @@
-//! Frames: a length in four bytes, most significant first, a byte that says of what kind the content is, and the content.
+//! Frames: a length in four bytes, most significant first, a byte that says of what kind the
+//! content is, and the content.
 
 use crate::message::{FromAgent, ToAgent};
 use serde::Serialize;
@@ -14,7 +15,8 @@ const MESSAGE: u8 = 1;
 const DATA: u8 = 2;
 /// Bytes of its standard error.
 const REMARK: u8 = 3;
-/// The beginning of a message that is longer than a frame; it ends with a frame of the kind [`MESSAGE`].
+/// The beginning of a message that is longer than a frame; it ends with a frame of the kind
+/// [`MESSAGE`].
 const PART: u8 = 4;
 
 /// Most bytes of a message. The trials of the longest experiment are within it.
@@ -87,7 +89,8 @@ fn write(out: &mut impl Write, kind: u8, content: &[u8]) -> Result<(), FrameErro
     Ok(out.flush()?)
 }
 
-/// Reads the next frame, or message of several; `None` where the other end has closed the connection between two.
+/// Reads the next frame, or message of several; `None` where the other end has closed the
+/// connection between two.
 pub(crate) fn read<M: Message>(from: &mut impl Read) -> Result<Option<Frame<M>>, FrameError> {
     let mut message = Vec::new();
     loop {
@@ -121,7 +124,8 @@ pub(crate) fn read<M: Message>(from: &mut impl Read) -> Result<Option<Frame<M>>,
     }
 }
 
-/// Reads the kind and the content of a frame. Memory is taken for bytes that have come, never for those that a length announces.
+/// Reads the kind and the content of a frame. Memory is taken for bytes that have come, never for
+/// those that a length announces.
 fn read_content(from: &mut impl Read) -> Result<Option<(u8, Vec<u8>)>, FrameError> {
     let mut head = [0; 5];
     let first = loop {

@@ -1,8 +1,8 @@
 //! Inventories of Ansible: which hosts there are, in which groups, and how ssh gets there.
 //!
-//! INI and YAML files are read, with ranges, groups of groups, and variables of hosts and groups in the file itself. What Ansible's
-//! templates, scripts and directories (`group_vars`, `host_vars`) would add is not: a value that has a template in it, and that matters here,
-//! is an error.
+//! INI and YAML files are read, with ranges, groups of groups, and variables of hosts and groups in
+//! the file itself. What Ansible's templates, scripts and directories (`group_vars`, `host_vars`)
+//! would add is not: a value that has a template in it, and that matters here, is an error.
 
 mod read;
 
@@ -165,7 +165,8 @@ impl Inventory {
     ///
     /// # Errors
     ///
-    /// A group that is not in the inventory, a host that is not a destination of ssh, a variable that matters and cannot be read.
+    /// A group that is not in the inventory, a host that is not a destination of ssh, a variable
+    /// that matters and cannot be read.
     pub fn hosts_of(&self, group: &str) -> Result<Vec<InventoryHost>, InventoryError> {
         if !self.groups.contains_key(group) {
             let known: Vec<&str> = self.groups().collect();
@@ -197,7 +198,8 @@ impl Inventory {
         Ok(hosts)
     }
 
-    /// These groups, and all that they are in, each with how far it is below `all`; the farthest is the last.
+    /// These groups, and all that they are in, each with how far it is below `all`; the farthest is
+    /// the last.
     fn above<'a>(&'a self, direct: &[&'a str]) -> BTreeSet<(usize, &'a str)> {
         let (mut found, mut todo) = (BTreeSet::from([(0, ALL)]), direct.to_vec());
         while let Some(name) = todo.pop() {
@@ -210,7 +212,8 @@ impl Inventory {
         found
     }
 
-    /// Variables of all these groups: what comes later wins, as with Ansible: of deeper groups, and of the same depth of the later name.
+    /// Variables of all these groups: what comes later wins, as with Ansible: of deeper groups, and
+    /// of the same depth of the later name.
     fn variables(&self, groups: &BTreeSet<(usize, &str)>) -> Variables {
         let variables = groups
             .iter()

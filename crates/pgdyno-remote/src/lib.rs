@@ -1,7 +1,8 @@
 //! Hosts over ssh: one protocol, and both ends of it.
 //!
-//! A *coordinator* starts `pgdyno agent --stdio` on a host over the user's own `ssh` program, which brings the configuration, keys and
-//! jump hosts that it has. The agent runs one command there, as a person who has logged in would, and ends with the connection.
+//! A *coordinator* starts `pgdyno agent --stdio` on a host over the user's own `ssh` program, which
+//! brings the configuration, keys and jump hosts that it has. The agent runs one command there, as
+//! a person who has logged in would, and ends with the connection.
 
 mod agent;
 mod binary;

@@ -1,4 +1,5 @@
-//! An agent's way to its coordinator, over one connection after the other: what is not sent over one is kept for the next.
+//! An agent's way to its coordinator, over one connection after the other: what is not sent over
+//! one is kept for the next.
 
 use crate::boot::AGENT;
 use crate::frame::{self, FrameError};
@@ -51,7 +52,8 @@ pub(crate) struct Link(Arc<Shared>);
 struct Shared {
     way: Mutex<Way>,
     changed: Condvar,
-    /// Of the connection in use. Not within the lock, which is held by who waits for that connection to take something.
+    /// Of the connection in use. Not within the lock, which is held by who waits for that
+    /// connection to take something.
     gone: Mutex<Arc<Bell>>,
 }
 

@@ -82,7 +82,8 @@ pub struct Hello {
 pub struct Request {
     /// [`PROTOCOL`] of the coordinator.
     pub protocol: u32,
-    /// The command line, without the program's name. It travels in a frame, so no list of processes shows it.
+    /// The command line, without the program's name. It travels in a frame, so no list of processes
+    /// shows it.
     pub arguments: Vec<String>,
     /// Environment variables that the command finds, with their values.
     pub variables: Vec<(String, String)>,
@@ -116,7 +117,8 @@ impl fmt::Debug for CarriedFile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Takeover {
-    /// Name of the waiting agent, in hexadecimal digits: the first half is that of all runs of one store, the second is drawn.
+    /// Name of the waiting agent, in hexadecimal digits: the first half is that of all runs of one
+    /// store, the second is drawn.
     pub token: String,
     /// So long it waits for another connection.
     pub grace_s: u32,
@@ -125,8 +127,8 @@ pub struct Takeover {
 }
 
 impl Takeover {
-    /// With a new token, by the kernel's randomness. `store` is a text that only the store which keeps the results has: who resumes one of its
-    /// runs ends no other store's.
+    /// With a new token, by the kernel's randomness. `store` is a text that only the store which
+    /// keeps the results has: who resumes one of its runs ends no other store's.
     ///
     /// # Errors
     ///
@@ -146,7 +148,8 @@ impl Takeover {
 pub enum Then {
     /// End the command in order, which restores everything.
     Restore,
-    /// End at once, as if it were killed: changed settings stay, with the journal, until `pgdyno restore`.
+    /// End at once, as if it were killed: changed settings stay, with the journal, until
+    /// `pgdyno restore`.
     Keep,
 }
 

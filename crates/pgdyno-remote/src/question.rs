@@ -63,7 +63,8 @@ pub enum Question {
     Ended(RunEnd),
     /// Of a host that drives its part of a load.
     Generator(FromGenerator),
-    /// Ask hosts that are to drive loads whether they reach the servers; they are being asked with the answer.
+    /// Ask hosts that are to drive loads whether they reach the servers; they are being asked with
+    /// the answer.
     AskLoadHosts(LoadHostWays),
     /// Have a load driven by hosts that the coordinator reaches; it has begun with the answer.
     Drive(Box<SharedLoad>),
@@ -162,14 +163,15 @@ pub enum Answer {
     Look(String),
     /// Nanoseconds of the clock that was asked for.
     Clock(u64),
-    /// When the load begins, in nanoseconds of the coordinator's clock; `None` where it does not. [`Answer::Done`] instead where that is not
-    /// known yet: who asks asks again.
+    /// When the load begins, in nanoseconds of the coordinator's clock; `None` where it does not.
+    /// [`Answer::Done`] instead where that is not known yet: who asks asks again.
     Begin(Option<u64>),
     /// It is not done; one line that says why.
     Failed(String),
 }
 
-/// A question or an answer with its number, by which an answer is known to be one to the last question.
+/// A question or an answer with its number, by which an answer is known to be one to the last
+/// question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Numbered<T> {

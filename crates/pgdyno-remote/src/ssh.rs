@@ -28,9 +28,11 @@ const LINE_BYTES_MAX: u64 = 500;
 const REMOVED_WITHIN: Duration = Duration::from_secs(300);
 /// What is read of each stream of a removal.
 const PRINTED_BY_REMOVAL_MAX: u64 = 16 << 10;
-/// Time that ssh has after a signal: it sets the terminal right, and ends what it has started on the way.
+/// Time that ssh has after a signal: it sets the terminal right, and ends what it has started on
+/// the way.
 const AFTER_SIGNAL: Duration = Duration::from_secs(1);
-/// The keyboard's Ctrl-C is for this process, which then ends the command there in order; ssh would end at once.
+/// The keyboard's Ctrl-C is for this process, which then ends the command there in order; ssh would
+/// end at once.
 const START_SSH: &str = "command -v \"$1\" >/dev/null || { echo \"there is no program $1\" >&2; exit 255; }; trap '' INT; exec \"$@\"";
 /// ssh's own exit code.
 pub(crate) const OF_SSH: i32 = 255;
@@ -46,8 +48,8 @@ pub struct SshWay<'a> {
     pub sudo: bool,
     /// Variables of this process that ssh does not get: secrets that go with a request.
     pub hidden: &'a [&'a str],
-    /// How long the agent has for its greeting, the time that its program takes to be sent not counted; `None` where a person may be
-    /// typing a password.
+    /// How long the agent has for its greeting, the time that its program takes to be sent not
+    /// counted; `None` where a person may be typing a password.
     pub greets_within: Option<Duration>,
 }
 
@@ -61,7 +63,8 @@ impl SshWay<'_> {
         let spawned = shell
             .args(["-c", START_SSH, "sh"])
             .args(self.program)
-            // A shared connection is used and never made: it would end with this one, and what others have in it too.
+            // A shared connection is used and never made: it would end with this one, and what
+            // others have in it too.
             .args([
                 "-T",
                 "-o",
@@ -93,7 +96,8 @@ pub(crate) enum Event {
     End(Option<String>),
 }
 
-/// To the thread that writes, which closes the connection when this is dropped: no end of it waits for the other.
+/// To the thread that writes, which closes the connection when this is dropped: no end of it waits
+/// for the other.
 #[derive(Clone)]
 pub(crate) struct Input {
     to: Sender<Arc<[u8]>>,
@@ -254,7 +258,8 @@ impl Drop for Ssh {
     }
 }
 
-/// Removes all agents of the user on a host. Returns the directory that was removed, as the host names it; `None` where there was none.
+/// Removes all agents of the user on a host. Returns the directory that was removed, as the host
+/// names it; `None` where there was none.
 ///
 /// # Errors
 ///
@@ -262,7 +267,8 @@ impl Drop for Ssh {
 pub fn remove_agents(way: SshWay<'_>, stop: &AtomicBool) -> Result<Option<String>, RemoteError> {
     let host = way.host.clone();
     let mut child = way.start(&boot::removal())?;
-    // The host prints two short lines, which its pipes hold; one that prints more, or nothing, is waited for no longer.
+    // The host prints two short lines, which its pipes hold; one that prints more, or nothing, is
+    // waited for no longer.
     let begun = Instant::now();
     drop(child.stdin.take());
     let status = loop {

@@ -7,7 +7,8 @@ const PREFIX: &str = "ssh:";
 /// Bytes of a name; a host's own has 253 at most.
 const NAME_MAX: usize = 512;
 
-/// A host that is reached by the user's `ssh`: what follows `ssh:` is the destination that `ssh` is given.
+/// A host that is reached by the user's `ssh`: what follows `ssh:` is the destination that `ssh` is
+/// given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshHost {
     destination: String,
@@ -60,7 +61,8 @@ impl FromStr for SshHost {
         if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return wrong("a host has no blanks");
         }
-        // ssh refuses passwords in destinations, and this one would be seen in the list of processes.
+        // ssh refuses passwords in destinations, and this one would be seen in the list of
+        // processes.
         if name.split_once('@').is_some_and(|(user, _)| user.contains(':')) {
             return wrong("ssh takes no password here");
         }

@@ -1,4 +1,5 @@
-//! Where an agent can be reached that has lost its connection: a socket in a directory that no other user can enter.
+//! Where an agent can be reached that has lost its connection: a socket in a directory that no
+//! other user can enter.
 
 use pgdyno_host::{Directory, dial, make_directory};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -128,12 +129,14 @@ fn call_of(stream: UnixStream) -> io::Result<Call> {
     }
 }
 
-/// Refuses a call: to end, where the agent has a coordinator, or for another connection, where it ends.
+/// Refuses a call: to end, where the agent has a coordinator, or for another connection, where it
+/// ends.
 pub(crate) fn refuse_end(mut stream: UnixStream) {
     let _ = stream.write_all(&[BUSY]);
 }
 
-/// Hands a connection over to the agent of that token, and blocks until it is used no more. An agent that ends takes none: `NotConnected`.
+/// Hands a connection over to the agent of that token, and blocks until it is used no more. An
+/// agent that ends takes none: `NotConnected`.
 pub(crate) fn bring(directory: &Path, token: &str, input: &File, output: &File) -> io::Result<()> {
     let stream = dial::unix(&directory.join(token), None)?;
     let fds: [BorrowedFd<'_>; STREAMS] = [input.as_fd(), output.as_fd()];
@@ -161,8 +164,9 @@ pub struct EndedWaiting {
     pub lasting: usize,
 }
 
-/// Ends agents of this user that wait for another connection, in order, and waits for each for at most `limit`: those whose tokens begin
-/// with `token`, which is empty for all. Those that have a coordinator go on.
+/// Ends agents of this user that wait for another connection, in order, and waits for each for at
+/// most `limit`: those whose tokens begin with `token`, which is empty for all. Those that have a
+/// coordinator go on.
 pub fn end_waiting(directory: &Path, token: &str, limit: Duration) -> EndedWaiting {
     let mut found = EndedWaiting::default();
     let Ok(held) = Directory::open(directory) else {
@@ -194,7 +198,8 @@ pub fn end_waiting(directory: &Path, token: &str, limit: Duration) -> EndedWaiti
     found
 }
 
-/// Whether a stream that does not block is at its end, which is waited for: the other possibility is a byte.
+/// Whether a stream that does not block is at its end, which is waited for: the other possibility
+/// is a byte.
 fn is_at_end(stream: &UnixStream, limit: Option<Duration>) -> io::Result<bool> {
     let limit = limit
         .map(Timespec::try_from)

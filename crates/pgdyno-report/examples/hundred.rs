@@ -1,7 +1,6 @@
 //! Writes the report file of made-up trials and prints how long it took and how large it is, for
-//! docs/explanation/benchmarks.md.
-//! Usage: hundred STORE REPORT [TRIALS] [SECONDS] [COLUMNS]. The store is filled where it is not there yet; with - for
-//! REPORT that is all.
+//! docs/explanation/benchmarks.md. Usage: hundred STORE REPORT [TRIALS] [SECONDS] [COLUMNS]. The
+//! store is filled where it is not there yet; with - for REPORT that is all.
 #![allow(
     clippy::print_stdout,
     clippy::cast_possible_truncation,

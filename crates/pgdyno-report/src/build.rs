@@ -20,7 +20,8 @@ use pgdyno_record::{ExperimentStatus, Searched, StoredExperiment, TreatmentEstim
 use pgdyno_store::Life;
 use treatment::{Drafts, treatment_of, trial_of};
 
-/// Makes the report of an experiment; `generated_unix_ms` is now, `generator` the program's name and version.
+/// Makes the report of an experiment; `generated_unix_ms` is now, `generator` the program's name
+/// and version.
 pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64) -> Report {
     let analysis = Analysis::new(stored);
     let drafts = drafts(&analysis);
@@ -54,8 +55,8 @@ pub fn build(stored: &StoredExperiment, generator: &str, generated_unix_ms: u64)
 }
 
 impl Report {
-    /// What the store reports about the process that runs the experiment: one that is stored as running may have been
-    /// killed.
+    /// What the store reports about the process that runs the experiment: one that is stored as
+    /// running may have been killed.
     pub fn set_life(&mut self, life: Life) {
         let is_open = self.experiment.status == Life::Running.word();
         // One that has ended since it was read has more trials than are here.
@@ -66,7 +67,8 @@ impl Report {
 }
 
 impl Report {
-    /// What a search has found, which whoever has the catalogue of knobs works out; the answer goes by it from then on.
+    /// What a search has found, which whoever has the catalogue of knobs works out; the answer goes
+    /// by it from then on.
     pub fn set_search(&mut self, stored: &StoredExperiment, found: Searched) {
         let title = |best: &TreatmentEstimate| {
             let of = self.treatments.iter().find(|own| own.name == best.treatment);

@@ -1,4 +1,5 @@
-//! The document of one trial: its series on one axis of time, marks, waits, statements. Format "pgdyno-trial/1".
+//! The document of one trial: its series on one axis of time, marks, waits, statements. Format
+//! "pgdyno-trial/1".
 
 mod columns;
 mod model;
@@ -21,7 +22,8 @@ use pgdyno_record::{SeriesRecord, StoredExperiment, TreatmentRecord, TrialRecord
 /// Value of `format` in every document of a trial.
 pub(crate) const FORMAT: &str = "pgdyno-trial/1";
 
-/// The document of a trial with the series that were recorded beside it; `None` where the experiment has no such trial.
+/// The document of a trial with the series that were recorded beside it; `None` where the
+/// experiment has no such trial.
 pub fn trial(stored: &StoredExperiment, trial: i64, series: &SeriesRecord) -> Option<TrialDocument> {
     let of_report = trial_alone(stored, trial)?;
     document(stored, of_report, series)

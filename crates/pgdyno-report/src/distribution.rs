@@ -17,8 +17,9 @@ const NAMED: &[f64] = &[75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999];
 /// Points of a stored curve are of the same histogram: they differ by nothing but rounding.
 const SAME_RATIO: f64 = 1e-3;
 
-/// The curve with its last point, the longest response time; the stored points where there is no histogram, or where it is not
-/// all that they are of: earlier versions did not store the waits of transactions that were never begun.
+/// The curve with its last point, the longest response time; the stored points where there is no
+/// histogram, or where it is not all that they are of: earlier versions did not store the waits of
+/// transactions that were never begun.
 pub(crate) fn curve(trial: &TrialRecord) -> Vec<DistributionPoint> {
     match whole(trial) {
         Some(histogram) => points(&histogram)
@@ -38,7 +39,8 @@ fn with_interval(trial: &TrialRecord, point: DistributionPoint) -> DistributionP
     }
 }
 
-/// The histogram of a trial with the waits of what was skipped, where it is there and holds all that the trial's percentiles are of.
+/// The histogram of a trial with the waits of what was skipped, where it is there and holds all
+/// that the trial's percentiles are of.
 fn whole(trial: &TrialRecord) -> Option<Histogram<u64>> {
     let mut histogram = trial
         .histogram
@@ -92,9 +94,10 @@ impl Together {
         }
     }
 
-    /// At those of these percentiles that so many transactions determine, with intervals by how the trials differ: a
-    /// jackknife that omits a trial at a time, on the log scale (source: Efron & Tibshirani, *An Introduction to the
-    /// Bootstrap*, chapter 11), for transactions of one trial have too much in common to count each.
+    /// At those of these percentiles that so many transactions determine, with intervals by how the
+    /// trials differ: a jackknife that omits a trial at a time, on the log scale (source: Efron &
+    /// Tibshirani, *An Introduction to the Bootstrap*, chapter 11), for transactions of one trial
+    /// have too much in common to count each.
     pub(crate) fn distribution(&self, percentiles: impl Iterator<Item = f64>) -> Vec<DistributionPoint> {
         let known: Vec<f64> = percentiles
             .filter(|at| knows_percentile(self.all.len(), *at))
@@ -130,7 +133,8 @@ impl Together {
     }
 }
 
-/// Half the width of the interval of an estimate, by the estimates without a part each; `None` of fewer than two.
+/// Half the width of the interval of an estimate, by the estimates without a part each; `None` of
+/// fewer than two.
 fn jackknife(all: f64, without: &[f64]) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "a number of trials")]
     let n = without.len() as f64;
@@ -182,7 +186,8 @@ mod tests {
 
     #[test]
     fn percentiles_of_several_trials_are_those_of_all_their_transactions() {
-        // 1000 transactions of at most 100 ms and 9000 of at most 900 ms: the mean of the two medians is 250 ms.
+        // 1000 transactions of at most 100 ms and 9000 of at most 900 ms: the mean of the two
+        // medians is 250 ms.
         let trials = [trial(1000, &[]), trial(9000, &[])];
         let both = together(&[&trials[0], &trials[1]]).unwrap();
         let found = both.percentiles();

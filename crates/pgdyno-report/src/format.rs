@@ -1,4 +1,5 @@
-//! The text formats of a report, each in a module of its own below: a new one is a module, a variant, and its arm here.
+//! The text formats of a report, each in a module of its own below: a new one is a module, a
+//! variant, and its arm here.
 
 mod continuous;
 mod csv;

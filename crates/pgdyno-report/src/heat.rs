@@ -18,8 +18,8 @@ pub struct Heat {
     pub counts: Vec<Vec<u64>>,
 }
 
-/// Of trials together, over the time since the load began; `None` where none of them has it. What cannot be read is left to
-/// `pgdyno check-store`.
+/// Of trials together, over the time since the load began; `None` where none of them has it. What
+/// cannot be read is left to `pgdyno check-store`.
 pub(crate) fn of_trials<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<Heat> {
     let records = trials.into_iter().filter_map(|trial| trial.heat.as_ref());
     let known: Vec<(&HeatRecord, Vec<Vec<u64>>)> = records

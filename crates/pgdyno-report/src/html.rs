@@ -39,7 +39,8 @@ pub fn page() -> Result<(&'static str, &'static str), HtmlError> {
     PAGE.ok_or(HtmlError::NoPage)
 }
 
-/// The report as one HTML file that opens from disk without a network, without the details of its trials.
+/// The report as one HTML file that opens from disk without a network, without the details of its
+/// trials.
 pub fn html(report: &Report) -> Result<String, HtmlError> {
     html_with(report, None)
 }
@@ -68,7 +69,8 @@ pub fn html_with(report: &Report, trials: Option<(&Details, &[Packed])>) -> Resu
     ))
 }
 
-/// The page's own style and script, by their hashes, and pictures that it draws itself: nothing else runs, and nothing is fetched or sent.
+/// The page's own style and script, by their hashes, and pictures that it draws itself: nothing
+/// else runs, and nothing is fetched or sent.
 fn policy(style: &str, script: &str) -> String {
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
     format!(

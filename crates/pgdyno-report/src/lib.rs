@@ -1,4 +1,5 @@
-//! Records in; HTML, Markdown, JSON, CSV, Parquet and the terminal's table out. Gets records, never a connection.
+//! Records in; HTML, Markdown, JSON, CSV, Parquet and the terminal's table out. Gets records, never
+//! a connection.
 
 mod build;
 mod detail;

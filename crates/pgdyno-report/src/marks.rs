@@ -5,8 +5,8 @@ use serde::Serialize;
 
 /// A reading follows the one before it after a second; the growth that it shows is between the two.
 const READING_MS: u32 = 1000;
-/// Seconds in which the hypervisor took more are reported. A CPU has 100 ticks a second; below five of them single
-/// ticks decide.
+/// Seconds in which the hypervisor took more are reported. A CPU has 100 ticks a second; below five
+/// of them single ticks decide.
 const STEAL_RATIO: f64 = 0.05;
 /// The longest stretch between two disturbed seconds that are reported as one.
 const SAME_MS: u32 = 3000;
@@ -65,7 +65,8 @@ pub fn mark_metrics() -> Vec<&'static str> {
     names.chain(ENDS.iter().copied()).collect()
 }
 
-/// All marks of a trial in order of time. Disturbances whose time is not known are in its record alone.
+/// All marks of a trial in order of time. Disturbances whose time is not known are in its record
+/// alone.
 pub(crate) fn marks(trial: &TrialRecord, series: &SeriesRecord) -> Vec<Mark> {
     let mut marks = checkpoints(series);
     marks.extend(vacuums(series));

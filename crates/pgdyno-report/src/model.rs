@@ -1,4 +1,5 @@
-//! What a report holds: the JSON that ui/src/generated/model.ts is made to describe. Format "pgdyno-report/1".
+//! What a report holds: the JSON that ui/src/generated/model.ts is made to describe. Format
+//! "pgdyno-report/1".
 
 mod found;
 
@@ -103,7 +104,8 @@ pub struct Treatment {
     pub metric: Option<Interval>,
     /// Mean of committed transactions per second, over its trials.
     pub tps: Option<Interval>,
-    /// Response times of all its trials together, where each has its histogram; else means over them.
+    /// Response times of all its trials together, where each has its histogram; else means over
+    /// them.
     pub percentiles: Option<Percentiles>,
     /// Percentiles of the response time, made like `percentiles`.
     pub distribution: Vec<DistributionPoint>,
@@ -130,7 +132,8 @@ pub struct Treatment {
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Series {
-    /// Seconds that a point represents, where that is more than one: then `tps` is their mean and `p95_ms` the highest.
+    /// Seconds that a point represents, where that is more than one: then `tps` is their mean and
+    /// `p95_ms` the highest.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub bucket_s: Option<u32>,
     /// Ends of the seconds, after the start of the load.
@@ -142,7 +145,8 @@ pub struct Series {
 }
 
 impl Treatment {
-    /// The mean of a figure over the trials that count, also where a single one of them has no interval.
+    /// The mean of a figure over the trials that count, also where a single one of them has no
+    /// interval.
     pub fn mean(&self, figure: &str) -> Option<f64> {
         self.figures.get(figure).copied()
     }
@@ -178,7 +182,8 @@ pub struct Trial {
     pub errors: Vec<ErrorCount>,
     /// Response times of committed transactions; `None` where none is known.
     pub percentiles: Option<Percentiles>,
-    /// External program that has reported throughput and response times; `None` where pgdyno has measured them.
+    /// External program that has reported throughput and response times; `None` where pgdyno has
+    /// measured them.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub reported_by: Option<String>,
     /// Whether its throughput had no trend; `None` where there were too few seconds to see.
@@ -200,7 +205,8 @@ pub struct Trial {
     /// The server that it ran on, where that is not the target itself.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub server_variant: Option<String>,
-    /// Seconds of the measured time that were still part of the warm-up: they are in no rate and no response time.
+    /// Seconds of the measured time that were still part of the warm-up: they are in no rate and no
+    /// response time.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub unsettled_s: Option<f64>,
     /// Figures by the name of the metric, which ends with the unit.
@@ -235,7 +241,8 @@ pub struct Decision {
     pub confidence: f64,
     /// Smallest effect that matters, 0.03 = 3 %.
     pub smallest_effect: f64,
-    /// Spread between trials of one treatment, 0.03 = 3 %; `None` where trials are too few to see it.
+    /// Spread between trials of one treatment, 0.03 = 3 %; `None` where trials are too few to see
+    /// it.
     pub noise_floor: Option<f64>,
     /// Degrees of freedom of the noise floor.
     pub degrees_of_freedom: usize,
@@ -268,11 +275,12 @@ pub struct Decision {
     /// Finished trials that are in no mean and no effect.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub excluded: Vec<Excluded>,
-    /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None` where it was evaluated
-    /// after each block, and where nothing is known of the spread.
+    /// The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `None`
+    /// where it was evaluated after each block, and where nothing is known of the spread.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub minimum_detectable_effect: Option<f64>,
-    /// How long trials should measure; `None` where too little is known of their seconds, and where treatments took turns.
+    /// How long trials should measure; `None` where too little is known of their seconds, and where
+    /// treatments took turns.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub trial_length: Option<TrialLength>,
     /// Probability with which `minimum_detectable_effect` is found: 0.8.
@@ -290,9 +298,11 @@ pub struct TrialLength {
     pub overhead_s: f64,
     /// Spread between trials that stays however long they measure: 0.01 = 1 %.
     pub between: f64,
-    /// Seconds that would take least time for the same error; `None` where longer ones are always better.
+    /// Seconds that would take least time for the same error; `None` where longer ones are always
+    /// better.
     pub best_s: Option<f64>,
-    /// The time of the whole experiment with trials of that length, as a share of its own: at most 1.
+    /// The time of the whole experiment with trials of that length, as a share of its own: at
+    /// most 1.
     pub time: Option<f64>,
     /// All of it as a sentence.
     pub sentence: String,
@@ -332,8 +342,8 @@ pub struct Experiment {
         )
     )]
     pub design: String,
-    /// Its state: "running", "finished" or "interrupted"; where [`Report::set_life`] was given the state of its process also
-    /// "killed" or "running or killed".
+    /// Its state: "running", "finished" or "interrupted"; where [`Report::set_life`] was given the
+    /// state of its process also "killed" or "running or killed".
     #[cfg_attr(
         feature = "typescript",
         ts(type = "\"running\" | \"killed\" | \"running or killed\" | \"finished\" | \"interrupted\"")
@@ -407,12 +417,13 @@ pub struct Report {
     /// Curves of throughput over clients or CPUs, one for each combination of the other factors.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub curves: Vec<Curve>,
-    /// What some throughputs take: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md), the usual one first. Whoever
-    /// has the catalogue of knobs puts them in; empty until then.
+    /// What some throughputs take: documents of format "pgdyno-capacity/1"
+    /// (docs/how-to/capacity.md), the usual one first. Whoever has the catalogue of knobs puts them
+    /// in; empty until then.
     #[cfg_attr(feature = "typescript", ts(optional, type = "Array<CapacityDocument>"))]
     pub capacity: Vec<serde_json::Value>,
-    /// What a search has found, path and importance; whoever has the catalogue of knobs puts it in. `None` until then, and where the
-    /// experiment is not a search.
+    /// What a search has found, path and importance; whoever has the catalogue of knobs puts it in.
+    /// `None` until then, and where the experiment is not a search.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub search: Option<Searched>,
     /// Facts of host, server and load, as of before the first trial.

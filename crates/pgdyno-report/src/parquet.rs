@@ -1,4 +1,5 @@
-//! Trials and series as Apache Parquet, for programs that read tables by column: DuckDB, Spark, ClickHouse, pandas.
+//! Trials and series as Apache Parquet, for programs that read tables by column: DuckDB, Spark,
+//! ClickHouse, pandas.
 
 use crate::format::{factors, figures};
 use crate::model::{Report, Trial};
@@ -12,7 +13,8 @@ use pgdyno_record::ColumnRecord;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows that are written together: what a reader takes at once, and what is held until it is written.
+/// Rows that are written together: what a reader takes at once, and what is held until it is
+/// written.
 const GROUP_ROWS: usize = 122_880;
 
 /// A file that could not be written.
@@ -113,8 +115,9 @@ fn finite(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
 
-/// All trials of these reports, a row each in the order they ran, with what [`crate::csv()`] has: `started` is an instant, a
-/// factor's level is in `factor:NAME`, figures have their names. What is not known is null.
+/// All trials of these reports, a row each in the order they ran, with what [`crate::csv()`] has:
+/// `started` is an instant, a factor's level is in `factor:NAME`, figures have their names. What is
+/// not known is null.
 pub fn trials_parquet<W: Write + Send>(reports: &[Report], out: W) -> Result<(), ParquetFault> {
     let table = trials_table(reports);
     let mut writer = writer(out, &table)?;
@@ -202,7 +205,8 @@ fn each_once(reports: &[Report], of: fn(&Report) -> Vec<String>) -> Vec<String> 
     all
 }
 
-/// Series as one table, a row for each point: `experiment`, `trial`, `block`, `treatment`, `metric`, `label`, `at_ms`, `value`.
+/// Series as one table, a row for each point: `experiment`, `trial`, `block`, `treatment`,
+/// `metric`, `label`, `at_ms`, `value`.
 pub struct SeriesParquet<W: Write + Send> {
     writer: SerializedFileWriter<W>,
     rows: SeriesRows,
@@ -249,7 +253,8 @@ impl<W: Write + Send> SeriesParquet<W> {
         })
     }
 
-    /// Adds a column that was recorded beside a trial of an experiment. Values that are no numbers are null.
+    /// Adds a column that was recorded beside a trial of an experiment. Values that are no numbers
+    /// are null.
     pub fn add(&mut self, experiment: i64, trial: &Trial, column: &ColumnRecord) -> Result<(), ParquetFault> {
         let mut times = &column.at_ms[..];
         let mut values = &column.values[..];

@@ -8,7 +8,8 @@ pub fn figure_heading(name: &str) -> String {
     MetricWords::of(name).column
 }
 
-/// A figure's value without its unit, in three significant digits and all of those before the point.
+/// A figure's value without its unit, in three significant digits and all of those before the
+/// point.
 pub fn figure_value(value: f64) -> String {
     number(value)
 }
@@ -55,7 +56,8 @@ pub fn verdict_word(verdict: Verdict, smallest_effect: f64) -> String {
     }
 }
 
-/// Three significant digits and all of those before the point, in groups: "12,346", "12.3", "0.310".
+/// Three significant digits and all of those before the point, in groups: "12,346", "12.3",
+/// "0.310".
 pub(crate) fn number(value: f64) -> String {
     let digits = three_digits(value);
     let bare = digits.strip_prefix('-');

@@ -223,7 +223,8 @@ impl Managed {
                 match self.run(Act::Start) {
                     // Another start was under way.
                     Err(_) if self.manager.can_stop() && matches!(self.postmaster(), Some(Ok(_))) => {}
-                    // Until its parent has taken note of its end, a process that was killed is still there for a new server.
+                    // Until its parent has taken note of its end, a process that was killed is
+                    // still there for a new server.
                     Err(_) if down == Some(Down::Died) && since.elapsed() < APPEARS_WITHIN => {
                         pause(LOOK_AGAIN);
                         continue;

@@ -1,4 +1,5 @@
-//! The log that a server which pgdyno did not create writes to: what it says of a start that failed.
+//! The log that a server which pgdyno did not create writes to: what it says of a start that
+//! failed.
 
 use crate::log;
 use pgdyno_host::{Directory, HostAccess, LocalHost, path_here};
@@ -17,7 +18,8 @@ pub(crate) struct CurrentLog {
     log: File,
     before: u64,
     data: Directory,
-    /// Bytes of the other files in its directory, by name: a start may go on in one of them. `None` where there are too many.
+    /// Bytes of the other files in its directory, by name: a start may go on in one of them. `None`
+    /// where there are too many.
     beside: Option<BTreeMap<OsString, u64>>,
 }
 
@@ -28,19 +30,22 @@ impl CurrentLog {
     const NAMES_MAX: u64 = 16 * 1024;
     /// A directory with more files is not read: a year of hourly ones is below it.
     const BESIDE_MAX: usize = 10_000;
-    /// How long the reason of a failed start is waited for: it is written within milliseconds, on a busy machine later.
+    /// How long the reason of a failed start is waited for: it is written within milliseconds, on a
+    /// busy machine later.
     const PATIENCE: Duration = Duration::from_secs(3);
     const PAUSE: Duration = Duration::from_millis(50);
 
-    /// Asks the server with this data directory, while it can be asked. A log that may not be read is none.
+    /// Asks the server with this data directory, while it can be asked. A log that may not be read
+    /// is none.
     pub(crate) fn of(conninfo: &Conninfo, data: &Path) -> Option<CurrentLog> {
         let mut server = Server::connect(conninfo).ok()?;
         let file = server.value("asking for the log", "SELECT pg_catalog.pg_current_logfile()");
         CurrentLog::found(data, file.ok()?.as_deref())
     }
 
-    /// The server chooses the name, so the directory is proven to be a running server's, and the log is its owner's. Without a
-    /// file of its logging process, it is the one that its first process writes to.
+    /// The server chooses the name, so the directory is proven to be a running server's, and the
+    /// log is its owner's. Without a file of its logging process, it is the one that its first
+    /// process writes to.
     fn found(directory: &Path, file: Option<&str>) -> Option<CurrentLog> {
         let host = LocalHost::new();
         let first = Postmaster::of_data(&host, directory).ok()?;
@@ -68,8 +73,8 @@ impl CurrentLog {
         })
     }
 
-    /// What it says since, as the end of a sentence. The logging process outlives a server that did not start, and
-    /// writes its last lines a moment after the restart command has failed.
+    /// What it says since, as the end of a sentence. The logging process outlives a server that did
+    /// not start, and writes its last lines a moment after the restart command has failed.
     pub(crate) fn end(&self) -> Option<String> {
         let begun = Instant::now();
         loop {
@@ -92,8 +97,8 @@ impl CurrentLog {
         }
     }
 
-    /// The file that the server went on with, if it is another one, and what it has written there. By default each start begins a
-    /// file; and somebody may have moved the one that was open.
+    /// The file that the server went on with, if it is another one, and what it has written there.
+    /// By default each start begins a file; and somebody may have moved the one that was open.
     fn next(&self) -> Option<(PathBuf, String)> {
         let names = self.data.text(CurrentLog::NAMES, CurrentLog::NAMES_MAX).ok()?;
         let (_, file) = names.lines().next()?.split_once(' ')?;
@@ -120,7 +125,8 @@ mod tests {
     use std::os::unix::process::CommandExt;
     use std::process::{Command, Stdio};
 
-    /// The server names its log: a file of root's is not shown, nor is one that a proven server is not behind.
+    /// The server names its log: a file of root's is not shown, nor is one that a proven server is
+    /// not behind.
     #[test]
     fn log_is_one_of_the_owner_of_a_running_servers_data() {
         const SERVER: u32 = 12_345;

@@ -1,7 +1,8 @@
-//! Private servers, called sandboxes: their binaries, limits, file systems, networks and poolers; and starting and stopping of
-//! servers, a sandbox's and, with consent, by what runs it, another's.
+//! Private servers, called sandboxes: their binaries, limits, file systems, networks and poolers;
+//! and starting and stopping of servers, a sandbox's and, with consent, by what runs it, another's.
 //!
-//! What is made here goes with its sandbox. No setting of a host or of a server of others is changed.
+//! What is made here goes with its sandbox. No setting of a host or of a server of others is
+//! changed.
 
 mod control;
 mod current_log;

@@ -17,8 +17,8 @@ const SESSIONS: [&str; 4] = [
 ];
 const MARKS: [&str; 4] = ["FATAL:", "PANIC:", "DETAIL:", "HINT:"];
 
-/// Why the server did not start, from what it wrote behind the first `from` bytes: the last FATAL or PANIC with its detail and
-/// hint, or the last lines. `None` where it wrote nothing.
+/// Why the server did not start, from what it wrote behind the first `from` bytes: the last FATAL
+/// or PANIC with its detail and hint, or the last lines. `None` where it wrote nothing.
 pub(crate) fn reason(log: &File, from: u64) -> Option<String> {
     last_lines(&since(log, from)?)
 }

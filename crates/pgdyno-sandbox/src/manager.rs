@@ -1,4 +1,5 @@
-//! What starts and stops a server that pgdyno did not create: found from its first process, or given by its owner.
+//! What starts and stops a server that pgdyno did not create: found from its first process, or
+//! given by its owner.
 
 pub(crate) mod container;
 mod find;
@@ -90,7 +91,8 @@ impl Act {
 }
 
 impl Manager {
-    /// Commands of its owner's: one that restarts the server, or one that stops and one that starts it; `None` without any.
+    /// Commands of its owner's: one that restarts the server, or one that stops and one that starts
+    /// it; `None` without any.
     ///
     /// # Errors
     ///
@@ -165,7 +167,8 @@ impl Manager {
         }
     }
 
-    /// The command that stops or starts the server. A restart command does both when it is to start, and there is none that stops.
+    /// The command that stops or starts the server. A restart command does both when it is to
+    /// start, and there is none that stops.
     ///
     /// # Errors
     ///
@@ -184,8 +187,8 @@ impl Manager {
         }
     }
 
-    /// Makes the next start one of its own: settings with which the server does not start, and many restarts, would use up those that
-    /// systemd allows in a while.
+    /// Makes the next start one of its own: settings with which the server does not start, and many
+    /// restarts, would use up those that systemd allows in a while.
     pub(crate) fn clear_failures(&self) {
         if let Manager::Unit(unit) = self
             && let Ok(command) = unit.systemctl(&["reset-failed"])
@@ -196,7 +199,8 @@ impl Manager {
     }
 }
 
-/// A shell for an owner's command, in a session without a terminal: who would ask there for a password fails, and says so.
+/// A shell for an owner's command, in a session without a terminal: who would ask there for a
+/// password fails, and says so.
 fn shell(text: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "setsid sh -c \"$0\"; exit $?", text]);
@@ -233,8 +237,8 @@ impl PgCtl {
             .args(["--wait", "--timeout", &WAIT_S.to_string()]);
         match act {
             Act::Stop => command.args(["--mode", "fast", "stop"]),
-            // No restart, which would use these options too: by a postmaster.pid that a killed server has left, it sends a signal to
-            // whatever process has that number now.
+            // No restart, which would use these options too: by a postmaster.pid that a killed
+            // server has left, it sends a signal to whatever process has that number now.
             Act::Start => {
                 let text = started_with::read(&self.data)?;
                 let (_, arguments) = started_with::options_in(&text)?;
@@ -249,10 +253,12 @@ impl PgCtl {
     }
 }
 
-/// The owner of a data directory, as whom its server's programs run; `None` where that is this process's user.
+/// The owner of a data directory, as whom its server's programs run; `None` where that is this
+/// process's user.
 pub(crate) fn owner_of(data: &Path) -> io::Result<Option<User>> {
     let uid = Directory::open(data)?.owner().uid;
-    // PostgreSQL does not run as root, and neither does what its owner may have put in the place of its programs.
+    // PostgreSQL does not run as root, and neither does what its owner may have put in the place of
+    // its programs.
     if uid == 0 {
         return Err(io::Error::other(format!("{} belongs to root", data.display())));
     }

@@ -1,9 +1,9 @@
-//! A pooler in front of a server: configured, started, timed and stopped here. What is asked of a server through one is elsewhere
-//! (`Conninfo::is_proxied`).
+//! A pooler in front of a server: configured, started, timed and stopped here. What is asked of a
+//! server through one is elsewhere (`Conninfo::is_proxied`).
 //!
-//! It is pgbouncer or pgpool-II of this machine, in a directory of its own, on 127.0.0.1 alone. Its clients need a
-//! password, for who may reach that address is anybody on the machine, and behind it is a superuser. It has no limits
-//! of a sandbox: it represents another machine.
+//! It is pgbouncer or pgpool-II of this machine, in a directory of its own, on 127.0.0.1 alone. Its
+//! clients need a password, for who may reach that address is anybody on the machine, and behind it
+//! is a superuser. It has no limits of a sandbox: it represents another machine.
 
 mod config;
 mod left;
@@ -95,7 +95,8 @@ pub struct PoolerPlan {
     pub clients_max: u32,
     /// Its files: a directory that is new, empty, or an earlier pooler's.
     pub directory: PathBuf,
-    /// Further parameters, with the program's own names; what is pgdyno's own (addresses, users, places) is refused.
+    /// Further parameters, with the program's own names; what is pgdyno's own (addresses, users,
+    /// places) is refused.
     pub extra: Vec<(String, String)>,
 }
 
@@ -187,8 +188,9 @@ impl Pooler {
         Pooler::start_before(&sandbox.conninfo(), sandbox.record().user.as_ref(), plan)
     }
 
-    /// Starts one before the server at `server`, reached without TLS, as `user` (as the one of a sandbox where root names none).
-    /// A password of the server's is the pooler's, too; where there is none, clients get one that is made up.
+    /// Starts one before the server at `server`, reached without TLS, as `user` (as the one of a
+    /// sandbox where root names none). A password of the server's is the pooler's, too; where there
+    /// is none, clients get one that is made up.
     pub fn start_before(
         server: &Conninfo,
         user: Option<&User>,
@@ -236,7 +238,8 @@ impl Pooler {
         }
     }
 
-    /// How to connect to it: 127.0.0.1 and its port, with the user and database of its server, and a password.
+    /// How to connect to it: 127.0.0.1 and its port, with the user and database of its server, and
+    /// a password.
     pub fn conninfo(&self) -> &Conninfo {
         &self.conninfo
     }
@@ -256,7 +259,8 @@ impl Pooler {
         log_of(&self.directory)
     }
 
-    /// Microseconds of CPU time that it and its children have used since it was started ([`cpu_us_of_tree`]).
+    /// Microseconds of CPU time that it and its children have used since it was started
+    /// ([`cpu_us_of_tree`]).
     pub fn cpu_us(&self) -> Result<u64, HostError> {
         cpu_us_of_tree(&LocalHost::new(), self.child.id())
     }
@@ -289,9 +293,10 @@ impl Pooler {
         }
     }
 
-    /// Ends what an earlier process, killed before it could, has left running in `directory`; nothing there is fine.
-    /// Returns whether there was one. A process is only taken for a pooler's by its name, its working directory and its
-    /// start; a pooler of another process that lives is left alone ([`PoolerError::InUse`]).
+    /// Ends what an earlier process, killed before it could, has left running in `directory`;
+    /// nothing there is fine. Returns whether there was one. A process is only taken for a pooler's
+    /// by its name, its working directory and its start; a pooler of another process that lives is
+    /// left alone ([`PoolerError::InUse`]).
     pub fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
         left::end_left_behind(directory)
     }
@@ -336,7 +341,8 @@ impl Start<'_> {
             .dbname(self.server.database())
             .password(self.password)
             .ssl_mode(SslMode::Disable);
-        // Announced before: a process that is killed right after the start has left a pooler whose number nobody wrote down.
+        // Announced before: a process that is killed right after the start has left a pooler whose
+        // number nobody wrote down.
         left::announce(self.directory, self.plan.kind.program(), None)?;
         let child = self.spawn()?;
         let mut pooler = Pooler {
@@ -435,8 +441,8 @@ fn owner_of(user: Option<&User>, mode: u32) -> Owner {
     }
 }
 
-/// A new file that none but the pooler's user (and root) reads, from its first byte on. Whatever had the name is replaced: the
-/// directory is that user's, and it may be a link to elsewhere.
+/// A new file that none but the pooler's user (and root) reads, from its first byte on. Whatever
+/// had the name is replaced: the directory is that user's, and it may be a link to elsewhere.
 fn write_private(directory: &Path, name: &str, text: &str, user: Option<&User>) -> Result<(), PoolerError> {
     Directory::open(directory)
         .and_then(|directory| directory.replace(name, text.as_bytes(), owner_of(user, 0o600)))

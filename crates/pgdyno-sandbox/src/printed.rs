@@ -6,8 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::process::Stdio;
 
-/// What a command prints, up to a size. Not a pipe: a postmaster that the command starts keeps its end open for as long as it
-/// lives.
+/// What a command prints, up to a size. Not a pipe: a postmaster that the command starts keeps its
+/// end open for as long as it lives.
 pub(crate) struct Printed(File);
 
 impl Printed {

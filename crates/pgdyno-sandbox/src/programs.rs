@@ -22,7 +22,8 @@ const DIRECTORIES: [&str; 6] = [
     "/bin",
 ];
 
-/// Where a program is; its bare name, for the path to find, where it is in none of these directories.
+/// Where a program is; its bare name, for the path to find, where it is in none of these
+/// directories.
 pub fn find(name: &str) -> PathBuf {
     let places = DIRECTORIES
         .iter()
@@ -33,14 +34,16 @@ pub fn find(name: &str) -> PathBuf {
         .unwrap_or_else(|| PathBuf::from(name))
 }
 
-/// Whether there is a program at all, found by starting it with `argument`, which only makes it describe itself.
+/// Whether there is a program at all, found by starting it with `argument`, which only makes it
+/// describe itself.
 pub(crate) fn is_there(name: &str, argument: &str) -> bool {
     let mut asked = Command::new(find(name));
     asked.arg(argument);
     !answer(asked).is_err_and(|e| e.kind() == io::ErrorKind::NotFound)
 }
 
-/// What a program prints that is only asked something. One that does not answer in time is ended, with its process group.
+/// What a program prints that is only asked something. One that does not answer in time is ended,
+/// with its process group.
 ///
 /// # Errors
 ///

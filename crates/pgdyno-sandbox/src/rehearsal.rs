@@ -1,4 +1,5 @@
-//! A throw-away server of a server's own programs, to see whether that server would start with other settings.
+//! A throw-away server of a server's own programs, to see whether that server would start with
+//! other settings.
 
 use crate::log;
 use crate::sandbox::{SandboxError, process};
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A new server with empty tables starts and stops within this time, or something is wrong with the machine.
+/// A new server with empty tables starts and stops within this time, or something is wrong with the
+/// machine.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 /// What each rehearsal's directory is named, with the number of its process.
 const NAME: &str = "rehearsal-";
@@ -24,8 +26,8 @@ const LOG: &str = "log";
 const LOG_READ_MAX: usize = 64 << 10;
 /// The server's message for a start that has succeeded.
 const READY: &[u8] = b"database system is ready to accept connections";
-/// Parameters of which a throw-away server has its own value: where its files and sockets are, what it writes, and pages that the
-/// running server has taken.
+/// Parameters of which a throw-away server has its own value: where its files and sockets are, what
+/// it writes, and pages that the running server has taken.
 const OWN: [&str; 16] = [
     "archive_command",
     "archive_library",
@@ -57,8 +59,8 @@ pub fn is_of_start(name: &str) -> bool {
     ALSO.contains(&name)
 }
 
-/// What of a server's start a throw-away server cannot have, as text; empty where it starts as the server itself would.
-/// For a role that sees `data_directory`, and so all settings.
+/// What of a server's start a throw-away server cannot have, as text; empty where it starts as the
+/// server itself would. For a role that sees `data_directory`, and so all settings.
 ///
 /// # Errors
 ///
@@ -81,8 +83,8 @@ pub fn start_doubts(server: &mut Server) -> Result<Vec<&'static str>, ServerErro
         .collect())
 }
 
-/// Settings that a server has been started with and that decide whether it starts, as names and values with units. What the role may
-/// not see is missing.
+/// Settings that a server has been started with and that decide whether it starts, as names and
+/// values with units. What the role may not see is missing.
 ///
 /// # Errors
 ///
@@ -120,8 +122,8 @@ pub struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// Makes one below `scratch`, for the running server with this data directory, which has been started with the settings `base`,
-    /// and starts it with them alone.
+    /// Makes one below `scratch`, for the running server with this data directory, which has been
+    /// started with the settings `base`, and starts it with them alone.
     ///
     /// # Errors
     ///
@@ -213,7 +215,8 @@ impl Rehearsal {
         Ok(command)
     }
 
-    /// Starts the server with these settings beside its base, and stops it: the reason where it does not start.
+    /// Starts the server with these settings beside its base, and stops it: the reason where it
+    /// does not start.
     ///
     /// # Errors
     ///

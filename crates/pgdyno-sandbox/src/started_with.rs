@@ -13,7 +13,8 @@ pub(crate) fn read(data: &Path) -> io::Result<String> {
     Directory::open(data)?.text(FILE, FILE_MAX)
 }
 
-/// A program with its arguments, each in quotation marks, as a server writes them: nothing in them is escaped.
+/// A program with its arguments, each in quotation marks, as a server writes them: nothing in them
+/// is escaped.
 ///
 /// # Errors
 ///

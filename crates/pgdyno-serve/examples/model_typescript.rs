@@ -1,4 +1,5 @@
-//! Prints the page's types, made of those that are serialised: `make types` writes them to ui/src/generated/model.ts.
+//! Prints the page's types, made of those that are serialised: `make types` writes them to
+//! ui/src/generated/model.ts.
 
 use pgdyno_lab::{capacity, compare};
 use pgdyno_report::{Details, Report, TrialDocument};
@@ -26,8 +27,8 @@ pub(crate) fn text() -> String {
     let declarations: Vec<String> = found.declarations.into_values().collect();
     format!(
         "// Generated from the types that are serialised, by `make types`: do not edit.\n\
-         // Units are last in a name. `null` means \"not known\" or \"not applicable\", never zero. Optional fields are\n\
-         // missing in files of earlier versions.\n\n{}",
+         // Units are last in a name. `null` is \"not known\" or \"not applicable\", not zero.\n\
+         // Optional fields are missing in files of earlier versions.\n\n{}",
         declarations.join("\n")
     )
 }

@@ -1,4 +1,5 @@
-//! Answers as JSON: made from the store on threads of their own, packed where the asking side takes it.
+//! Answers as JSON: made from the store on threads of their own, packed where the asking side takes
+//! it.
 
 use super::App;
 use super::problem::Problem;

@@ -1,5 +1,5 @@
-//! Queries and bodies of requests, and the arguments of the command line that mean the same: text in, values or an
-//! error out.
+//! Queries and bodies of requests, and the arguments of the command line that mean the same: text
+//! in, values or an error out.
 //!
 //! It does no I/O but for the system's time zone; the fuzz targets call it (fuzz/bodies/serve.rs).
 

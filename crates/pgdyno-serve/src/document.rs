@@ -14,7 +14,8 @@ use std::path::PathBuf;
 pub struct ListDocument {
     /// Experiments, the newest first.
     pub experiments: Vec<ListRow>,
-    /// Whether all answers and plans that can be known are there; the others come with a later request.
+    /// Whether all answers and plans that can be known are there; the others come with a later
+    /// request.
     pub is_whole: bool,
 }
 
@@ -28,7 +29,8 @@ pub struct ListRow {
     pub name: String,
     /// The question; empty where its record cannot be read.
     pub question: String,
-    /// State of the experiment: "running", "killed", "running or killed", "finished" or "interrupted".
+    /// State of the experiment: "running", "killed", "running or killed", "finished" or
+    /// "interrupted".
     #[serde(serialize_with = "word")]
     #[cfg_attr(feature = "typescript", ts(type = "string"))]
     pub status: Life,
@@ -127,7 +129,8 @@ pub struct Decided {
 pub struct Targets {
     /// Targets, those of the newest experiments first.
     pub targets: Vec<Target>,
-    /// All that is changed by a pgdyno of the host that the server runs on; `None` where that is not known.
+    /// All that is changed by a pgdyno of the host that the server runs on; `None` where that is
+    /// not known.
     pub changed_on_host: Option<Vec<ChangedBy>>,
     /// Why the changes on the host are not known; `None` where they are.
     pub why_not_known: Option<String>,

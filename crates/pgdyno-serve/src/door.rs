@@ -1,5 +1,6 @@
-//! Who may come in: every request passes here first. It must mean this server by its name, come from this server's own page if
-//! from any, and carry the token; every answer leaves with the same strict headers.
+//! Who may come in: every request passes here first. It must mean this server by its name, come
+//! from this server's own page if from any, and carry the token; every answer leaves with the same
+//! strict headers.
 
 use super::page;
 use super::problem::Problem;
@@ -60,8 +61,8 @@ impl Authority {
 }
 
 impl Names {
-    /// Whether a Host header means this server. A page of another site can lead its own name here, but no address and no
-    /// "localhost"; ports are left open, for they may be forwarded.
+    /// Whether a Host header means this server. A page of another site can lead its own name here,
+    /// but no address and no "localhost"; ports are left open, for they may be forwarded.
     fn mean(&self, host: &Authority) -> bool {
         if host.host == "localhost" || self.allowed.contains(&host.host) {
             return true;
@@ -73,8 +74,8 @@ impl Names {
         address.is_loopback() || own.is_unspecified() || address == own
     }
 
-    /// Whether an Origin header is this server's own page: the same host and port as the Host header, or a name that was allowed,
-    /// where a reverse proxy has changed the Host header.
+    /// Whether an Origin header is this server's own page: the same host and port as the Host
+    /// header, or a name that was allowed, where a reverse proxy has changed the Host header.
     fn is_own(&self, origin: &str, host: &Authority) -> bool {
         let Some((scheme, rest)) = origin.split_once("://") else {
             return false;

@@ -1,5 +1,5 @@
-//! One experiment: its report, the details of a trial, what a throughput takes by it, and two things of the store held
-//! against each other.
+//! One experiment: its report, the details of a trial, what a throughput takes by it, and two
+//! things of the store held against each other.
 
 use super::App;
 use super::answer::{Body, number, takes_gzip};
@@ -29,7 +29,8 @@ pub(super) async fn report(
     Ok(body.into_response())
 }
 
-/// The report as it is sent: the one that was made already, if nothing of the experiment has changed.
+/// The report as it is sent: the one that was made already, if nothing of the experiment has
+/// changed.
 pub(super) fn report_of(app: &App, store: &Store, id: i64, pack: bool) -> Result<Body, Problem> {
     let stamp = Stamp::from(&store.pulse(id)?);
     app.reports.of((id, pack), stamp, || {

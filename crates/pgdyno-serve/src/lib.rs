@@ -1,5 +1,6 @@
-//! The web server of `pgdyno serve`: the page, the store as JSON, what runs now as a stream, and metrics. It reads; what it
-//! writes are tags and notes. It prints nothing and changes no setting; what it needs of the program is a [`Source`].
+//! The web server of `pgdyno serve`: the page, the store as JSON, what runs now as a stream, and
+//! metrics. It reads; what it writes are tags and notes. It prints nothing and changes no setting;
+//! what it needs of the program is a [`Source`].
 
 mod answer;
 pub mod asked;
@@ -79,7 +80,8 @@ struct App {
     source: Arc<dyn Source>,
     stores: Stores,
     token: Token,
-    /// Name of the cookie: cookies know no ports, and a second server must not take the first one's.
+    /// Name of the cookie: cookies know no ports, and a second server must not take the first
+    /// one's.
     cookie: String,
     names: Names,
     assets: Result<Assets, HtmlError>,
@@ -122,7 +124,8 @@ impl ServeError {
     }
 }
 
-/// Serves until Ctrl-C, SIGTERM or the loss of the terminal. Threads get the priority of the one that calls this.
+/// Serves until Ctrl-C, SIGTERM or the loss of the terminal. Threads get the priority of the one
+/// that calls this.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! The list of experiments, and the texts that people give them: tags and notes, which are all that is ever written.
+//! The list of experiments, and the texts that people give them: tags and notes, which are all that
+//! is ever written.
 
 use super::App;
 use super::answer::{Body, number, takes_gzip};
@@ -16,7 +17,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A list waits so long for answers that are not known yet; those that are missing then come with a later one.
+/// A list waits so long for answers that are not known yet; those that are missing then come with a
+/// later one.
 const FOR_ANSWERS: Duration = Duration::from_millis(60);
 
 pub(super) async fn list(
@@ -37,7 +39,8 @@ pub(super) async fn list(
     Ok(body.into_response())
 }
 
-/// The list, and whether something is to be made behind the scenes: what the list lacks, or the report of what has ended since.
+/// The list, and whether something is to be made behind the scenes: what the list lacks, or the
+/// report of what has ended since.
 fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(ListDocument, bool), Problem> {
     let (mut is_whole, mut has_ended) = (true, false);
     let found = store.find(filter)?;
@@ -47,7 +50,8 @@ fn rows(app: &App, store: &Store, filter: &Filter) -> Result<(ListDocument, bool
         let (id, stamp) = (listed.id, Stamp::from(&listed));
         let summary = match app.summaries.known(id, stamp) {
             Some(known) => known,
-            // What the store keeps back just now comes with a later list, as what there was no time for.
+            // What the store keeps back just now comes with a later list, as what there was no time
+            // for.
             None if begun.elapsed() < FOR_ANSWERS => {
                 let made = app
                     .summaries

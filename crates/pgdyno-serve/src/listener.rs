@@ -1,4 +1,5 @@
-//! Connections with their limits: so many at a time, none that dawdles over what it asks, and none on which nothing moves.
+//! Connections with their limits: so many at a time, none that dawdles over what it asks, and none
+//! on which nothing moves.
 
 use axum::Router;
 use axum::serve::Listener;
@@ -21,14 +22,16 @@ use tokio::time::{Instant, Sleep, sleep};
 pub(super) struct Limits {
     /// At a time; the rest waits in the system's queue.
     pub(super) connections: usize,
-    /// Until the head of a request is there, from the end of the one before; nobody needs a token for that long.
+    /// Until the head of a request is there, from the end of the one before; nobody needs a token
+    /// for that long.
     pub(super) head: Duration,
     /// A connection on which nothing moves for so long is closed, whichever side is waited for.
     pub(super) silent: Duration,
 }
 
 impl Limits {
-    /// A page needs a handful of connections. The longest answers are made in less than two minutes.
+    /// A page needs a handful of connections. The longest answers are made in less than two
+    /// minutes.
     pub(super) const USUAL: Limits = Limits {
         connections: 256,
         head: Duration::from_secs(20),

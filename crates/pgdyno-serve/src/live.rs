@@ -1,4 +1,5 @@
-//! An experiment that is run, as a stream of events: how far it is, trials as they are stored, and its end.
+//! An experiment that is run, as a stream of events: how far it is, trials as they are stored, and
+//! its end.
 
 use super::App;
 use super::answer::number;
@@ -187,14 +188,15 @@ fn progress(pulse: &Pulse, summary: &Summary) -> Progress {
     }
 }
 
-/// Trials at most: what its process says, for it knows which do not come any more, else by the plan.
+/// Trials at most: what its process says, for it knows which do not come any more, else by the
+/// plan.
 pub(super) fn planned(pulse: &Pulse, summary: &Summary) -> Option<u64> {
     let said = pulse.progress.as_ref();
     said.map_or(summary.planned, |said| Some(u64::from(said.trials)))
 }
 
-/// Seconds that the process that runs it is at it, from the beginning to the end of one that has ended in order; `None`
-/// where that is unknown.
+/// Seconds that the process that runs it is at it, from the beginning to the end of one that has
+/// ended in order; `None` where that is unknown.
 pub(super) fn elapsed_s(pulse: &Pulse) -> Option<f64> {
     let (from, to) = match pulse.life {
         Life::Running => (pulse.progress.as_ref()?.begun_unix_ms, now_unix_ms()),

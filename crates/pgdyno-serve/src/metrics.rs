@@ -1,5 +1,6 @@
 //! The latest results and what runs now, in OpenMetrics' text format
-//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Figures that are missing or no number are omitted.
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). Figures that are missing or no
+//! number are omitted.
 
 use super::App;
 use super::answer::{Body, takes_gzip};
@@ -339,7 +340,8 @@ impl Page {
     }
 }
 
-/// A label's value: backslash, quote and line feed are written out. A carriage return is allowed, and a trap for who reads lines.
+/// A label's value: backslash, quote and line feed are written out. A carriage return is allowed,
+/// and a trap for who reads lines.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")

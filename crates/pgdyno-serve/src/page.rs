@@ -1,4 +1,5 @@
-//! The page: a shell without data or script of its own, the files that it loads, and what is shown where there is none.
+//! The page: a shell without data or script of its own, the files that it loads, and what is shown
+//! where there is none.
 
 use super::App;
 use super::answer::{gzip, takes_gzip};
@@ -141,8 +142,9 @@ pub(super) fn refusal(problem: &Problem) -> Response {
     html(problem.status, small("", &body))
 }
 
-/// What the link is answered with: the way to the page, for browsers to go by themselves. A redirect would still count as the
-/// site's where the link was clicked, and the cookie would stay behind.
+/// What the link is answered with: the way to the page, for browsers to go by themselves. A
+/// redirect would still count as the site's where the link was clicked, and the cookie would stay
+/// behind.
 pub(super) fn way_in() -> Response {
     let refresh = "<meta http-equiv=\"refresh\" content=\"0; url=/\">\n";
     html(

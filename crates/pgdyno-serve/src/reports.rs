@@ -1,5 +1,5 @@
-//! Reports of experiments as they were sent: what takes all trials to be read is made once, and sent again as long as nothing of it has
-//! changed.
+//! Reports of experiments as they were sent: what takes all trials to be read is made once, and
+//! sent again as long as nothing of it has changed.
 
 use super::answer::Body;
 use super::problem::Problem;
@@ -27,8 +27,9 @@ impl Reports {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The one of an experiment; made, if it is not there or something has changed since. Who wants one that is being made waits for it.
-    /// `stamp` is of the time before: what has changed meanwhile is seen.
+    /// The one of an experiment; made, if it is not there or something has changed since. Who wants
+    /// one that is being made waits for it. `stamp` is of the time before: what has changed
+    /// meanwhile is seen.
     pub(super) fn of(
         &self,
         key: Key,
@@ -66,7 +67,8 @@ impl Reports {
         self.lock().iter().any(|(own, of, _)| *own == key && *of == stamp)
     }
 
-    /// Whether there is room for one that nobody has asked for yet: half of it is for those that are asked for.
+    /// Whether there is room for one that nobody has asked for yet: half of it is for those that
+    /// are asked for.
     pub(super) fn have_room(&self) -> bool {
         self.lock().iter().map(|(.., body)| body.len()).sum::<usize>() < KEPT_BYTES_MAX / 2
     }

@@ -23,7 +23,8 @@ pub struct Changed {
 pub struct Begun {
     /// Address that the server listens on.
     pub listening: SocketAddr,
-    /// A token that was drawn for this time; `None` where it is kept in a file. This is the only place where it is shown.
+    /// A token that was drawn for this time; `None` where it is kept in a file. This is the only
+    /// place where it is shown.
     pub token: Option<String>,
     /// Why the store cannot be read now; `None` where it can.
     pub store_fault: Option<StoreError>,
@@ -33,7 +34,8 @@ pub struct Begun {
 
 /// Where answers come from: the store, and what the program works out of it and of this host.
 pub trait Source: Send + Sync + 'static {
-    /// Opens the store as it is: makes none, and migrates nothing. Another process that holds it is waited for so long.
+    /// Opens the store as it is: makes none, and migrates nothing. Another process that holds it is
+    /// waited for so long.
     ///
     /// # Errors
     ///
@@ -50,10 +52,12 @@ pub trait Source: Send + Sync + 'static {
     /// If the store cannot be read.
     fn report(&self, store: &Store, stored: &StoredExperiment) -> Result<Report, StoreError>;
 
-    /// Advice for a target by stored facts, as `pgdyno advise --json` prints it; `None` where there is none to give.
+    /// Advice for a target by stored facts, as `pgdyno advise --json` prints it; `None` where there
+    /// is none to give.
     fn advice(&self, store: &Store, target: &str, facts: &[FactRecord]) -> Option<Value>;
 
-    /// What is changed on this host now, and on its servers, which are asked only if that is allowed.
+    /// What is changed on this host now, and on its servers, which are asked only if that is
+    /// allowed.
     ///
     /// # Errors
     ///

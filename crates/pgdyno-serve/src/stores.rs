@@ -1,4 +1,5 @@
-//! The store as requests use it: a session with a store's server is kept for the next request, a file is opened for each.
+//! The store as requests use it: a session with a store's server is kept for the next request, a
+//! file is opened for each.
 
 use super::source::Source;
 use pgdyno_store::{Store, StoreError};
@@ -12,7 +13,8 @@ const KEPT_MAX: usize = 4;
 /// One that nobody has asked for so long is ended: others want the server's connections too.
 pub(super) const IDLE_MAX: Duration = Duration::from_secs(60);
 
-/// Stores that are open and not in use. None is dropped on a thread that moves bytes: a session is ended by waiting for it.
+/// Stores that are open and not in use. None is dropped on a thread that moves bytes: a session is
+/// ended by waiting for it.
 pub(super) struct Stores {
     source: Arc<dyn Source>,
     kept: Mutex<Vec<(Instant, Store)>>,
@@ -24,14 +26,15 @@ impl Stores {
         Stores { source, kept }
     }
 
-    /// One that is kept, else one that is opened as it is: a mistyped name must not leave an empty one, and who only looks on migrates
-    /// nothing.
+    /// One that is kept, else one that is opened as it is: a mistyped name must not leave an empty
+    /// one, and who only looks on migrates nothing.
     pub(super) fn take(&self) -> Result<Store, StoreError> {
         if let Some(store) = self.kept_one() {
             if store.is_current() {
                 return Ok(store);
             }
-            // What has ended this session has most likely ended the others: each would be waited for.
+            // What has ended this session has most likely ended the others: each would be waited
+            // for.
             let others = std::mem::take(&mut *self.lock());
             drop(others);
         }

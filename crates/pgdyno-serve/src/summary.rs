@@ -1,5 +1,6 @@
-//! What the list and the metrics say of an experiment beyond what the store keeps for a list: answer, planned trials, figures
-//! and verdicts. That takes all its trials to be read, so it is made once and kept as long as nothing of it has changed.
+//! What the list and the metrics say of an experiment beyond what the store keeps for a list:
+//! answer, planned trials, figures and verdicts. That takes all its trials to be read, so it is
+//! made once and kept as long as nothing of it has changed.
 
 use super::App;
 use super::experiment::report_of;
@@ -71,8 +72,8 @@ impl Summaries {
         (*of == stamp).then(|| summary.clone())
     }
 
-    /// The one of an experiment, made if it is not there; `None` where its records cannot be read. An error is that of the
-    /// store, and may be over the next time.
+    /// The one of an experiment, made if it is not there; `None` where its records cannot be read.
+    /// An error is that of the store, and may be over the next time.
     pub(super) fn of(
         &self,
         (store, catalogue): (&Store, &Catalogue),
@@ -85,7 +86,8 @@ impl Summaries {
         }
     }
 
-    /// The same for one of many: what is wrong with it alone is not in the way of the others. An error passes.
+    /// The same for one of many: what is wrong with it alone is not in the way of the others. An
+    /// error passes.
     pub(super) fn one_of_many(
         &self,
         read: (&Store, &Catalogue),
@@ -99,14 +101,16 @@ impl Summaries {
         }
     }
 
-    /// Keeps what was made, or that it cannot be; a store that is locked just now is read the next time.
+    /// Keeps what was made, or that it cannot be; a store that is locked just now is read the next
+    /// time.
     fn keep(
         &self,
         id: i64,
         stamp: Stamp,
         made: Result<Summary, StoreError>,
     ) -> Result<Option<Arc<Summary>>, StoreError> {
-        // One broken record is that experiment's trouble, not the list's; opening it shows what is wrong.
+        // One broken record is that experiment's trouble, not the list's; opening it shows what is
+        // wrong.
         let made = match made {
             Ok(made) => Some(Arc::new(made)),
             Err(StoreError::Record { .. }) => None,
@@ -157,7 +161,8 @@ impl App {
     }
 }
 
-/// Makes what is missing, the newest first, until the program ends: summaries, and as many reports as there is room for.
+/// Makes what is missing, the newest first, until the program ends: summaries, and as many reports
+/// as there is room for.
 fn fill(
     (store, catalogue): (&Store, &Catalogue),
     summaries: &Summaries,
@@ -224,7 +229,8 @@ impl Summary {
     }
 }
 
-/// Each tested treatment once in each block; an experiment may end before that. `None` of a search, whose treatments are chosen as it goes.
+/// Each tested treatment once in each block; an experiment may end before that. `None` of a search,
+/// whose treatments are chosen as it goes.
 fn planned(record: &ExperimentRecord) -> Option<u64> {
     if record.design == "search" {
         return None;
@@ -244,7 +250,8 @@ mod tests {
     use pgdyno_store::Place;
     use std::cell::RefCell;
 
-    /// A store that is locked for a moment is no broken record: it is reported as locked, and read the next time.
+    /// A store that is locked for a moment is no broken record: it is reported as locked, and read
+    /// the next time.
     #[test]
     fn only_what_stays_broken_is_kept() {
         let place = || Place::File("results.sqlite".into());

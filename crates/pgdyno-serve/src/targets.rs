@@ -1,4 +1,5 @@
-//! The targets of the stored experiments: what they are, what is changed on them now, and what there is to advise.
+//! The targets of the stored experiments: what they are, what is changed on them now, and what
+//! there is to advise.
 
 use super::App;
 use super::problem::Problem;
@@ -19,7 +20,8 @@ use std::time::{Duration, Instant};
 const TARGETS_MAX: usize = 50;
 /// Of a target's experiments, those that are tried for its facts.
 const TRIED_MAX: usize = 3;
-/// Advice that is not known yet is waited for so long; what is missing then comes with a later look.
+/// Advice that is not known yet is waited for so long; what is missing then comes with a later
+/// look.
 const FOR_ADVICE: Duration = Duration::from_secs(1);
 
 /// What is changed is looked up again after so long: servers are asked for that.
@@ -96,7 +98,8 @@ fn document(app: &App, store: &Store) -> Result<Targets, Problem> {
             facts,
         });
     }
-    // All of them: a journal that names a server has changed the machine too, and may name one that no experiment knows.
+    // All of them: a journal that names a server has changed the machine too, and may name one that
+    // no experiment knows.
     Ok(Targets {
         targets: rows,
         changed_on_host: (changed.as_ref().ok())

@@ -77,7 +77,8 @@ impl Token {
         Ok(Token(text))
     }
 
-    /// The one that a file holds; where there is no file, a new one, written there for its owner alone.
+    /// The one that a file holds; where there is no file, a new one, written there for its owner
+    /// alone.
     pub(super) fn of_file(path: &Path) -> Result<Token, TokenError> {
         let failed = |done, source| TokenError::File {
             path: path.display().to_string(),
@@ -170,7 +171,8 @@ impl Token {
             .any(|(name, value)| name == cookie && self.is(value))
     }
 
-    /// The cookie that keeps it in a browser: out of reach for scripts, and not sent with what other sites ask for.
+    /// The cookie that keeps it in a browser: out of reach for scripts, and not sent with what
+    /// other sites ask for.
     pub(super) fn cookie(&self, name: &str, is_encrypted: bool) -> Option<HeaderValue> {
         let secure = if is_encrypted { "; Secure" } else { "" };
         let text = format!("{name}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.0);

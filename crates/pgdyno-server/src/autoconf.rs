@@ -13,14 +13,16 @@ pub fn path_in(data_directory: &Path) -> PathBuf {
     data_directory.join(NAME)
 }
 
-/// Its settings: name and value, that of a list in [one spelling](one_spelling), the last of a name wins. Comments and lines that are no
-/// setting are passed over: the server's own parser is the judge of them.
+/// Its settings: name and value, that of a list in [one spelling](one_spelling), the last of a name
+/// wins. Comments and lines that are no setting are passed over: the server's own parser is the
+/// judge of them.
 pub fn parse(text: &str) -> BTreeMap<String, String> {
     text.lines().filter_map(setting_of).collect()
 }
 
-/// The setting of a line as the server's files have it, `name = value # comment` with the sign and the quotes where they are needed, that of
-/// a list in [one spelling](one_spelling); `None` of any other line.
+/// The setting of a line as the server's files have it, `name = value # comment` with the sign and
+/// the quotes where they are needed, that of a list in [one spelling](one_spelling); `None` of any
+/// other line.
 pub fn setting_of(line: &str) -> Option<(String, String)> {
     let line = line.trim();
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
@@ -42,7 +44,8 @@ pub fn setting_of(line: &str) -> Option<(String, String)> {
     is_whole.then(|| (name.to_owned(), one_spelling(name, &value)))
 }
 
-/// The text up to the quote that ends it, and what comes after that. A quote within is doubled or escaped.
+/// The text up to the quote that ends it, and what comes after that. A quote within is doubled or
+/// escaped.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut chars = text.char_indices().peekable();
@@ -67,8 +70,8 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 /// Settings of a server are some kB; more is not a file of ALTER SYSTEM's.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// Reads the file: a regular one that the data directory's owner may read. A symbolic link is not followed, for root would
-/// read by it what the server's user may not.
+/// Reads the file: a regular one that the data directory's owner may read. A symbolic link is not
+/// followed, for root would read by it what the server's user may not.
 ///
 /// # Errors
 ///
@@ -77,8 +80,9 @@ pub fn read(data_directory: &Path) -> io::Result<Vec<u8>> {
     Directory::open(data_directory)?.read(NAME, BYTES_MAX)
 }
 
-/// Puts `content` in the file's place in one step, and makes it durable. Owner and mode are those that the server gives the file
-/// itself, by its data directory; whatever is there by then has no say in it. For pgdyno-knobs alone.
+/// Puts `content` in the file's place in one step, and makes it durable. Owner and mode are those
+/// that the server gives the file itself, by its data directory; whatever is there by then has no
+/// say in it. For pgdyno-knobs alone.
 ///
 /// # Errors
 ///
@@ -97,7 +101,8 @@ fn other_than_a_file(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, reason)
 }
 
-/// As the server makes its files: readable for the group where the directory is (pg_file_create_mode).
+/// As the server makes its files: readable for the group where the directory is
+/// (pg_file_create_mode).
 fn owner_in(directory: Owner) -> Owner {
     const GROUP_ENTERS: u32 = 0o050;
     let mode = match directory.mode & GROUP_ENTERS {
@@ -165,7 +170,8 @@ mod tests {
         }
     }
 
-    /// The server's user exchanges the file before it is read, and between its being read and written back.
+    /// The server's user exchanges the file before it is read, and between its being read and
+    /// written back.
     #[test]
     fn a_link_in_the_files_place_discloses_nothing_and_is_not_written_through() {
         const SERVER: u32 = 12_345;

@@ -66,8 +66,8 @@ impl Conninfo {
         Ok(Conninfo::named(text, environment)?.to_string())
     }
 
-    /// The one server that a connection string names. Nobody is asked, so whether something is between is not known: whoever goes
-    /// there has it from [`crate::Found`].
+    /// The one server that a connection string names. Nobody is asked, so whether something is
+    /// between is not known: whoever goes there has it from [`crate::Found`].
     pub(crate) fn named(text: &str, environment: Lookup<'_>) -> Result<Conninfo, ServerError> {
         let mut each = Hosts::resolve(text, environment)?.each;
         match (each.pop(), each.len()) {
@@ -96,13 +96,15 @@ impl Conninfo {
         }
     }
 
-    /// The user of this host, by number, as whom its socket is opened; `None`: the one of this process.
+    /// The user of this host, by number, as whom its socket is opened; `None`: the one of this
+    /// process.
     pub fn socket_user(&self) -> Option<u32> {
         self.socket_user
     }
 
-    /// The same over a socket as the user of this host who has the role's name, for a server that takes nobody else (`peer` in its pg_hba.conf).
-    /// `None` where this process is not root, or there is no such user.
+    /// The same over a socket as the user of this host who has the role's name, for a server that
+    /// takes nobody else (`peer` in its pg_hba.conf). `None` where this process is not root, or
+    /// there is no such user.
     pub(crate) fn as_role(&self, host: &dyn HostAccess) -> Option<Conninfo> {
         let is_socket = self.address().is_none() && matches!(self.host(), Host::Unix(_));
         if !is_socket || self.socket_user.is_some() || !User::is_root() {
@@ -169,25 +171,27 @@ impl Conninfo {
         self.address().is_none() && matches!(self.host(), Host::Unix(_))
     }
 
-    /// Whether it goes over the server's own socket, so that the server runs on this machine: behind a pooler's socket it
-    /// may be anywhere.
+    /// Whether it goes over the server's own socket, so that the server runs on this machine:
+    /// behind a pooler's socket it may be anywhere.
     pub fn is_by_socket(&self) -> bool {
         self.is_local() && !self.is_proxied
     }
 
-    /// Whether the server is known to run on this machine: it is reached over its own socket, or over a sandbox's own network.
+    /// Whether the server is known to run on this machine: it is reached over its own socket, or
+    /// over a sandbox's own network.
     pub fn is_here(&self) -> bool {
         self.is_on_this_machine || self.is_by_socket()
     }
 
-    /// Whether something is between, a pooler perhaps: the server was asked, and saw the connection come in by
-    /// another door than the one that was knocked at.
+    /// Whether something is between, a pooler perhaps: the server was asked, and saw the connection
+    /// come in by another door than the one that was knocked at.
     pub fn is_proxied(&self) -> bool {
         self.is_proxied
     }
 
-    /// The name under which a session is seen that is called `usual` at a server. A pooler gives all of them one session after the
-    /// other, and sets the name again, in a transaction that the server counts, when it is another one: there it is always the same.
+    /// The name under which a session is seen that is called `usual` at a server. A pooler gives
+    /// all of them one session after the other, and sets the name again, in a transaction that the
+    /// server counts, when it is another one: there it is always the same.
     pub fn session_name<'n>(&self, usual: &'n str) -> &'n str {
         match self.is_proxied {
             true => OWN_NAME,
@@ -276,7 +280,8 @@ impl Conninfo {
             .collect()
     }
 
-    /// What was asked for about TLS as libpq's variables, for a program that goes to the same server.
+    /// What was asked for about TLS as libpq's variables, for a program that goes to the same
+    /// server.
     pub fn tls_variables(&self) -> Vec<(String, String)> {
         let words = self.said_of_tls.iter();
         words

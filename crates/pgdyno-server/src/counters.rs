@@ -28,9 +28,10 @@ pub struct Counters {
 
 /// Starts of server processes, by which the commits of parallel workers are known.
 ///
-/// Each process that enters a database looks up its settings in pg_db_role_setting, four times by one index: for the role in the
-/// database, the role, the database and all. Nothing else of a server at work does. Processes that are not sessions of clients are
-/// parallel workers and autovacuum's.
+/// Each process that enters a database looks up its settings in pg_db_role_setting, four times by
+/// one index: for the role in the database, the role, the database and all. Nothing else of a
+/// server at work does. Processes that are not sessions of clients are parallel workers and
+/// autovacuum's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Starts {
     /// Processes that entered a database of the cluster.
@@ -41,13 +42,16 @@ pub struct Starts {
     pub committed_elsewhere: u64,
 }
 
-/// Scans of the index by the start of one process (`process_settings` of PostgreSQL's postinit.c, the same in 14 to 19).
+/// Scans of the index by the start of one process (`process_settings` of PostgreSQL's postinit.c,
+/// the same in 14 to 19).
 const SCANS_PER_START: u64 = 4;
-/// Transactions that a parallel worker commits for itself, and that pg_stat_database counts: when it enters the database, and when it
-/// loads its leader's libraries and settings. The one in which it works for its leader is not counted. Measured for 14 to 19.
+/// Transactions that a parallel worker commits for itself, and that pg_stat_database counts: when
+/// it enters the database, and when it loads its leader's libraries and settings. The one in which
+/// it works for its leader is not counted. Measured for 14 to 19.
 pub const COMMITS_PER_WORKER: u64 = 2;
 
-/// Parallel workers that ran between two looks: at least and at most so many. The two differ by what may have started in other databases.
+/// Parallel workers that ran between two looks: at least and at most so many. The two differ by
+/// what may have started in other databases.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Workers {
     /// Those that cannot have run in another database.
@@ -144,8 +148,9 @@ pub fn sessions_named(server: &mut Server, application_name: &str) -> Result<u64
     })
 }
 
-/// Waits until no more than `others` sessions with this application name are left in the connected database (the counts
-/// of all that have ended are then complete), or the limit is over. Returns whether they are gone.
+/// Waits until no more than `others` sessions with this application name are left in the connected
+/// database (the counts of all that have ended are then complete), or the limit is over. Returns
+/// whether they are gone.
 pub fn wait_until_gone(
     server: &mut Server,
     application_name: &str,
@@ -175,7 +180,8 @@ pub struct SessionLimits {
     pub held: u32,
 }
 
-/// Sessions of clients other than pgdyno; of those of other roles a plain role sees neither kind nor name.
+/// Sessions of clients other than pgdyno; of those of other roles a plain role sees neither kind
+/// nor name.
 pub const OF_OTHERS: &str = "datid IS NOT NULL AND coalesce(backend_type, 'client backend') = 'client backend' \
                              AND coalesce(application_name, '') !~ '^pgdyno( |$)'";
 
@@ -196,8 +202,8 @@ pub fn session_limits(server: &mut Server) -> Result<SessionLimits, ServerError>
     })
 }
 
-/// A session reports its last counts while it ends, and is seen until it has. Waits until the other sessions of the
-/// connected database have stopped becoming fewer, or the limit is over.
+/// A session reports its last counts while it ends, and is seen until it has. Waits until the other
+/// sessions of the connected database have stopped becoming fewer, or the limit is over.
 pub fn wait_for_leaving(server: &mut Server, limit: Duration) -> Result<(), ServerError> {
     let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() \
                AND backend_type = 'client backend' AND pid <> pg_backend_pid()";

@@ -1,5 +1,5 @@
-//! Sessions for whoever speaks to a server by the driver itself, as a store of results does; and what such a connection string
-//! is called where people see it.
+//! Sessions for whoever speaks to a server by the driver itself, as a store of results does; and
+//! what such a connection string is called where people see it.
 
 mod session;
 
@@ -11,7 +11,8 @@ use crate::libpq::is_known;
 use postgres::config::Host;
 use std::net::IpAddr;
 
-/// What a connection string names, as a URL with the user and without a password or anything else. Nobody is asked.
+/// What a connection string names, as a URL with the user and without a password or anything else.
+/// Nobody is asked.
 pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError> {
     let hosts = Hosts::resolve(text, environment)?;
     let (user, database) = hosts
@@ -31,16 +32,17 @@ pub fn shown(text: &str, environment: Lookup<'_>) -> Result<String, ServerError>
     Ok(format!("postgres://{user}@{}/{database}", places.join(",")))
 }
 
-/// Takes a word that libpq does not know out of a connection string, and gives the rest as key=value pairs, which may hold a
-/// password.
+/// Takes a word that libpq does not know out of a connection string, and gives the rest as
+/// key=value pairs, which may hold a password.
 pub fn without_word(text: &str, word: &str) -> Result<(String, Option<String>), ServerError> {
     let mut words = keywords::split(text).ok_or(ServerError::ConnectionString)?;
     let found = words.take(word);
     Ok((words.written(), found))
 }
 
-/// A connection string with the password, for a host that reaches a server by `connection`: what it does not name (port, user, database,
-/// password, TLS) is as this host has it. Without one, that host goes the same way as this one.
+/// A connection string with the password, for a host that reaches a server by `connection`: what it
+/// does not name (port, user, database, password, TLS) is as this host has it. Without one, that
+/// host goes the same way as this one.
 ///
 /// # Errors
 ///
@@ -67,8 +69,9 @@ pub fn for_other_host(conninfo: &Conninfo, connection: Option<&str>) -> Result<S
     ))
 }
 
-/// A connection string that another host has made by [`for_other_host`], on the way of one of `ways`, which are connection strings that
-/// name hosts: of what was made, only port, user, database, password and sslmode stay. `None` where it names the host of none of them.
+/// A connection string that another host has made by [`for_other_host`], on the way of one of
+/// `ways`, which are connection strings that name hosts: of what was made, only port, user,
+/// database, password and sslmode stay. `None` where it names the host of none of them.
 pub fn on_a_way_of(text: &str, ways: &[String]) -> Option<String> {
     const KEPT: [&str; 5] = ["port", "user", "dbname", "password", "sslmode"];
     let made = keywords::split(text)?;
@@ -87,7 +90,8 @@ pub fn on_a_way_of(text: &str, ways: &[String]) -> Option<String> {
     Some(kept + &way.written())
 }
 
-/// Whether a connection string names a host, and one by whose address others reach it too: no socket, and not this host to itself.
+/// Whether a connection string names a host, and one by whose address others reach it too: no
+/// socket, and not this host to itself.
 pub fn names_other_host(text: &str) -> bool {
     let words = keywords::split(text);
     let host = words
@@ -99,8 +103,9 @@ pub fn names_other_host(text: &str) -> bool {
     })
 }
 
-/// Whether a text begins as key=value pairs of libpq's do, with a word that libpq knows: what is no such text is the name of
-/// something else. Whoever takes it for a name may show it, and a password with it.
+/// Whether a text begins as key=value pairs of libpq's do, with a word that libpq knows: what is no
+/// such text is the name of something else. Whoever takes it for a name may show it, and a password
+/// with it.
 pub fn begins_with_word(text: &str) -> bool {
     let first = text.split_once('=').map(|(word, _)| word.trim());
     first.is_some_and(is_known)

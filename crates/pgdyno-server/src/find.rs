@@ -1,6 +1,8 @@
-//! Finds the server that is meant: walks over the hosts of a connection string as libpq does, and pins the one taken.
+//! Finds the server that is meant: walks over the hosts of a connection string as libpq does, and
+//! pins the one taken.
 //!
-//! Source: PostgreSQL documentation, "Specifying Multiple Hosts", target_session_attrs, load_balance_hosts, sslmode.
+//! Source: PostgreSQL documentation, "Specifying Multiple Hosts", target_session_attrs,
+//! load_balance_hosts, sslmode.
 
 use crate::conninfo::{Conninfo, Hosts, Lookup, Wanted};
 use crate::error::ServerError;
@@ -19,7 +21,8 @@ const CANNOT_CONNECT_NOW: &str = "57P03";
 pub struct Found {
     /// The way to this one server, and to no other: questions and load go there.
     pub conninfo: Conninfo,
-    /// What a user should know of the way there: which hosts were passed over, and why; that TLS is not used.
+    /// What a user should know of the way there: which hosts were passed over, and why; that TLS is
+    /// not used.
     pub remarks: Vec<String>,
 }
 
@@ -34,8 +37,9 @@ enum Tried {
 }
 
 impl Found {
-    /// Takes the first server of the string that answers and is what target_session_attrs needs. Where several are
-    /// named, or a name has several addresses, it is pinned: everything later goes to that server.
+    /// Takes the first server of the string that answers and is what target_session_attrs needs.
+    /// Where several are named, or a name has several addresses, it is pinned: everything later
+    /// goes to that server.
     pub fn find(text: &str, environment: Lookup<'_>) -> Result<Found, ServerError> {
         let mut hosts = Hosts::resolve(text, environment)?;
         if hosts.shuffled {
@@ -62,8 +66,9 @@ impl Found {
 }
 
 impl Found {
-    /// The way to a server that may be down. Where nobody answers, it is the one that the string names, and something may be between:
-    /// nothing is taken for granted that a pooler would not do.
+    /// The way to a server that may be down. Where nobody answers, it is the one that the string
+    /// names, and something may be between: nothing is taken for granted that a pooler would not
+    /// do.
     ///
     /// # Errors
     ///
@@ -141,7 +146,8 @@ fn not_there(error: &ServerError) -> Option<String> {
     }
 }
 
-/// The host at each of its addresses. A name with one address stays a name: there is nothing to choose.
+/// The host at each of its addresses. A name with one address stays a name: there is nothing to
+/// choose.
 fn addresses(host: &Conninfo) -> Result<Vec<Conninfo>, String> {
     let name = match (host.host(), host.address()) {
         (Host::Tcp(name), None) => name,
@@ -220,7 +226,8 @@ fn judge(mut server: Server, wanted: Wanted, remark: Option<String>) -> Result<T
     Ok(Tried::Taken(Box::new(conninfo.proxied(is_proxied)), remark))
 }
 
-/// Whether the server saw the connection come in by another door: an address (none over a socket) and a port.
+/// Whether the server saw the connection come in by another door: an address (none over a socket)
+/// and a port.
 fn is_proxied(conninfo: &Conninfo, address: Option<&str>, port: Option<&str>) -> bool {
     if port != Some(&conninfo.port().to_string()) {
         return true;
@@ -241,8 +248,9 @@ fn is_proxied(conninfo: &Conninfo, address: Option<&str>, port: Option<&str>) ->
     }
 }
 
-/// Whether a session of a way keeps its server process from one transaction to the next, as a forwarded port and a pooler in session
-/// mode let it. In transaction mode the next session gets the process that the last one has left.
+/// Whether a session of a way keeps its server process from one transaction to the next, as a
+/// forwarded port and a pooler in session mode let it. In transaction mode the next session gets
+/// the process that the last one has left.
 ///
 /// # Errors
 ///
@@ -270,7 +278,8 @@ pub fn keeps_sessions(conninfo: &Conninfo) -> Result<bool, ServerError> {
     Ok(true)
 }
 
-/// Any order is as likely as any other; who is served is not a secret and nothing is repeated by it.
+/// Any order is as likely as any other; who is served is not a secret and nothing is repeated by
+/// it.
 fn shuffle<T>(items: &mut [T]) {
     let random = RandomState::new();
     for at in (1..items.len()).rev() {

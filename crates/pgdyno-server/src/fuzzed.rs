@@ -1,4 +1,5 @@
-//! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone: each takes any input.
+//! Parsers of foreign bytes that nothing outside needs, for the fuzz targets (fuzz/bodies) alone:
+//! each takes any input.
 
 use crate::conninfo::{Conninfo, Lookup};
 

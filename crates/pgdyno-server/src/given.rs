@@ -19,8 +19,8 @@ const WITH_COLONS: [&str; 5] = [
     "fallback_application_name",
 ];
 
-/// A text from outside that was meant as a target or a store. Displays in quotation marks if it cannot hold a password, else as its
-/// known beginning or not at all.
+/// A text from outside that was meant as a target or a store. Displays in quotation marks if it
+/// cannot hold a password, else as its known beginning or not at all.
 #[derive(Debug, Clone, Copy)]
 pub struct Given<'a>(pub &'a str);
 
@@ -45,8 +45,8 @@ pub fn without_secret(text: &str) -> String {
     }
 }
 
-/// What others named or wrote as a part of one line of ours: its new lines and returns are shown as `\n` and `\r`, so that none of its
-/// lines passes for one of ours.
+/// What others named or wrote as a part of one line of ours: its new lines and returns are shown as
+/// `\n` and `\r`, so that none of its lines passes for one of ours.
 pub fn one_line(text: &str) -> Cow<'_, str> {
     match text.contains(['\n', '\r']) {
         true => Cow::Owned(text.replace('\n', "\\n").replace('\r', "\\r")),
@@ -54,13 +54,15 @@ pub fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a text looks as if it held a password: `user:password@host` with any scheme or none, `password=`, a port that is not a number, a
-/// sandbox with an impossible name. Mistyped connection strings count, so it errs on the safe side.
+/// Whether a text looks as if it held a password: `user:password@host` with any scheme or none,
+/// `password=`, a port that is not a number, a sandbox with an impossible name. Mistyped connection
+/// strings count, so it errs on the safe side.
 pub fn may_hold_password(text: &str) -> bool {
     has_user_info(text) || names_password(text) || has_strange_port(text) || is_strange_sandbox(text)
 }
 
-/// Whether SQL seems to hold a password: a text behind the word, as in CREATE ROLE ... PASSWORD '...' and OPTIONS (password '...').
+/// Whether SQL seems to hold a password: a text behind the word, as in CREATE ROLE ... PASSWORD
+/// '...' and OPTIONS (password '...').
 pub fn sql_may_hold_password(sql: &str) -> bool {
     const WORD: &str = "password";
     let sql = sql.to_ascii_lowercase();
@@ -84,7 +86,8 @@ fn beginning(text: &str) -> &'static str {
     found.copied().unwrap_or_default()
 }
 
-/// A colon before the last `@`, or a slash behind `//`: a password with a slash. The colon of `scheme://` is none.
+/// A colon before the last `@`, or a slash behind `//`: a password with a slash. The colon of
+/// `scheme://` is none.
 fn has_user_info(text: &str) -> bool {
     let Some((before, _)) = text.rsplit_once('@') else {
         return false;
@@ -95,16 +98,16 @@ fn has_user_info(text: &str) -> bool {
     }
 }
 
-/// `password=`, also mistyped and as other programs spell it, with blanks around the sign; and a colon in a value of
-/// libpq's that has none, as `user=ann:password`.
+/// `password=`, also mistyped and as other programs spell it, with blanks around the sign; and a
+/// colon in a value of libpq's that has none, as `user=ann:password`.
 fn names_password(text: &str) -> bool {
     named_values(text, |key, sign, value| {
         is_of_passwords(key) || sign == '=' && is_colon_in(key, value)
     })
 }
 
-/// Whether a command of the shell looks as if it held a password: what names one and is neither taken from a
-/// variable nor a file, or a user with a password in an address.
+/// Whether a command of the shell looks as if it held a password: what names one and is neither
+/// taken from a variable nor a file, or a user with a password in an address.
 pub fn command_may_hold_password(command: &str) -> bool {
     const QUOTES: [char; 3] = ['"', '\'', '`'];
     let by_name = named_values(command, |key, _, value| {
@@ -140,7 +143,8 @@ fn is_colon_in(key: &str, value: &str) -> bool {
     is_known(key) && !WITH_COLONS.contains(&key) && value.contains(':')
 }
 
-/// Whether something holds of a key before an equals sign or a colon, of the sign, and of the word behind it, in lower case.
+/// Whether something holds of a key before an equals sign or a colon, of the sign, and of the word
+/// behind it, in lower case.
 fn named_values(text: &str, holds: impl Fn(&str, char, &str) -> bool) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut signs = lower.char_indices().filter(|(_, c)| matches!(c, '=' | ':'));
@@ -175,8 +179,8 @@ fn is_strange_sandbox(text: &str) -> bool {
         .is_some_and(|name| !is_sandbox_name(name))
 }
 
-/// Whether a text is a connection string or was most likely meant as one, so that it must not be taken for the name of a file. A file that
-/// is called so is named as `./NAME`.
+/// Whether a text is a connection string or was most likely meant as one, so that it must not be
+/// taken for the name of a file. A file that is called so is named as `./NAME`.
 pub fn is_meant_as_server(text: &str) -> bool {
     if ["/", "./", "../", "~/"]
         .iter()

@@ -1,13 +1,13 @@
-//! A server's first process and its files on this host, found in /proc, or why they cannot be: a number from another namespace names
-//! another process, and a path another directory.
+//! A server's first process and its files on this host, found in /proc, or why they cannot be: a
+//! number from another namespace names another process, and a path another directory.
 
 use crate::postmaster::{NoPostmaster, Postmaster};
 use crate::server::Server;
 use pgdyno_host::{HostAccess, inner_number, parent, path_here, started_unix_s};
 use std::path::PathBuf;
 
-/// How far two accounts of one start may be apart: the machine's clock is set now and then, and the kernel counts from
-/// its boot by the clock as it is now.
+/// How far two accounts of one start may be apart: the machine's clock is set now and then, and the
+/// kernel counts from its boot by the clock as it is now.
 const START_APART_MAX_S: u64 = 60;
 
 /// How the title of a process names a connection over a socket.
@@ -22,9 +22,11 @@ pub struct Sought {
     backend: Option<u32>,
     /// When its first process was started.
     started_unix_s: Option<u64>,
-    /// Whether the connection is one within a host: over a socket, to its own address, or as the server sees it.
+    /// Whether the connection is one within a host: over a socket, to its own address, or as the
+    /// server sees it.
     is_near: bool,
-    /// How the serving process names the connection in its title: by the client's port, as the server sees it, or as one over a socket.
+    /// How the serving process names the connection in its title: by the client's port, as the
+    /// server sees it, or as one over a socket.
     title: Option<String>,
 }
 
@@ -38,7 +40,8 @@ pub enum NotHere {
 }
 
 impl Sought {
-    /// Asks the server. What it does not report makes the process harder to find, and is not an error.
+    /// Asks the server. What it does not report makes the process harder to find, and is not an
+    /// error.
     pub fn ask(server: &mut Server) -> Sought {
         let sql = "SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time())::bigint, \
                    inet_client_addr() IS NOT DISTINCT FROM inet_server_addr(), \
@@ -58,8 +61,9 @@ impl Sought {
         }
     }
 
-    /// The process id of the postmaster in this host's /proc, for a server that is known to run on it: by its own file, else as the parent
-    /// of the process that serves the connection. Either way it must be a process of that name that was started when the server says.
+    /// The process id of the postmaster in this host's /proc, for a server that is known to run on
+    /// it: by its own file, else as the parent of the process that serves the connection. Either
+    /// way it must be a process of that name that was started when the server says.
     ///
     /// # Errors
     ///
@@ -81,7 +85,8 @@ impl Sought {
         })
     }
 
-    /// The same of a server that may run elsewhere. One in another pid namespace has an address of its own.
+    /// The same of a server that may run elsewhere. One in another pid namespace has an address of
+    /// its own.
     ///
     /// # Errors
     ///
@@ -96,7 +101,8 @@ impl Sought {
         found.ok_or(NotHere::Elsewhere)
     }
 
-    /// The same by the process that serves the connection alone: another host's server may have the same directory, port and number.
+    /// The same by the process that serves the connection alone: another host's server may have the
+    /// same directory, port and number.
     pub fn proven(&self, host: &dyn HostAccess) -> Option<u32> {
         self.serving(host).ok().or_else(|| self.in_namespace(host))
     }
@@ -112,8 +118,8 @@ impl Sought {
         path_here(host, postmaster, &data.to_string_lossy()).map(PathBuf::from)
     }
 
-    /// By the file that the server keeps in its data directory; where this process may not see where that works, name and start decide
-    /// what is described.
+    /// By the file that the server keeps in its data directory; where this process may not see
+    /// where that works, name and start decide what is described.
     fn by_file(&self, host: &dyn HostAccess) -> Result<u32, String> {
         let data = self.data.as_ref();
         let data = data.ok_or_else(|| "the data directory is not known to this role".to_owned())?;
@@ -133,9 +139,9 @@ impl Sought {
         self.checked(host, pid).map(|()| pid)
     }
 
-    /// The same of a server whose processes have other numbers than here, in a pid namespace of its own (a container's): the parent of the one
-    /// process here that has the backend's number there and serves this very connection. The client's port, which the server sees, is in
-    /// its title.
+    /// The same of a server whose processes have other numbers than here, in a pid namespace of its
+    /// own (a container's): the parent of the one process here that has the backend's number there
+    /// and serves this very connection. The client's port, which the server sees, is in its title.
     fn in_namespace(&self, host: &dyn HostAccess) -> Option<u32> {
         let (backend, title) = (self.backend?, self.title.as_deref()?);
         let serves = |pid: &u32| {

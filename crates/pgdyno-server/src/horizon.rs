@@ -11,9 +11,11 @@ const DEAD_ROWS_MIN: u64 = 1_000;
 /// Who keeps dead rows of the connected database from being removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// A description with the process, slot or name by which it is ended: "session 4711 (idle in transaction, psql)".
+    /// A description with the process, slot or name by which it is ended: "session 4711 (idle in
+    /// transaction, psql)".
     pub who: String,
-    /// Transactions that began in the cluster since those that it still sees, or has not ended itself.
+    /// Transactions that began in the cluster since those that it still sees, or has not ended
+    /// itself.
     pub age: u64,
 }
 
@@ -30,8 +32,9 @@ pub struct PiledUp {
     pub bytes: u64,
 }
 
-/// Prepared transactions, slots, standbys and sessions. What the role may not see is not among them, nor is a VACUUM, which holds nothing
-/// back, nor a session of another database, which does so for its own tables.
+/// Prepared transactions, slots, standbys and sessions. What the role may not see is not among
+/// them, nor is a VACUUM, which holds nothing back, nor a session of another database, which does
+/// so for its own tables.
 const HOLDERS: &str = "SELECT who, held FROM ( \
      SELECT CASE WHEN backend_type = 'walsender' THEN format('standby %s (pid %s)', application_name, pid) \
        ELSE format('session %s (%s)', pid, concat_ws(', ', coalesce(state, backend_type), nullif(application_name, ''))) END AS who, \

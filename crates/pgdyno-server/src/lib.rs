@@ -1,6 +1,8 @@
-//! A PostgreSQL server: connection, facts, counters, settings, and the process that it is. It starts and stops none.
+//! A PostgreSQL server: connection, facts, counters, settings, and the process that it is. It
+//! starts and stops none.
 //!
-//! The raw changes of settings here are for pgdyno-knobs alone, which journals before it calls them.
+//! The raw changes of settings here are for pgdyno-knobs alone, which journals before it calls
+//! them.
 
 pub mod autoconf;
 mod conninfo;

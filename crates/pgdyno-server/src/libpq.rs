@@ -18,8 +18,9 @@ pub(crate) const OWN: [&str; 14] = [
     "passfile",
 ];
 
-/// Words of libpq that change nothing here, unless they ask for what is in [`ASKS_FOR_MORE`]: names of programs,
-/// Kerberos where it is not insisted on, and TLS as it is done anyway (1.2 or later, with the server's name).
+/// Words of libpq that change nothing here, unless they ask for what is in [`ASKS_FOR_MORE`]: names
+/// of programs, Kerberos where it is not insisted on, and TLS as it is done anyway (1.2 or later,
+/// with the server's name).
 pub(crate) const WITHOUT_EFFECT: [&str; 9] = [
     "client_encoding",
     "fallback_application_name",
@@ -34,7 +35,8 @@ pub(crate) const WITHOUT_EFFECT: [&str; 9] = [
 
 pub(crate) const ASKS_FOR_MORE: [&str; 2] = ["require", "TLSv1.3"];
 
-/// Words of libpq that ask for what is not done; going on without them would be less than what was asked for.
+/// Words of libpq that ask for what is not done; going on without them would be less than what was
+/// asked for.
 pub(crate) const NOT_DONE: [&str; 11] = [
     "max_protocol_version",
     "min_protocol_version",

@@ -1,5 +1,5 @@
-//! Parameters whose value is a list of names, written as `one, "Another one"`. ALTER SYSTEM and SET take each name as a text of its
-//! own: a single text is a single name, commas and all.
+//! Parameters whose value is a list of names, written as `one, "Another one"`. ALTER SYSTEM and SET
+//! take each name as a text of its own: a single text is a single name, commas and all.
 
 use crate::error::ServerError;
 use crate::quoting::literal;
@@ -8,7 +8,8 @@ use crate::server::Server;
 /// What the names of a list are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// Schemas or tablespaces, in small letters unless quoted; an empty one means none (SplitIdentifierString).
+    /// Schemas or tablespaces, in small letters unless quoted; an empty one means none
+    /// (SplitIdentifierString).
     Objects,
     /// Directories, as they are (SplitDirectoriesString).
     Directories,
@@ -94,8 +95,9 @@ fn until_quote(text: &str) -> Option<(String, &str)> {
     }
 }
 
-/// A value in the one spelling that pgdyno compares and shows: of a list, each name as quote_ident writes it, whatever it was written
-/// like. Other values, and lists with wrong syntax, stay as they are.
+/// A value in the one spelling that pgdyno compares and shows: of a list, each name as quote_ident
+/// writes it, whatever it was written like. Other values, and lists with wrong syntax, stay as they
+/// are.
 pub fn one_spelling(parameter: &str, value: &str) -> String {
     match kind(parameter).and_then(|kind| names(value, kind)) {
         Some(names) => names
@@ -119,8 +121,9 @@ fn quoted(name: &str) -> String {
     }
 }
 
-/// A value as it is in SET and ALTER SYSTEM SET. `None` for a list that these cannot write: one without names (removing the
-/// setting is another thing where a file has one too), or one with wrong syntax.
+/// A value as it is in SET and ALTER SYSTEM SET. `None` for a list that these cannot write: one
+/// without names (removing the setting is another thing where a file has one too), or one with
+/// wrong syntax.
 pub fn assigned(parameter: &str, value: &str) -> Option<String> {
     let Some(kind) = kind(parameter) else {
         return Some(literal(value));
@@ -152,8 +155,9 @@ pub fn expected_list(parameter: &str, value: &str) -> Option<&'static str> {
     }
 }
 
-/// The libraries of a value that the server's files lack, as the server itself finds them (dynamic_library_path), with the place where
-/// they are missing; none where the connected role may not look there.
+/// The libraries of a value that the server's files lack, as the server itself finds them
+/// (dynamic_library_path), with the place where they are missing; none where the connected role may
+/// not look there.
 ///
 /// # Errors
 ///

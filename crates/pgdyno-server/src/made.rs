@@ -1,5 +1,5 @@
-//! Tables and functions that carry a mark in their comment: found and dropped by that mark alone, whatever their names are. Objects
-//! without a mark are listed, and never dropped.
+//! Tables and functions that carry a mark in their comment: found and dropped by that mark alone,
+//! whatever their names are. Objects without a mark are listed, and never dropped.
 
 use crate::counters::wait_until_gone;
 use crate::error::ServerError;
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// The application name of sessions that make data.
 const MAKING: &str = "pgdyno data";
-/// A session whose client was killed ends within this time, unless it builds a large index: its table's lock is waited for then.
+/// A session whose client was killed ends within this time, unless it builds a large index: its
+/// table's lock is waited for then.
 const ENDING_LIMIT: Duration = Duration::from_secs(10);
 
 /// Tables first: functions do not depend on one another, and tables on none of them.
@@ -37,7 +38,8 @@ fn sql(mark: &str) -> String {
 pub struct DatabaseObject {
     /// Its kind, by which DROP drops it.
     pub kind: ObjectKind,
-    /// Its name, quoted and with its schema where it has one: `public."B C"`; of a function with the types of its arguments.
+    /// Its name, quoted and with its schema where it has one: `public."B C"`; of a function with
+    /// the types of its arguments.
     pub name: String,
 }
 
@@ -95,7 +97,8 @@ impl TryFrom<String> for DatabaseObject {
     }
 }
 
-/// Objects of an answer with columns of kinds and names. A kind that is not in the list is an error: what is overlooked stays.
+/// Objects of an answer with columns of kinds and names. A kind that is not in the list is an
+/// error: what is overlooked stays.
 fn listed(server: &mut Server, what: &str, sql: &str) -> Result<Vec<DatabaseObject>, ServerError> {
     let object = |row: Vec<Option<String>>| {
         let mut fields = row.into_iter().flatten();
@@ -119,8 +122,8 @@ fn marked(server: &mut Server, mark: &str) -> Result<Vec<DatabaseObject>, Server
     listed(server, "looking for data that an experiment has made", &sql(mark))
 }
 
-/// The tables and functions of the connected database whose comment begins with `pgdyno: ` and ends with the mark, by name with
-/// their schema.
+/// The tables and functions of the connected database whose comment begins with `pgdyno: ` and ends
+/// with the mark, by name with their schema.
 pub fn made_objects(server: &mut Server, mark: &str) -> Result<Vec<String>, ServerError> {
     Ok(marked(server, mark)?
         .into_iter()
@@ -128,7 +131,8 @@ pub fn made_objects(server: &mut Server, mark: &str) -> Result<Vec<String>, Serv
         .collect())
 }
 
-/// Drops what [`made_objects`] lists, all or nothing; what others have built on it keeps it. For pgdyno-knobs alone.
+/// Drops what [`made_objects`] lists, all or nothing; what others have built on it keeps it. For
+/// pgdyno-knobs alone.
 pub fn drop_made(server: &mut Server, mark: &str) -> Result<(), ServerError> {
     // A killed process may have left a session that is about to commit a table.
     wait_until_gone(server, MAKING, 0, ENDING_LIMIT)?;
@@ -141,7 +145,8 @@ pub fn drop_made(server: &mut Server, mark: &str) -> Result<(), ServerError> {
     server.execute("dropping the data that the experiment has made", &drops.join(" "))
 }
 
-/// Whether a database has a name as pgdyno gives it to those that an experiment makes: `pgdyno_`, and letters, digits and underscores.
+/// Whether a database has a name as pgdyno gives it to those that an experiment makes: `pgdyno_`,
+/// and letters, digits and underscores.
 pub fn is_made_database(name: &str) -> bool {
     let is_of_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     name.strip_prefix("pgdyno_")
@@ -154,7 +159,8 @@ pub fn has_database(server: &mut Server, name: &str) -> Result<bool, ServerError
     Ok(server.value("looking for a database", &sql)?.is_some())
 }
 
-/// Drops a database whose name [`is_made_database`] accepts, with the sessions in it. For pgdyno-knobs alone.
+/// Drops a database whose name [`is_made_database`] accepts, with the sessions in it. For
+/// pgdyno-knobs alone.
 pub fn drop_made_database(server: &mut Server, name: &str) -> Result<(), ServerError> {
     if !is_made_database(name) {
         return Ok(());
@@ -163,8 +169,8 @@ pub fn drop_made_database(server: &mut Server, name: &str) -> Result<(), ServerE
     server.execute("dropping a database that the experiment has made", &sql)
 }
 
-/// The statements that drop objects in their order: one for all of a kind that follow one another, so that tables may refer to one
-/// another.
+/// The statements that drop objects in their order: one for all of a kind that follow one another,
+/// so that tables may refer to one another.
 pub fn drops_of(objects: &[DatabaseObject]) -> Vec<String> {
     // A database is dropped by a statement of its own.
     let together =
@@ -179,10 +185,11 @@ pub fn drops_of(objects: &[DatabaseObject]) -> Vec<String> {
 /// Objects beyond this many are not compared: the journal holds their names.
 pub const OBJECTS_MAX: usize = 10_000;
 
-/// In an order in which all of them can be dropped, where those of one kind that follow one another are dropped by one statement: what
-/// is made later depends on what is made earlier, tables on sequences, and tables on functions but for those that name a table. What is
-/// dropped with another object is not a row of its own: parts of extensions, indexes of constraints, sequences and row types of tables,
-/// partitions.
+/// In an order in which all of them can be dropped, where those of one kind that follow one another
+/// are dropped by one statement: what is made later depends on what is made earlier, tables on
+/// sequences, and tables on functions but for those that name a table. What is dropped with another
+/// object is not a row of its own: parts of extensions, indexes of constraints, sequences and row
+/// types of tables, partitions.
 const OBJECTS: &str = "
 WITH part AS (
   SELECT d.classid, d.objid FROM pg_depend d LEFT JOIN pg_class c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid
@@ -220,8 +227,8 @@ object AS (
   UNION ALL SELECT 10, 0, 'ROLE', quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_')
 SELECT kind, name FROM object ORDER BY turn, made DESC, kind, name LIMIT ";
 
-/// All objects of the connected database, with the databases and roles of its server, in an order in which they can be
-/// dropped; at most one more than [`OBJECTS_MAX`].
+/// All objects of the connected database, with the databases and roles of its server, in an order
+/// in which they can be dropped; at most one more than [`OBJECTS_MAX`].
 ///
 /// # Errors
 ///

@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
-/// How a mark begins, whatever follows in it. What is before the first word of a statement, pg_stat_statements drops.
+/// How a mark begins, whatever follows in it. What is before the first word of a statement,
+/// pg_stat_statements drops.
 const MARK: &str = "/* pgdyno";
 
-/// A statement with the mark behind its first word; one that begins otherwise, or has a mark, is as it was.
+/// A statement with the mark behind its first word; one that begins otherwise, or has a mark, is as
+/// it was.
 pub fn marked(sql: &str) -> Cow<'_, str> {
     let begin = sql.len() - sql.trim_start().len();
     let word = sql[begin..].find(|c: char| !c.is_ascii_alphabetic());

@@ -1,4 +1,5 @@
-//! The first process of a server whose files are here: read from its postmaster.pid and proven, in this one place.
+//! The first process of a server whose files are here: read from its postmaster.pid and proven, in
+//! this one place.
 
 use pgdyno_host::{Directory, HostAccess, NotThere, inner_number, works_in};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -8,7 +9,8 @@ const PID_FILE: &str = "postmaster.pid";
 /// The file has eight lines, two of them paths.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// A server's first process, proven to be one of the data directory's owner that works in that directory.
+/// A server's first process, proven to be one of the data directory's owner that works in that
+/// directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Postmaster {
     /// Process id of the postmaster.
@@ -17,8 +19,8 @@ pub struct Postmaster {
     pub started_ticks: u64,
     /// The server's port, where the file has it already.
     pub port: Option<u16>,
-    /// Whether it is a server in single-user mode, as initdb starts it: it has no children, takes no connection, and is not stopped by
-    /// pg_ctl.
+    /// Whether it is a server in single-user mode, as initdb starts it: it has no children, takes
+    /// no connection, and is not stopped by pg_ctl.
     pub is_single_user: bool,
 }
 
@@ -44,8 +46,8 @@ pub enum NoPostmaster {
 impl Postmaster {
     /// The first process of the server with this data directory.
     ///
-    /// The server's user writes the file and could name any process in it, so the process is proven. A server in a pid namespace of its
-    /// own (a container's) has written its number there.
+    /// The server's user writes the file and could name any process in it, so the process is
+    /// proven. A server in a pid namespace of its own (a container's) has written its number there.
     ///
     /// # Errors
     ///
@@ -87,8 +89,8 @@ impl Postmaster {
         }
     }
 
-    /// Makes the server with this data directory read its files again, where it lets no session in that could ask for it. For
-    /// pgdyno-knobs alone.
+    /// Makes the server with this data directory read its files again, where it lets no session in
+    /// that could ask for it. For pgdyno-knobs alone.
     ///
     /// # Errors
     ///
@@ -97,7 +99,8 @@ impl Postmaster {
         let proven = || Postmaster::of_data(host, data).map_err(|error| error.to_string());
         let first = proven()?;
         let pid = Pid::from_raw(first.pid.cast_signed()).ok_or("process 0 is not a server's")?;
-        // A process is held before it is proven once more: its number can be given to another one meanwhile.
+        // A process is held before it is proven once more: its number can be given to another one
+        // meanwhile.
         let held = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| error.to_string())?;
         let again = proven()?;
         if again != first || again.is_single_user {
@@ -111,7 +114,8 @@ impl Postmaster {
     }
 }
 
-/// The process that has this number in a pid namespace of its own and works in the directory, and its start.
+/// The process that has this number in a pid namespace of its own and works in the directory, and
+/// its start.
 fn in_namespace(host: &dyn HostAccess, number: u32, directory: &Directory) -> Option<(u32, u64)> {
     let processes = host.list("/proc").ok()?.into_iter();
     processes

@@ -5,7 +5,8 @@ pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// The `options` of a connection whose session begins with these parameters, each with its value. A value must not hold the byte 0.
+/// The `options` of a connection whose session begins with these parameters, each with its value. A
+/// value must not hold the byte 0.
 pub fn session_options<'s>(settings: impl IntoIterator<Item = (&'s str, &'s str)>) -> String {
     let escaped = |text: &str| -> String {
         let each = text.chars().flat_map(|c| {

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 
 /// No statement of pgdyno's own runs longer than this on somebody's server.
 const STATEMENT_TIMEOUT_MS: u32 = 60_000;
-/// How much longer than its own limit on a statement a server may stay silent: it may be busy, and the way is long.
+/// How much longer than its own limit on a statement a server may stay silent: it may be busy, and
+/// the way is long.
 const GRACE: Duration = Duration::from_secs(5);
 /// For a connection that names no limit, as a sandbox's.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -81,8 +82,9 @@ pub(crate) fn refusal(target: String, error: &postgres::Error, limit: Duration) 
     let reason = brief(db.message());
     match db.code() {
         code if *code == SqlState::INVALID_CATALOG_NAME => ServerError::NoDatabase { target },
-        // The message is in the server's language. `peer` fails in the same routine as a password, with another SQLSTATE; an address that no
-        // line of pg_hba.conf lets in fails in another routine.
+        // The message is in the server's language. `peer` fails in the same routine as a password,
+        // with another SQLSTATE; an address that no line of pg_hba.conf lets in fails in another
+        // routine.
         code if code.code().starts_with("28") => ServerError::Login {
             target,
             reason,
@@ -160,7 +162,8 @@ impl Server {
         Ok(server)
     }
 
-    /// Behind a pooler the session goes on to others, who never asked for a limit: there is none on the server then.
+    /// Behind a pooler the session goes on to others, who never asked for a limit: there is none on
+    /// the server then.
     fn limit_statements(&mut self) -> Result<(), ServerError> {
         self.patience = Duration::from_millis(STATEMENT_TIMEOUT_MS.into()) + GRACE;
         if self.conninfo.is_proxied() {
@@ -203,7 +206,8 @@ impl Server {
         Ok(self.ask(what, sql, self.patience)?.1)
     }
 
-    /// Several statements sent at once, in one transaction, answered within `patience` all in all: the rows of each.
+    /// Several statements sent at once, in one transaction, answered within `patience` all in all:
+    /// the rows of each.
     pub(crate) fn batch(
         &mut self,
         what: &str,
@@ -262,7 +266,8 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// A connection that works is ended in order when this returns: the server's own counts of sessions are waited for.
+    /// A connection that works is ended in order when this returns: the server's own counts of
+    /// sessions are waited for.
     fn drop(&mut self) {
         if let Ok(wire) = std::mem::replace(&mut self.wire, Err(String::new())) {
             wire.end();

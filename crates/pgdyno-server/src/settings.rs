@@ -6,8 +6,9 @@ use crate::quoting::{identifier, literal};
 use crate::server::Server;
 use serde::{Deserialize, Serialize};
 
-/// What a session has set is not the server's: in this transaction each setting is again as the session began, whoever set it.
-/// What begins with the transaction may not be set again, and a role is not another's.
+/// What a session has set is not the server's: in this transaction each setting is again as the
+/// session began, whoever set it. What begins with the transaction may not be set again, and a role
+/// is not another's.
 pub(crate) const AS_BEGUN: &str = "SELECT set_config(name, NULL, true) FROM pg_catalog.pg_settings WHERE source = 'session' \
     AND (context = 'user' OR context = 'superuser' AND current_setting('is_superuser') = 'on') \
     AND name NOT IN ('role', 'session_authorization', 'seed', 'transaction_isolation', 'transaction_read_only', \
@@ -36,8 +37,8 @@ pub struct Guc {
     pub pending_restart: bool,
 }
 
-/// One setting, or `None` where this version does not know it: as a session has it that sets nothing, for pgdyno's own session has
-/// a statement_timeout.
+/// One setting, or `None` where this version does not know it: as a session has it that sets
+/// nothing, for pgdyno's own session has a statement_timeout.
 pub fn show(server: &mut Server, name: &str) -> Result<Option<Guc>, ServerError> {
     let sql = format!(
         "SELECT name, current_setting(name), setting, unit, context, vartype, source, boot_val, pending_restart \
@@ -94,8 +95,8 @@ pub fn bounds(server: &mut Server, name: &str) -> Result<GucBounds, ServerError>
     })
 }
 
-/// What the server says to a value that a session may set for itself: its message where it refuses it. Nothing is
-/// changed.
+/// What the server says to a value that a session may set for itself: its message where it refuses
+/// it. Nothing is changed.
 pub fn refused_by_server(
     server: &mut Server,
     name: &str,
@@ -161,12 +162,14 @@ pub fn setting_rights(server: &mut Server) -> Result<SettingRights, ServerError>
     })
 }
 
-/// Whether the connected role may set a parameter by ALTER SYSTEM. Before 15 that is for superusers.
+/// Whether the connected role may set a parameter by ALTER SYSTEM. Before 15 that is for
+/// superusers.
 pub fn may_alter_system(server: &mut Server, name: &str) -> Result<bool, ServerError> {
     has_privilege(server, name, "ALTER SYSTEM")
 }
 
-/// Whether the connected role may set a parameter in its own sessions that is for superusers. Before 15 nobody else may.
+/// Whether the connected role may set a parameter in its own sessions that is for superusers.
+/// Before 15 nobody else may.
 pub fn may_set(server: &mut Server, name: &str) -> Result<bool, ServerError> {
     has_privilege(server, name, "SET")
 }

@@ -1,4 +1,5 @@
-//! How pg_stat_statements grew from one look to another: what a load asked for, statement by statement, by the server's own counts.
+//! How pg_stat_statements grew from one look to another: what a load asked for, statement by
+//! statement, by the server's own counts.
 
 use crate::error::ServerError;
 use crate::facts::shown_statement;
@@ -34,12 +35,14 @@ struct Counts {
 struct Source {
     /// The function, with its schema, quoted.
     function: String,
-    /// Whether it marks what was executed within other statements, whose counts include it already (1.9 and later).
+    /// Whether it marks what was executed within other statements, whose counts include it already
+    /// (1.9 and later).
     has_level: bool,
 }
 
 impl Source {
-    /// Statements that the load itself sent to the connected database, for FROM; texts are read from a file.
+    /// Statements that the load itself sent to the connected database, for FROM; texts are read
+    /// from a file.
     fn rows(&self, with_texts: bool) -> String {
         let level = if self.has_level { " AND toplevel" } else { "" };
         format!(
@@ -58,8 +61,8 @@ pub struct StatementLook {
 }
 
 impl StatementLook {
-    /// Looks; `None` where the extension is not in the connected database, or its library is not loaded. An error is that of a right that
-    /// is missing, or of a broken connection.
+    /// Looks; `None` where the extension is not in the connected database, or its library is not
+    /// loaded. An error is that of a right that is missing, or of a broken connection.
     pub fn new(server: &mut Server) -> Result<Option<StatementLook>, ServerError> {
         let sql = "SELECT quote_ident(n.nspname), EXISTS (SELECT FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid \
                    AND p.proname = 'pg_stat_statements' AND 'toplevel' = ANY (p.proargnames)) \
@@ -86,7 +89,8 @@ impl StatementLook {
         Ok(())
     }
 
-    /// Those that took the most time since this look, but for our own, the most expensive first, with their texts; no more than `most`.
+    /// Those that took the most time since this look, but for our own, the most expensive first,
+    /// with their texts; no more than `most`.
     pub fn grown(&self, server: &mut Server, most: usize) -> Result<Vec<StatementRecord>, ServerError> {
         let now = counts(server, &self.source)?;
         let mut grown = growth(&self.counts, &now);
@@ -108,7 +112,8 @@ impl StatementLook {
     }
 }
 
-/// Of those that were called since; one whose counts have become less was thrown out or reset, and is skipped.
+/// Of those that were called since; one whose counts have become less was thrown out or reset, and
+/// is skipped.
 fn growth(before: &HashMap<i64, Counts>, now: &HashMap<i64, Counts>) -> Vec<StatementRecord> {
     let grown = now.iter().filter_map(|(query_id, now)| {
         let before = before.get(query_id).copied().unwrap_or_default();
@@ -158,7 +163,8 @@ fn counted(row: &Row) -> Result<(i64, Counts), ServerError> {
     Ok((text(0).parse().map_err(|_| wrong(0))?, counts))
 }
 
-/// Texts as they were sent. Users may have written the same in another way: the text is that of the first of them.
+/// Texts as they were sent. Users may have written the same in another way: the text is that of the
+/// first of them.
 fn texts(
     server: &mut Server,
     source: &Source,

@@ -1,4 +1,5 @@
-//! How tables are stored: storage parameters and the compression of long values, of a table and its partitions.
+//! How tables are stored: storage parameters and the compression of long values, of a table and its
+//! partitions.
 
 use crate::error::ServerError;
 use crate::quoting::{identifier, literal};
@@ -28,7 +29,8 @@ pub fn qualified(server: &mut Server, table: &str) -> Result<Option<String>, Ser
     server.value("looking for the table", &sql)
 }
 
-/// The table, or each of its partitions that holds rows (or each column of those), and its value; `None` where it is not set.
+/// The table, or each of its partitions that holds rows (or each column of those), and its value;
+/// `None` where it is not set.
 pub fn storage_of(
     server: &mut Server,
     table: &str,

@@ -194,7 +194,8 @@ impl ServerCertVerifier for Verifier {
         let Some(trusted) = &self.trusted else {
             return Ok(ServerCertVerified::assertion());
         };
-        // A server that signed its own certificate is trusted by that very certificate, in its time.
+        // A server that signed its own certificate is trusted by that very certificate, in its
+        // time.
         if trusted.certificates.iter().any(|known| known == end_entity) {
             in_its_time(end_entity, now)?;
             if self.with_name {

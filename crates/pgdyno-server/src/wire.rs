@@ -1,7 +1,8 @@
-//! The bytes of a connection for questions: statements over a socket that blocks up to a limit. The driver opens the
-//! session (TLS, passwords) and then leaves the stream to this. Every answer has a limit in time and in bytes, which the
-//! driver does not have. What is asked ten times a second on a busy machine finds all caches cold: a runtime, its timers and
-//! channels cost more there than the answer.
+//! The bytes of a connection for questions: statements over a socket that blocks up to a limit. The
+//! driver opens the session (TLS, passwords) and then leaves the stream to this. Every answer has a
+//! limit in time and in bytes, which the driver does not have. What is asked ten times a second on
+//! a busy machine finds all caches cold: a runtime, its timers and channels cost more there than
+//! the answer.
 
 mod error;
 mod socket;
@@ -39,7 +40,8 @@ const READ_BYTES: usize = 16 << 10;
 const ANSWER_BYTES_MAX: usize = 32 << 20;
 /// What opening a session may take; nothing in it is near this.
 pub(crate) const STARTUP_BYTES_MAX: usize = 1 << 20;
-/// What a row and a value cost beside their bytes: an answer of many small ones takes more memory than its bytes.
+/// What a row and a value cost beside their bytes: an answer of many small ones takes more memory
+/// than its bytes.
 const OVERHEAD_BYTES: usize = 64;
 /// How long a session's end may take to be sent.
 const END_LIMIT: Duration = Duration::from_millis(100);
@@ -489,7 +491,8 @@ impl Wire {
     }
 }
 
-/// What the driver must know to open a session, and the name that TLS is for; the way there is found without it.
+/// What the driver must know to open a session, and the name that TLS is for; the way there is
+/// found without it.
 pub(crate) fn driver_config(conninfo: &Conninfo, name: &str) -> (Config, String) {
     let known = conninfo.config();
     let mut config = Config::new();

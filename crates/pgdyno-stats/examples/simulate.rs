@@ -1,5 +1,5 @@
-//! Prints the tables of docs/explanation/statistics.md: how often the rules are wrong, and how soon they are right. Names of some as arguments print
-//! those alone.
+//! Prints the tables of docs/explanation/statistics.md: how often the rules are wrong, and how soon
+//! they are right. Names of some as arguments print those alone.
 #![allow(clippy::print_stdout, reason = "the tables are what it is for")]
 
 #[path = "../tests/simulator/mod.rs"]
@@ -57,7 +57,8 @@ fn main() {
     }
 }
 
-/// Treatments that take turns within a load, beside trials of their own: false alarms, and how soon an effect of 3 % is found.
+/// Treatments that take turns within a load, beside trials of their own: false alarms, and how soon
+/// an effect of 3 % is found.
 fn switchback() {
     println!("\n| host | treatments | design | looks | false alarms | 3 % found | after, s |");
     println!("|---|---:|---|---:|---:|---:|---:|");
@@ -101,7 +102,8 @@ fn switchback() {
     }
 }
 
-/// Ladders of CPUs: how often the CPUs needed are in their interval, and how often that has an upper bound.
+/// Ladders of CPUs: how often the CPUs needed are in their interval, and how often that has an
+/// upper bound.
 fn capacity() {
     const LADDERS: u32 = 2000;
     println!(
@@ -134,7 +136,8 @@ fn plan(treatments: usize, looks: (usize, usize)) -> Sequential {
     Sequential::new(rule, &to_first(treatments)).expect("a rule that can be")
 }
 
-/// Trials until all is decided, where decided treatments are not tried again; with and without the verdict "no gain".
+/// Trials until all is decided, where decided treatments are not tried again; with and without the
+/// verdict "no gain".
 fn futility() {
     println!(
         "\n| treatments | looks | ends with \"no gain\" | 3 % found | trials | of a fixed design | without an effect: false alarms | trials | of the same fixed design |"
@@ -190,7 +193,8 @@ fn false_alarms(scenes: &[(String, Scene)]) {
     }
 }
 
-/// Noise that is not the same for all treatments: false alarms, and how often 3 % more of the third treatment is found.
+/// Noise that is not the same for all treatments: false alarms, and how often 3 % more of the third
+/// treatment is found.
 fn unequal() {
     println!(
         "\n| noise | 6 treatments, looks 3 to 30 | 7, 3 blocks | 3, looks 5 to 18 | 3 % found in 12 blocks |"
@@ -221,7 +225,8 @@ fn unequal() {
     }
 }
 
-/// Effects of factors and of pairs of them: false alarms, and how often 3 % more of a level of the first factor is found.
+/// Effects of factors and of pairs of them: false alarms, and how often 3 % more of a level of the
+/// first factor is found.
 fn factors() {
     println!(
         "\n| noise | 2 x 2, 4 blocks | 2 x 3, 6 blocks | 2 x 2 x 2, 10 blocks | 3 % found, 2 x 2, 6 blocks |"

@@ -5,9 +5,10 @@ use crate::matrix::count;
 /// A larger correlation cannot be distinguished from a trend in a series of this length.
 const LARGEST: f64 = 0.95;
 
-/// The correlation of a value with the next one, between 0 and 0.95. It is estimated too low in short series, and corrected
-/// (Kendall 1954, *Biometrika* 41, 403-404: the expectation of the estimate is about r - (1 + 3 r) / n); 0 for values that are all
-/// the same, and for fewer than four.
+/// The correlation of a value with the next one, between 0 and 0.95. It is estimated too low in
+/// short series, and corrected (Kendall 1954, *Biometrika* 41, 403-404: the expectation of the
+/// estimate is about r - (1 + 3 r) / n); 0 for values that are all the same, and for fewer than
+/// four.
 pub(crate) fn autocorrelation(values: &[f64]) -> f64 {
     let n = count(values.len());
     let mean = values.iter().sum::<f64>() / n;
@@ -19,8 +20,8 @@ pub(crate) fn autocorrelation(values: &[f64]) -> f64 {
     ((lagged / squares + 1.0 / n) / (1.0 - 3.0 / n)).clamp(0.0, LARGEST)
 }
 
-/// How many times as large such a correlation makes the variance of the mean: (1 + r) / (1 - r), for a process whose values
-/// depend on the one before alone.
+/// How many times as large such a correlation makes the variance of the mean: (1 + r) / (1 - r),
+/// for a process whose values depend on the one before alone.
 pub(crate) fn variance_factor(r: f64) -> f64 {
     (1.0 + r) / (1.0 - r)
 }

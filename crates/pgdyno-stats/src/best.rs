@@ -1,7 +1,8 @@
 //! The best of several levels, and what it gives without the luck of having been chosen.
 //!
-//! The largest of some means is larger than what it is the mean of (the winner's curse). A block that has no say in the choice does not have
-//! that part: each block is measured at the level that the others choose.
+//! The largest of some means is larger than what it is the mean of (the winner's curse). A block
+//! that has no say in the choice does not have that part: each block is measured at the level that
+//! the others choose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ pub struct LevelPoint {
     pub block: u32,
     /// Number of the level.
     pub level: u32,
-    /// What is best where it is largest; negative where the smallest is. What is not finite is skipped.
+    /// What is best where it is largest; negative where the smallest is. What is not finite is
+    /// skipped.
     pub value: f64,
 }
 
@@ -21,8 +23,9 @@ pub struct LevelPoint {
 pub struct Best {
     /// The choice of all blocks; the lowest of equal ones.
     pub level: u32,
-    /// Per block (its number first) the mean value at the level that the other blocks choose. Blocks without a trial of their level
-    /// are skipped. A single block must choose for itself, and so must blocks that are all skipped. Never empty.
+    /// Per block (its number first) the mean value at the level that the other blocks choose.
+    /// Blocks without a trial of their level are skipped. A single block must choose for itself,
+    /// and so must blocks that are all skipped. Never empty.
     pub by_block: Vec<(u32, f64)>,
     /// Whether the trials that `by_block` is of had no say in the choice.
     pub by_others: bool,
@@ -33,7 +36,8 @@ pub fn best_level(points: &[LevelPoint]) -> Option<Best> {
     best_where(points, |_| true)
 }
 
-/// The best level among those that `keeps` says yes to, given all points of the level that have a say.
+/// The best level among those that `keeps` says yes to, given all points of the level that have a
+/// say.
 pub(crate) fn best_where<P: At>(points: &[P], keeps: impl Fn(&[P]) -> bool) -> Option<Best> {
     let choice = |points: &[P]| {
         let mut levels = by_level(points);

@@ -1,12 +1,13 @@
 //! The randomised block design: log(value) = block + treatment + error, fitted by least squares.
 //!
-//! The difference of two treatment terms is the log-ratio of the treatments within blocks, so that drift between
-//! blocks cancels; the errors of all treatments together give one spread (source: Box, Hunter & Hunter,
-//! *Statistics for Experimenters*, the chapter on randomised blocks). A missing cell (a failed trial) is allowed.
+//! The difference of two treatment terms is the log-ratio of the treatments within blocks, so that
+//! drift between blocks cancels; the errors of all treatments together give one spread (source:
+//! Box, Hunter & Hunter, *Statistics for Experimenters*, the chapter on randomised blocks). A
+//! missing cell (a failed trial) is allowed.
 //!
-//! The block terms are eliminated first (source: John & Williams, *Cyclic and Computer Generated Designs*, the
-//! reduced normal equations): what is left to solve is as small as the number of treatments, and a further block
-//! is added to what is there.
+//! The block terms are eliminated first (source: John & Williams, *Cyclic and Computer Generated
+//! Designs*, the reduced normal equations): what is left to solve is as small as the number of
+//! treatments, and a further block is added to what is there.
 
 use crate::matrix::{count, invert};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +19,8 @@ pub struct Observation {
     pub block: usize,
     /// Number of the treatment, any numbering.
     pub treatment: usize,
-    /// What was measured; values that are not finite and positive are skipped, for a ratio needs both sides.
+    /// What was measured; values that are not finite and positive are skipped, for a ratio needs
+    /// both sides.
     pub value: f64,
 }
 
@@ -40,7 +42,8 @@ pub struct Contrast {
     pub blocks: usize,
 }
 
-/// A trial within its block: the place of its treatment, and its log less the mean log of the block.
+/// A trial within its block: the place of its treatment, and its log less the mean log of the
+/// block.
 #[derive(Debug, Clone, Copy)]
 struct Cell {
     treatment: usize,
@@ -73,7 +76,8 @@ impl BlockSums {
         }
     }
 
-    /// Adds the trials of one block. Those that are not usable, or of a treatment not named before, are skipped.
+    /// Adds the trials of one block. Those that are not usable, or of a treatment not named before,
+    /// are skipped.
     pub(crate) fn add<'a>(&mut self, block: impl Iterator<Item = &'a Observation>) {
         let mut cells: Vec<Cell> = block
             .filter(|o| o.usable())
@@ -108,7 +112,8 @@ impl BlockSums {
         self.blocks.push(cells);
     }
 
-    /// Fits the treatments that have a trial. `None` without any, or where they fall into unconnected parts.
+    /// Fits the treatments that have a trial. `None` without any, or where they fall into
+    /// unconnected parts.
     pub(crate) fn fit(&self) -> Option<BlockFit> {
         let present: Vec<usize> = (0..self.treatments.len())
             .filter(|&t| self.together[t][t] > 0)
@@ -160,7 +165,8 @@ pub struct BlockFit {
 }
 
 impl BlockFit {
-    /// Fits the model. `None` with no usable observation or a design that falls into unconnected parts.
+    /// Fits the model. `None` with no usable observation or a design that falls into unconnected
+    /// parts.
     pub fn new(observations: &[Observation]) -> Option<BlockFit> {
         let mut blocks: BTreeMap<usize, Vec<&Observation>> = BTreeMap::new();
         let mut treatments = BTreeSet::new();
@@ -180,9 +186,9 @@ impl BlockFit {
         self.combination(&[(treatment, 1.0), (reference, -1.0)])
     }
 
-    /// A weighted sum of treatment terms; the weights are to add up to zero, for only differences are known.
-    /// `None` where a treatment has no observation. Its blocks are those in which each two of them are present,
-    /// the fewest of all pairs.
+    /// A weighted sum of treatment terms; the weights are to add up to zero, for only differences
+    /// are known. `None` where a treatment has no observation. Its blocks are those in which each
+    /// two of them are present, the fewest of all pairs.
     pub(crate) fn combination(&self, weights: &[(usize, f64)]) -> Option<Contrast> {
         let mut by_place = vec![0.0; self.treatments.len()];
         let mut places = Vec::with_capacity(weights.len());
@@ -206,8 +212,9 @@ impl BlockFit {
         })
     }
 
-    /// The spread between trials of one and the same treatment, block differences removed, as a ratio:
-    /// 0.015 means 1.5 %. This is the noise floor of the host as seen in the experiment itself.
+    /// The spread between trials of one and the same treatment, block differences removed, as a
+    /// ratio: 0.015 means 1.5 %. This is the noise floor of the host as seen in the experiment
+    /// itself.
     pub fn noise_floor(&self) -> Option<f64> {
         self.residual_variance.map(|variance| variance.sqrt().exp_m1())
     }
@@ -247,7 +254,8 @@ mod tests {
         assert_eq!(fit.degrees_of_freedom(), 2);
     }
 
-    /// Two treatments in complete blocks: the same as the paired t test on the logs, computed by hand.
+    /// Two treatments in complete blocks: the same as the paired t test on the logs, computed by
+    /// hand.
     #[test]
     fn two_treatments_equal_the_paired_test() {
         let fit = BlockFit::new(&grid(&[&[100.0, 104.0], &[101.0, 103.0], &[99.0, 105.0]])).unwrap();

@@ -1,13 +1,15 @@
-//! How sure each look has to be, so that all looks together are wrong no more often than one: the boundary of a
-//! group-sequential test for Student's t, computed and not looked up.
+//! How sure each look has to be, so that all looks together are wrong no more often than one: the
+//! boundary of a group-sequential test for Student's t, computed and not looked up.
 //!
-//! The error allowed is spent over the blocks by the function of Hwang, Shih & DeCani (*Statistics in Medicine* 9,
-//! 1990; γ = 1 is near Pocock's boundary, γ = -4 near O'Brien and Fleming's). What a critical value spends is found by
-//! recursive integration as in Armitage, McPherson & Rowe (1969) and Jennison & Turnbull, *Group Sequential Methods*,
-//! chapter 19, yet not for a normal variable with a known spread. With t = tan θ · √(degrees of freedom), and no
-//! difference between the treatments, θ after one more block depends on the past through θ alone: by Basu's theorem
-//! the sum of squares is independent of all earlier t. So the recursion over θ is exact for Student's t from the
-//! first look on, where a normal approximation has three degrees of freedom against it.
+//! The error allowed is spent over the blocks by the function of Hwang, Shih & DeCani (*Statistics
+//! in Medicine* 9, 1990; γ = 1 is near Pocock's boundary, γ = -4 near O'Brien and Fleming's). What
+//! a critical value spends is found by recursive integration as in Armitage, McPherson & Rowe
+//! (1969) and Jennison & Turnbull, *Group Sequential Methods*, chapter 19, yet not for a normal
+//! variable with a known spread. With t = tan θ · √(degrees of freedom), and no difference between
+//! the treatments, θ after one more block depends on the past through θ alone: by Basu's theorem
+//! the sum of squares is independent of all earlier t. So the recursion over θ is exact for
+//! Student's t from the first look on, where a normal approximation has three degrees of freedom
+//! against it.
 
 use crate::matrix::count;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -15,12 +17,14 @@ use std::collections::BTreeMap;
 use std::f64::consts::FRAC_PI_2;
 use std::sync::{Mutex, PoisonError};
 
-/// γ of the spending function. Found by simulation (docs/explanation/statistics.md): it stops early enough where an effect is
-/// clear, and leaves enough for the last look.
+/// γ of the spending function. Found by simulation (docs/explanation/statistics.md): it stops early
+/// enough where an effect is clear, and leaves enough for the last look.
 pub(crate) const EARLY: f64 = 2.0;
-/// The same where comparisons without a gain end by a bound of their own: what is left of the trials is better spent later.
+/// The same where comparisons without a gain end by a bound of their own: what is left of the
+/// trials is better spent later.
 pub(crate) const EVENLY: f64 = 0.0;
-/// Cells of the density of θ at each look. Twice as many move a level by less than a hundredth of it.
+/// Cells of the density of θ at each look. Twice as many move a level by less than a hundredth of
+/// it.
 const CELLS: usize = 400;
 /// Steps of the integral over what a block adds.
 const STEPS: usize = 48;
@@ -35,15 +39,17 @@ fn spent(done: f64, gamma: f64) -> f64 {
     }
 }
 
-/// Levels that were computed before, by what they depend on: they take milliseconds, and one experiment is judged again and again.
+/// Levels that were computed before, by what they depend on: they take milliseconds, and one
+/// experiment is judged again and again.
 static KNOWN: Mutex<BTreeMap<Of, Vec<f64>>> = Mutex::new(BTreeMap::new());
 /// First look, last look, and the bits of the error and of γ.
 type Of = (usize, usize, u64, u64);
 /// More than that are forgotten: a vector has as many levels as there are looks.
 const KNOWN_MAX: usize = 256;
 
-/// The two-sided levels at which each look is to be judged, for looks after `first`, `first + 1` ... `last` blocks;
-/// together they are wrong with probability `error`, spent with `gamma`. The caller ensures 2 <= first <= last and 0 < error < 1.
+/// The two-sided levels at which each look is to be judged, for looks after `first`, `first + 1`
+/// ... `last` blocks; together they are wrong with probability `error`, spent with `gamma`. The
+/// caller ensures 2 <= first <= last and 0 < error < 1.
 pub(crate) fn levels(first: usize, last: usize, error: f64, gamma: f64) -> Vec<f64> {
     let of = (first, last, error.to_bits(), gamma.to_bits());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,8 +87,8 @@ fn level(theta: f64, degrees_of_freedom: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(0.0, |student| 2.0 * student.sf(t))
 }
 
-/// The density of |θ| among the experiments that are still undecided after some blocks: masses of equal cells
-/// from zero up.
+/// The density of |θ| among the experiments that are still undecided after some blocks: masses of
+/// equal cells from zero up.
 struct Density {
     blocks: usize,
     cell: f64,
@@ -135,9 +141,10 @@ impl Density {
         0.0
     }
 
-    /// After one more block. Let c be sin θ, S the sum of the differences and R the sum of their squares: S = c·√(n·R).
-    /// The block adds x to S, and x² to R. (√R, x) has a random direction, so that S' / √R' = c·√n·cos a + sin a, where the
-    /// density of the angle a is proportional to cos^(n-1) a.
+    /// After one more block. Let c be sin θ, S the sum of the differences and R the sum of their
+    /// squares: S = c·√(n·R). The block adds x to S, and x² to R. (√R, x) has a random direction,
+    /// so that S' / √R' = c·√n·cos a + sin a, where the density of the angle a is proportional to
+    /// cos^(n-1) a.
     fn next(&self) -> Density {
         let mut next = Density::empty(self.blocks + 1);
         let own = angles(self.degrees_of_freedom());
@@ -169,7 +176,8 @@ impl Density {
     }
 }
 
-/// Sines and cosines of angles with weights proportional to cos^power, as far as a normal variable with the same peak reaches.
+/// Sines and cosines of angles with weights proportional to cos^power, as far as a normal variable
+/// with the same peak reaches.
 fn angles(power: f64) -> Vec<(f64, f64, f64)> {
     let reach = (REACH / power.sqrt()).min(FRAC_PI_2);
     let step = 2.0 * reach / count(STEPS);
@@ -195,8 +203,8 @@ mod tests {
         }
     }
 
-    /// The last level is between what is left to spend and the whole, and all of them together are more than the
-    /// error, for looks have much in common.
+    /// The last level is between what is left to spend and the whole, and all of them together are
+    /// more than the error, for looks have much in common.
     #[test]
     fn looks_share_the_error() {
         for (first, last) in [(3, 30), (7, 18), (2, 10)] {
@@ -211,7 +219,8 @@ mod tests {
         }
     }
 
-    /// Nothing is lost on the way: the density after many blocks without looks is that of Student's t then.
+    /// Nothing is lost on the way: the density after many blocks without looks is that of Student's
+    /// t then.
     #[test]
     fn the_recursion_keeps_the_distribution() {
         let mut density = Density::at(3);

@@ -1,12 +1,14 @@
 //! Throughput by CPUs: how many CPUs and connections a wanted throughput needs, and what it costs.
 //!
-//! With four or more numbers of CPUs the Universal Scalability Law is fitted (`usl.rs`; Gunther, *Guerrilla Capacity
-//! Planning*, applies it to processors just so), with three a power law, with two the power law through both and, for
-//! the interval, proportional growth beside it: two points cannot show how a curve bends. Beyond the largest number no law is known to
-//! hold, so the bounds there are the wider ones of the scalability law and the power law, unless the trials refute one of them; and
-//! beyond twice that number there are bounds alone. Connections are those with
-//! which each number of CPUs did best, as a power law of the CPUs. Where a number of CPUs was measured more than once
-//! and surely gave enough, or too little, that bounds the answer whatever the curve says.
+//! With four or more numbers of CPUs the Universal Scalability Law is fitted (`usl.rs`; Gunther,
+//! *Guerrilla Capacity Planning*, applies it to processors just so), with three a power law, with
+//! two the power law through both and, for the interval, proportional growth beside it: two points
+//! cannot show how a curve bends. Beyond the largest number no law is known to hold, so the bounds
+//! there are the wider ones of the scalability law and the power law, unless the trials refute one
+//! of them; and beyond twice that number there are bounds alone. Connections are those with which
+//! each number of CPUs did best, as a power law of the CPUs. Where a number of CPUs was measured
+//! more than once and surely gave enough, or too little, that bounds the answer whatever the curve
+//! says.
 
 use crate::power_law::{Inverse, PowerFit, levels, samples};
 use crate::spread::{Estimate, Sample, student};
@@ -31,7 +33,8 @@ pub enum CapacityModel {
     Usl,
     /// tps = a cpus^b: three numbers of CPUs, or more where the trials refute the scalability law.
     PowerLaw,
-    /// The power law through two numbers of CPUs; its intervals also hold what proportional growth would give.
+    /// The power law through two numbers of CPUs; its intervals also hold what proportional growth
+    /// would give.
     TwoLevels,
 }
 
@@ -65,7 +68,8 @@ pub enum CapacityError {
     Usl(#[from] UslError),
 }
 
-/// Beyond this many times the largest measured number of CPUs nothing measured speaks for an answer: there are bounds alone.
+/// Beyond this many times the largest measured number of CPUs nothing measured speaks for an
+/// answer: there are bounds alone.
 pub const EXTRAPOLATES_MAX: f64 = 2.0;
 
 /// Answer for a wanted throughput.
@@ -75,7 +79,8 @@ pub enum Need {
     Reachable(Resources),
     /// The fitted curve reaches it beyond twice the largest measured number of CPUs, or never.
     Beyond {
-        /// Lower bound of the CPUs needed: where the upper bounds of the laws reach it; `None` where even these never do.
+        /// Lower bound of the CPUs needed: where the upper bounds of the laws reach it; `None`
+        /// where even these never do.
         cpus_low: Option<f64>,
         /// Upper bound; `None` where the lower bounds of the laws never reach it.
         cpus_high: Option<f64>,
@@ -99,11 +104,11 @@ const ONE: f64 = 1.0;
 /// CPUs and connections that a wanted throughput needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Resources {
-    /// CPUs needed. `high: None`: by the lower bounds of the curve it is never reached, or two measured levels without
-    /// replicates set no bound.
+    /// CPUs needed. `high: None`: by the lower bounds of the curve it is never reached, or two
+    /// measured levels without replicates set no bound.
     pub cpus: Estimate,
-    /// Connections needed with them: from the lower bound at the lowest to the upper bound at the highest number of CPUs.
-    /// One at the least.
+    /// Connections needed with them: from the lower bound at the lowest to the upper bound at the
+    /// highest number of CPUs. One at the least.
     pub connections: Estimate,
     /// CPUs needed / largest measured number of CPUs; at most [`EXTRAPOLATES_MAX`].
     pub extrapolates: f64,
@@ -112,7 +117,8 @@ pub struct Resources {
 /// What a number of CPUs gives.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Supply {
-    /// Throughput, transactions per second. `high: None`: two measured levels without replicates set no bound.
+    /// Throughput, transactions per second. `high: None`: two measured levels without replicates
+    /// set no bound.
     pub tps: Estimate,
     /// Connections with which they give it; one at the least.
     pub connections: Estimate,
@@ -154,7 +160,8 @@ enum Law {
 }
 
 impl Law {
-    /// The scalability law, or what goes for it where the trials fit a power law much better; and, where they refute neither, the other.
+    /// The scalability law, or what goes for it where the trials fit a power law much better; and,
+    /// where they refute neither, the other.
     fn of_many(
         trials: &[Sample],
         smallest_cpus: f64,
@@ -175,7 +182,8 @@ impl Law {
         let Some(power) = PowerFit::new(trials, None) else {
             return Ok((CapacityModel::Usl, law, None));
         };
-        // One law is refuted by another that comes nearer by more than the square of Student's t, as a value is by a fit's best.
+        // One law is refuted by another that comes nearer by more than the square of Student's t,
+        // as a value is by a fit's best.
         let refutes = |better: f64, other: f64, variance: f64| {
             student(REFUTES_CONFIDENCE, degrees_of_freedom)
                 .is_some_and(|t| other - better > t.powi(2) * variance)
@@ -191,7 +199,8 @@ impl Law {
         })
     }
 
-    /// Throughput at `cpus`; `None` below the smallest measured number (or one) for the scalability law.
+    /// Throughput at `cpus`; `None` below the smallest measured number (or one) for the scalability
+    /// law.
     fn interval_at(&self, cpus: f64, confidence: f64) -> Option<Estimate> {
         match self {
             Law::Usl { fit, unit } => fit.interval_at(cpus / unit, confidence),
@@ -199,7 +208,8 @@ impl Law {
         }
     }
 
-    /// The CPUs that give `tps`. Without a spread two points are all there is, and the law through them its own bounds.
+    /// The CPUs that give `tps`. Without a spread two points are all there is, and the law through
+    /// them its own bounds.
     fn inverse(&self, tps: f64, confidence: f64) -> Option<Inverse> {
         Some(match self {
             Law::Usl { fit, unit } => {
@@ -243,7 +253,8 @@ impl Law {
 const REFUTES_CONFIDENCE: f64 = 0.95;
 
 impl Capacity {
-    /// Fits the curve that the number of levels can carry. Levels may come in any order; trials are replicates.
+    /// Fits the curve that the number of levels can carry. Levels may come in any order; trials are
+    /// replicates.
     pub fn fit(levels_measured: &[CpuLevel]) -> Result<Capacity, CapacityError> {
         for (index, level) in levels_measured.iter().enumerate() {
             let values = level.tps.iter().map(|&(_, value)| ("a throughput", value));
@@ -277,7 +288,8 @@ impl Capacity {
             3 => (CapacityModel::PowerLaw, power(None)?, None),
             _ => Law::of_many(&trials, smallest)?,
         };
-        // The best client count of a level is one of a coarse ladder: two of them would make a slope of chance.
+        // The best client count of a level is one of a coarse ladder: two of them would make a
+        // slope of chance.
         let clients = samples(levels_measured.iter().map(|l| (0, l.cpus, l.clients)));
         let exponent = (cpus.len() < 3).then_some(1.0);
         let connections = PowerFit::new(&clients, exponent).ok_or(too_few)?;
@@ -301,7 +313,8 @@ impl Capacity {
         self.model
     }
 
-    /// What `tps` transactions per second need. `None` for a throughput or a confidence that make no sense.
+    /// What `tps` transactions per second need. `None` for a throughput or a confidence that make
+    /// no sense.
     pub fn need(&self, tps: f64, confidence: f64) -> Option<Need> {
         if !(tps.is_finite() && tps > 0.0 && confidence > 0.0 && confidence < 1.0) {
             return None;
@@ -334,8 +347,9 @@ impl Capacity {
         }))
     }
 
-    /// What `cpus` give: the mean of their own trials where two or more were measured, else the curve. `None` beyond
-    /// [`EXTRAPOLATES_MAX`] times the largest measured number, and for numbers that make no sense.
+    /// What `cpus` give: the mean of their own trials where two or more were measured, else the
+    /// curve. `None` beyond [`EXTRAPOLATES_MAX`] times the largest measured number, and for numbers
+    /// that make no sense.
     pub fn gives(&self, cpus: f64, confidence: f64) -> Option<Supply> {
         let extrapolates = cpus / self.largest_cpus;
         let is_sense = cpus.is_finite() && cpus > 0.0 && confidence > 0.0 && confidence < 1.0;
@@ -375,7 +389,8 @@ impl Capacity {
         })
     }
 
-    /// The main law, with the bounds of both laws where both hold; below the smallest measured number in proportion to it.
+    /// The main law, with the bounds of both laws where both hold; below the smallest measured
+    /// number in proportion to it.
     fn curve_at(&self, cpus: f64, confidence: f64) -> Option<Estimate> {
         let smallest = self
             .measured
@@ -413,7 +428,8 @@ impl Capacity {
         Some(self.proportional_below(found, tps, confidence))
     }
 
-    /// Below the smallest measured number a flat power law would need next to nothing: needs are proportional there.
+    /// Below the smallest measured number a flat power law would need next to nothing: needs are
+    /// proportional there.
     fn proportional_below(&self, found: Inverse, tps: f64, confidence: f64) -> Inverse {
         if let Law::Usl { .. } = self.main {
             return found;
@@ -454,8 +470,9 @@ impl Capacity {
         }
     }
 
-    /// The most CPUs up to which each measured number surely gave less than `tps` (0 for none), and the fewest that
-    /// surely gave as much: by the interval of their own trials, two or more of them.
+    /// The most CPUs up to which each measured number surely gave less than `tps` (0 for none), and
+    /// the fewest that surely gave as much: by the interval of their own trials, two or more of
+    /// them.
     fn measured_around(&self, tps: f64, confidence: f64) -> (f64, Option<f64>) {
         let mut sorted: Vec<&CpuLevel> = self.measured.iter().collect();
         sorted.sort_by(|a, b| a.cpus.total_cmp(&b.cpus));
@@ -482,7 +499,8 @@ impl Capacity {
     fn connections_for(&self, cpus: &Estimate, confidence: f64) -> Estimate {
         let at = |cpus: f64| self.connections.interval_at(cpus, confidence);
         let bound = |cpus: Option<f64>| cpus.and_then(|cpus| at(cpus).high);
-        // Fewer connections on more CPUs would be possible, were the exponent negative: both ends are checked.
+        // Fewer connections on more CPUs would be possible, were the exponent negative: both ends
+        // are checked.
         let ends = (bound(Some(cpus.low).filter(|&low| low > 0.0)), bound(cpus.high));
         let low = if cpus.low > 0.0 {
             cpus.high
@@ -499,7 +517,8 @@ impl Capacity {
     }
 }
 
-/// The price of a million transactions, in the currency of the price. `None` where a number is not positive.
+/// The price of a million transactions, in the currency of the price. `None` where a number is not
+/// positive.
 pub fn cost_per_million(price: Price, cpus: f64, tps: f64) -> Option<f64> {
     const SECONDS_PER_HOUR: f64 = 3600.0;
     let per_hour = match price {

@@ -1,4 +1,5 @@
-//! Where a warm-up ends, whether the rest is stationary, and how many independent values it amounts to.
+//! Where a warm-up ends, whether the rest is stationary, and how many independent values it amounts
+//! to.
 
 use crate::autocorrelation::{autocorrelation, variance_factor};
 use crate::matrix::count;
@@ -9,7 +10,8 @@ use std::ops::Range;
 /// What was found of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stationarity {
-    /// Neither a trend, nor a step, nor another spread in the second half, that is both sure and large.
+    /// Neither a trend, nor a step, nor another spread in the second half, that is both sure and
+    /// large.
     pub stationary: bool,
     /// Mean after the likeliest step over that before it, less 1.
     pub step_ratio: f64,
@@ -34,10 +36,11 @@ pub enum WarmUp {
 const WINDOW: usize = 5;
 /// Fewer values have no second half to compare with.
 const FEWEST_FOR_WARM_UP: usize = 24;
-/// The level of all windows together. Short correlated series show too little of their spread, so that of these something is
-/// cut off about twice as often: one of twenty stationary series.
+/// The level of all windows together. Short correlated series show too little of their spread, so
+/// that of these something is cut off about twice as often: one of twenty stationary series.
 const CUT_ERROR: f64 = 0.03;
-/// Levels closer than this are of the order of the noise between trials: nothing is cut off for them.
+/// Levels closer than this are of the order of the noise between trials: nothing is cut off for
+/// them.
 const WARM_UP_THAT_MATTERS: f64 = 0.01;
 /// Each half needs values enough for a spread and its autocorrelation.
 const FEWEST_VALUES: usize = 12;
@@ -52,10 +55,11 @@ const SURE_OF_BEST: f64 = 4.0;
 
 /// Where the warm-up of equally spaced values ends.
 ///
-/// Windows that double from the beginning on are each compared with the second half of the series, by Student's t with the
-/// second half's spread and autocorrelation: of stationary series something is cut off in one case of twenty at most. The warm-up
-/// ends with the last window that differs, or else with the first half, and what is left must pass [`stationarity`].
-/// (Rules that minimise a statistic over all ends, as MSER-5 of White, Cobb & Spratt 2000, have no error rate: they cut
+/// Windows that double from the beginning on are each compared with the second half of the series,
+/// by Student's t with the second half's spread and autocorrelation: of stationary series something
+/// is cut off in one case of twenty at most. The warm-up ends with the last window that differs, or
+/// else with the first half, and what is left must pass [`stationarity`]. (Rules that minimise a
+/// statistic over all ends, as MSER-5 of White, Cobb & Spratt 2000, have no error rate: they cut
 /// something off a third to two thirds of stationary series.)
 pub fn warm_up_end(values: &[f64]) -> WarmUp {
     let half = values.len() / 2;
@@ -75,7 +79,8 @@ pub fn warm_up_end(values: &[f64]) -> WarmUp {
     }
 }
 
-/// The end of the last window of `first` whose mean differs from `level`, that of `second`; 0 where none does.
+/// The end of the last window of `first` whose mean differs from `level`, that of `second`; 0 where
+/// none does.
 fn last_that_differs(first: &[f64], second: &[f64], level: f64) -> usize {
     let mut windows = Vec::new();
     let mut begin = 0;
@@ -103,11 +108,11 @@ fn last_that_differs(first: &[f64], second: &[f64], level: f64) -> usize {
         .map_or(0, |window| window.end)
 }
 
-/// Whether a series has one level and one spread: no trend ([`steadiness`](crate::steadiness)), no step where one is
-/// likeliest, no other standard deviation in the second half. Each must be larger than what matters (a step 5 %, a
-/// spread a factor of 2) and than three standard errors, four for a step, whose place was chosen. Those are by the
-/// effective sample size (as in Geweke's test of means, *Bayesian Statistics 4*, 1992). `None` below 12
-/// values or without a positive mean.
+/// Whether a series has one level and one spread: no trend ([`steadiness`](crate::steadiness)), no
+/// step where one is likeliest, no other standard deviation in the second half. Each must be larger
+/// than what matters (a step 5 %, a spread a factor of 2) and than three standard errors, four for
+/// a step, whose place was chosen. Those are by the effective sample size (as in Geweke's test of
+/// means, *Bayesian Statistics 4*, 1992). `None` below 12 values or without a positive mean.
 pub fn stationarity(values: &[f64]) -> Option<Stationarity> {
     if values.len() < FEWEST_VALUES {
         return None;
@@ -147,10 +152,11 @@ pub fn stationarity(values: &[f64]) -> Option<Stationarity> {
     })
 }
 
-/// How many independent values show as much of the mean as these equally spaced, correlated ones: n / (1 + 2 Σ ρ), the
-/// sum of autocorrelations ending where two neighbours together are no longer positive (the initial positive sequence;
-/// source: Geyer, *Practical Markov chain Monte Carlo*, Statistical Science 7, 1992). Between 1 and n. `None`
-/// below two values, or where one is not finite.
+/// How many independent values show as much of the mean as these equally spaced, correlated ones: n
+/// / (1 + 2 Σ ρ), the sum of autocorrelations ending where two neighbours together are no longer
+/// positive (the initial positive sequence; source: Geyer, *Practical Markov chain Monte Carlo*,
+/// Statistical Science 7, 1992). Between 1 and n. `None` below two values, or where one is not
+/// finite.
 pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 || values.iter().any(|v| !v.is_finite()) {
@@ -171,8 +177,9 @@ pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
     Some((count(n) / factor).max(1.0))
 }
 
-/// Where two levels instead of one explain most: the first split of binary segmentation (source: Scott & Knott, *A
-/// cluster analysis method for grouping means*, Biometrics 30, 1974). Each side keeps half of the fewest values.
+/// Where two levels instead of one explain most: the first split of binary segmentation (source:
+/// Scott & Knott, *A cluster analysis method for grouping means*, Biometrics 30, 1974). Each side
+/// keeps half of the fewest values.
 fn likeliest_split(values: &[f64]) -> usize {
     let least = FEWEST_VALUES / 2;
     let left = |split: usize| squares(&values[..split]) + squares(&values[split..]);

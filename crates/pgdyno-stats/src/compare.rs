@@ -1,9 +1,10 @@
 //! Comparisons without blocks: trials of two experiments, hosts or versions, and two single trials.
 //!
-//! Without blocks drift between the sides does not cancel: that they were measured alike is up to the caller. Two
-//! samples of trials have Welch's interval on the log scale (source: Welch 1947, *Biometrika* 34, 28-35; degrees of freedom by
-//! Satterthwaite 1946, *Biometrics Bulletin* 2, 110-114). Two single trials have only their own seconds: these show how
-//! well the mean of this very trial is known, nothing of how trials differ, and the result says so.
+//! Without blocks drift between the sides does not cancel: that they were measured alike is up to
+//! the caller. Two samples of trials have Welch's interval on the log scale (source: Welch 1947,
+//! *Biometrika* 34, 28-35; degrees of freedom by Satterthwaite 1946, *Biometrics Bulletin* 2,
+//! 110-114). Two single trials have only their own seconds: these show how well the mean of this
+//! very trial is known, nothing of how trials differ, and the result says so.
 
 use crate::autocorrelation::{autocorrelation, variance_factor};
 use crate::spread::{count, student};
@@ -16,8 +17,8 @@ use crate::verdict::{Effect, Rules, verdict};
 pub enum Basis {
     /// Several trials of each side: it holds for further trials.
     Trials,
-    /// The seconds of one trial of each side: it holds for these two trials only. Trials of one and the same treatment
-    /// usually differ by more.
+    /// The seconds of one trial of each side: it holds for these two trials only. Trials of one and
+    /// the same treatment usually differ by more.
     WithinOneTrial,
 }
 
@@ -46,10 +47,10 @@ pub struct WithinTrial {
 /// Fewer seconds than this show nothing of their correlation.
 const FEWEST_SECONDS: usize = 10;
 
-/// The ratio of the means of two samples of positive values, one value per trial, on the log scale (so the ratio of
-/// geometric means). `comparisons`: how many such ratios are evaluated together; the intervals hold together
-/// (Bonferroni). Values that are not finite and positive are skipped. `None` with fewer than two trials of a side,
-/// no comparison, or a confidence outside of 0 to 1.
+/// The ratio of the means of two samples of positive values, one value per trial, on the log scale
+/// (so the ratio of geometric means). `comparisons`: how many such ratios are evaluated together;
+/// the intervals hold together (Bonferroni). Values that are not finite and positive are skipped.
+/// `None` with fewer than two trials of a side, no comparison, or a confidence outside of 0 to 1.
 pub fn compare_samples(
     test: &[f64],
     reference: &[f64],
@@ -62,10 +63,10 @@ pub fn compare_samples(
 
 /// The mean of equally spaced values of one trial, seconds as a rule, with its interval.
 ///
-/// Neighbouring seconds are alike, so n of them know less than n independent values: n (1 - r) / (1 + r) for a process
-/// whose values depend on the one before with correlation r (the effective sample size of an AR(1) process, as in
-/// [`steadiness`]), with r corrected for its bias. `None` for fewer than ten values, values that
-/// are not finite, or a confidence outside of 0 to 1.
+/// Neighbouring seconds are alike, so n of them know less than n independent values: n (1 - r) /
+/// (1 + r) for a process whose values depend on the one before with correlation r (the effective
+/// sample size of an AR(1) process, as in [`steadiness`]), with r corrected for its bias. `None`
+/// for fewer than ten values, values that are not finite, or a confidence outside of 0 to 1.
 pub fn within_trial_interval(values: &[f64], confidence: f64) -> Option<WithinTrial> {
     let n = values.len();
     if n < FEWEST_SECONDS || !values.iter().all(|v| v.is_finite()) || !(confidence > 0.0 && confidence < 1.0)
@@ -91,8 +92,9 @@ pub fn within_trial_interval(values: &[f64], confidence: f64) -> Option<WithinTr
     })
 }
 
-/// The ratio of the means of two single trials, from their seconds: see [`within_trial_interval`], and
-/// [`Basis::WithinOneTrial`] for what it does not show. `None` as there, and where a mean is not positive.
+/// The ratio of the means of two single trials, from their seconds: see [`within_trial_interval`],
+/// and [`Basis::WithinOneTrial`] for what it does not show. `None` as there, and where a mean is
+/// not positive.
 pub fn compare_within(test: &[f64], reference: &[f64], rules: Rules) -> Option<Compared> {
     let side = |values: &[f64]| Side::of_seconds(values, rules.confidence);
     between(side(test)?, side(reference)?, 1, rules, Basis::WithinOneTrial)

@@ -1,8 +1,10 @@
-//! Designs of experiments as matrices of levels: which treatments to try, given how many levels each factor has.
+//! Designs of experiments as matrices of levels: which treatments to try, given how many levels
+//! each factor has.
 //!
-//! Level 0 of a factor is its reference, and the first treatment of each design is the reference of all factors. Which
-//! treatments cannot be had (two settings that exclude one another) is known to the caller, who excludes them;
-//! designs of two levels are then no longer orthogonal. Fractions are in `fraction.rs`.
+//! Level 0 of a factor is its reference, and the first treatment of each design is the reference of
+//! all factors. Which treatments cannot be had (two settings that exclude one another) is known to
+//! the caller, who excludes them; designs of two levels are then no longer orthogonal. Fractions
+//! are in `fraction.rs`.
 
 use crate::fraction;
 
@@ -11,9 +13,10 @@ use crate::fraction;
 pub struct Design {
     /// A row for each treatment, in which each factor has the number of its level.
     pub treatments: Vec<Vec<usize>>,
-    /// Length of the shortest effect-word that cannot be distinguished from nothing, for designs that are fractions of
-    /// all combinations: 3 = main effects are mixed with interactions of two factors, 4 = interactions of two factors
-    /// with one another, 5 = with those of three. `None`: all combinations, or not a design of that kind.
+    /// Length of the shortest effect-word that cannot be distinguished from nothing, for designs
+    /// that are fractions of all combinations: 3 = main effects are mixed with interactions of two
+    /// factors, 4 = interactions of two factors with one another, 5 = with those of three. `None`:
+    /// all combinations, or not a design of that kind.
     pub resolution: Option<usize>,
 }
 
@@ -114,13 +117,15 @@ pub fn full_factorial(levels: &[usize], limit: usize) -> Result<Design, DesignEr
     })
 }
 
-/// Two levels, up to 47 factors in the next multiple of four of treatments (source: Plackett & Burman 1946,
-/// *Biometrika* 33, 305-325): for main effects only, each of which is mixed a little with many interactions.
+/// Two levels, up to 47 factors in the next multiple of four of treatments (source: Plackett &
+/// Burman 1946, *Biometrika* 33, 305-325): for main effects only, each of which is mixed a little
+/// with many interactions.
 ///
-/// `foldover` appends the mirror image (every level exchanged): twice the treatments, and main effects are free of
-/// interactions of two factors (source: Box & Wilson 1951, *J. R. Stat. Soc. B* 13, 1-45). The matrices are Hadamard's, by
-/// Paley's two constructions and doubling (source: Paley 1933, *J. Math. Phys.* 12, 311-320), so they may differ from
-/// printed tables in the order of rows and columns.
+/// `foldover` appends the mirror image (every level exchanged): twice the treatments, and main
+/// effects are free of interactions of two factors (source: Box & Wilson 1951, *J. R. Stat. Soc. B*
+/// 13, 1-45). The matrices are Hadamard's, by Paley's two constructions and doubling (source: Paley
+/// 1933, *J. Math. Phys.* 12, 311-320), so they may differ from printed tables in the order of rows
+/// and columns.
 pub fn plackett_burman(factors: usize, foldover: bool) -> Result<Design, DesignError> {
     if factors == 0 {
         return Err(DesignError::NoFactor);
@@ -164,15 +169,18 @@ pub struct Fraction {
     pub design: Design,
     /// How many factors, the first ones, take all their combinations.
     pub basic_factors: usize,
-    /// (factor, the basic factors whose levels make its own: the sum of their numbers modulo 2), for all others.
+    /// (factor, the basic factors whose levels make its own: the sum of their numbers modulo 2),
+    /// for all others.
     pub generators: Vec<(usize, Vec<usize>)>,
-    /// Main effects and interactions of two factors that cannot be distinguished: each set is a list of effects, each
-    /// effect a list of one or two factors. What is in no set is distinguished from all of its kind.
+    /// Main effects and interactions of two factors that cannot be distinguished: each set is a
+    /// list of effects, each effect a list of one or two factors. What is in no set is
+    /// distinguished from all of its kind.
     pub aliases: Vec<Vec<Vec<usize>>>,
 }
 
-/// A fraction of the combinations of `factors` factors of two levels in `treatments` treatments (4, 8 .. 64), of
-/// resolution IV or more. As many treatments as combinations, or more, give all combinations once.
+/// A fraction of the combinations of `factors` factors of two levels in `treatments` treatments (4,
+/// 8 .. 64), of resolution IV or more. As many treatments as combinations, or more, give all
+/// combinations once.
 pub fn fractional_factorial(factors: usize, treatments: usize) -> Result<Fraction, DesignError> {
     if factors == 0 {
         return Err(DesignError::NoFactor);
@@ -227,8 +235,8 @@ fn checked(levels: &[usize]) -> Result<(), DesignError> {
     }
 }
 
-/// A matrix of 1 and -1 with orthogonal columns, the first row and column all 1; `None` where no construction below
-/// makes one of `n` rows.
+/// A matrix of 1 and -1 with orthogonal columns, the first row and column all 1; `None` where no
+/// construction below makes one of `n` rows.
 fn hadamard(n: usize) -> Option<Vec<Vec<i32>>> {
     let raw = if n == 2 {
         vec![vec![1, 1], vec![1, -1]]
@@ -244,7 +252,8 @@ fn hadamard(n: usize) -> Option<Vec<Vec<i32>>> {
     Some(normalised(raw))
 }
 
-/// For a prime q = 3 modulo 4: I + S, where S borders the matrix of quadratic residues of i - j with 1 and -1.
+/// For a prime q = 3 modulo 4: I + S, where S borders the matrix of quadratic residues of i - j
+/// with 1 and -1.
 fn paley_first(q: usize) -> Vec<Vec<i32>> {
     (0..=q)
         .map(|i| {
@@ -260,7 +269,8 @@ fn paley_first(q: usize) -> Vec<Vec<i32>> {
         .collect()
 }
 
-/// For a prime q = 1 modulo 4: each entry of the symmetric bordered matrix becomes a block of two by two.
+/// For a prime q = 1 modulo 4: each entry of the symmetric bordered matrix becomes a block of two
+/// by two.
 fn paley_second(q: usize) -> Vec<Vec<i32>> {
     let bordered: Vec<Vec<i32>> = (0..=q)
         .map(|i| {

@@ -5,8 +5,8 @@ const DUST: f64 = 1e-9;
 /// Significant digits of a number that is shown.
 const DIGITS: i32 = 3;
 
-/// Three significant digits, and all of those before the point: 12346, 99.5, 1.34, 0.310, 0.00523. What is not a number is "NaN" or
-/// "inf".
+/// Three significant digits, and all of those before the point: 12346, 99.5, 1.34, 0.310, 0.00523.
+/// What is not a number is "NaN" or "inf".
 pub fn three_digits(value: f64) -> String {
     if value.abs() < DUST {
         return "0".to_owned();

@@ -1,16 +1,18 @@
-//! Fractions of two-level designs: which columns they have, and which effects these cannot distinguish.
+//! Fractions of two-level designs: which columns they have, and which effects these cannot
+//! distinguish.
 //!
-//! A column is the set of basic factors (a bit each) whose levels, added modulo 2, are its levels. Effects whose sets
-//! differ by nothing are aliases (source: Box, Hunter & Hunter, *Statistics for Experimenters*, the chapters on fractional
-//! factorial designs).
+//! A column is the set of basic factors (a bit each) whose levels, added modulo 2, are its levels.
+//! Effects whose sets differ by nothing are aliases (source: Box, Hunter & Hunter, *Statistics for
+//! Experimenters*, the chapters on fractional factorial designs).
 
 use std::collections::BTreeMap;
 
 /// Most treatments of a fraction.
 pub(crate) const LARGEST: usize = 64;
 
-/// Generators with more than resolution IV, or with fewer aliases than the general rule gives: (basic factors, sets of
-/// letters, one for each further factor). Source: Box, Hunter & Hunter, the table of minimum aberration 2^(k-p) designs.
+/// Generators with more than resolution IV, or with fewer aliases than the general rule gives:
+/// (basic factors, sets of letters, one for each further factor). Source: Box, Hunter & Hunter, the
+/// table of minimum aberration 2^(k-p) designs.
 const BETTER: &[(u32, &[&str])] = &[
     (4, &["abcd"]),
     (5, &["abcde"]),
@@ -24,8 +26,8 @@ const BETTER: &[(u32, &[&str])] = &[
     (6, &["bcdf", "acdf", "abde", "abce"]),
 ];
 
-/// The fewest treatments that keep main effects apart from interactions of two factors: twice the factors, for in
-/// such a design each treatment has its mirror image.
+/// The fewest treatments that keep main effects apart from interactions of two factors: twice the
+/// factors, for in such a design each treatment has its mirror image.
 pub(crate) fn fewest_treatments(factors: usize) -> usize {
     (2 * factors).next_power_of_two().max(4)
 }
@@ -47,7 +49,8 @@ pub(crate) fn columns(factors: usize, treatments: usize) -> Option<Vec<u32>> {
         );
         return Some(columns);
     }
-    // An odd number of letters in each generator makes all words of the defining relation even: at least four letters.
+    // An odd number of letters in each generator makes all words of the defining relation even: at
+    // least four letters.
     let mut odd: Vec<u32> = (0..1_u32 << basic_bits)
         .filter(|word| word.count_ones() % 2 == 1 && word.count_ones() >= 3)
         .collect();

@@ -1,13 +1,15 @@
-//! The happy zone: the client counts with at least 95 % of the peak throughput and a response time not yet past the knee.
+//! The happy zone: the client counts with at least 95 % of the peak throughput and a response time
+//! not yet past the knee.
 //!
-//! The knee is where the curve of response time over clients bends upwards most. Both axes are logarithmic, for
-//! ladders of clients are: with a fixed number of clients and no pauses Little's law makes the response time
-//! clients / throughput, so the curve is flat while throughput grows with the clients, and has slope 1 where clients
-//! only wait for one another. Measured values are first made to never fall by the nearest such curve (pool adjacent
-//! violators; source: Barlow, Bartholomew, Bremner & Brunk, *Statistical Inference under Order Restrictions*, 1972).
-//! Then both axes are brought to 0..1, and the knee is the measured point furthest below the diagonal (source:
-//! the idea of Kneedle: Satopaa, Albrecht, Irwin & Raghavan, "Finding a 'Kneedle' in a Haystack", ICDCS workshops 2011;
-//! no smoothing spline, one knee).
+//! The knee is where the curve of response time over clients bends upwards most. Both axes are
+//! logarithmic, for ladders of clients are: with a fixed number of clients and no pauses Little's
+//! law makes the response time clients / throughput, so the curve is flat while throughput grows
+//! with the clients, and has slope 1 where clients only wait for one another. Measured values are
+//! first made to never fall by the nearest such curve (pool adjacent violators; source: Barlow,
+//! Bartholomew, Bremner & Brunk, *Statistical Inference under Order Restrictions*, 1972). Then both
+//! axes are brought to 0..1, and the knee is the measured point furthest below the diagonal
+//! (source: the idea of Kneedle: Satopaa, Albrecht, Irwin & Raghavan, "Finding a 'Kneedle' in a
+//! Haystack", ICDCS workshops 2011; no smoothing spline, one knee).
 
 use crate::best::{At, Best, LevelPoint, best_where};
 use crate::spread::count;
@@ -81,27 +83,29 @@ pub struct HappyZone {
     pub best_clients: u32,
     /// The client count with the most throughput of all; past the knee it is no longer in the zone.
     pub peak_clients: u32,
-    /// The throughput there, transactions per second, of blocks that had no say in its choice (see [`Best::by_block`]). A single block
-    /// chooses for itself, and one value has no spread: its bounds are the value itself.
+    /// The throughput there, transactions per second, of blocks that had no say in its choice (see
+    /// [`Best::by_block`]). A single block chooses for itself, and one value has no spread: its
+    /// bounds are the value itself.
     pub peak_tps: MeanInterval,
     /// The highest client count not past the knee of response time.
     pub knee: Result<u32, NoKnee>,
-    /// 95 % of the peak is reached only past the knee: who wants that throughput pays in response time. The zone is then
-    /// the lowest client count that reaches it.
+    /// 95 % of the peak is reached only past the knee: who wants that throughput pays in response
+    /// time. The zone is then the lowest client count that reaches it.
     pub past_knee: bool,
 }
 
 /// The share of the peak that belongs to the zone (the project's definition of a happy zone).
 const NEAR_PEAK: f64 = 0.95;
-/// A response time that grows by less than this factor in all has no knee: trials of one and the same load differ by
-/// tens of percent in their 99th percentile.
+/// A response time that grows by less than this factor in all has no knee: trials of one and the
+/// same load differ by tens of percent in their 99th percentile.
 const LEAST_GROWTH: f64 = 1.5;
-/// A bend of less than a tenth of the way is not distinguished from none; a right angle in the middle is 0.5.
+/// A bend of less than a tenth of the way is not distinguished from none; a right angle in the
+/// middle is 0.5.
 const LEAST_BEND: f64 = 0.1;
 
-/// Finds the zone. Points may come in any order, and several of one client count count as one (all trials, the mean
-/// of the response times). `None` without a usable point or for a confidence outside of 0 to 1; a single
-/// point is a zone whose ends were not measured.
+/// Finds the zone. Points may come in any order, and several of one client count count as one (all
+/// trials, the mean of the response times). `None` without a usable point or for a confidence
+/// outside of 0 to 1; a single point is a zone whose ends were not measured.
 pub fn happy_zone(points: &[LoadPoint], confidence: f64) -> Option<HappyZone> {
     let steps = merged(points);
     if !(confidence > 0.0 && confidence < 1.0) {
@@ -141,15 +145,16 @@ pub fn happy_zone(points: &[LoadPoint], confidence: f64) -> Option<HappyZone> {
     })
 }
 
-/// The throughput at the peak, by blocks that had no say in where it is; of a single block by its trials.
+/// The throughput at the peak, by blocks that had no say in where it is; of a single block by its
+/// trials.
 fn peak_tps(points: &[LoadPoint], peak: &Step, confidence: f64) -> Option<MeanInterval> {
     let best = best_clients(points, None).filter(|best| best.by_others);
     let values: Option<Vec<f64>> = best.map(|best| best.by_block.iter().map(|(_, tps)| *tps).collect());
     mean_interval(values.as_ref().unwrap_or(&peak.tps), confidence)
 }
 
-/// The client count with the most throughput among those whose mean response time keeps a limit; with a limit, client counts
-/// of unknown response time are skipped. `None` where nothing is left.
+/// The client count with the most throughput among those whose mean response time keeps a limit;
+/// with a limit, client counts of unknown response time are skipped. `None` where nothing is left.
 pub fn best_clients(points: &[LoadPoint], p99_limit_ms: Option<f64>) -> Option<Best> {
     let usable: Vec<LoadPoint> = points.iter().filter(|point| is_usable(point)).copied().collect();
     best_where(&usable, |of_level: &[LoadPoint]| {
@@ -220,7 +225,8 @@ fn knee(steps: &[Step]) -> Result<u32, NoKnee> {
     deepest.map(|i| known[i].0).ok_or(NoKnee::Straight)
 }
 
-/// The nearest sequence (least squares) that never falls: neighbours in the wrong order become their mean.
+/// The nearest sequence (least squares) that never falls: neighbours in the wrong order become
+/// their mean.
 fn never_falling(values: &[f64]) -> Vec<f64> {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for &value in values {
@@ -417,7 +423,8 @@ mod tests {
         let found = best_clients(&two, None).unwrap();
         assert_eq!((found.level, found.by_others), (8, true));
         assert_eq!(found.by_block, [(1, 100.0), (2, 95.0)]);
-        // Nor has the peak the luck of its choice: (130 + 100) / 2 are measured there, more than what such choices give.
+        // Nor has the peak the luck of its choice: (130 + 100) / 2 are measured there, more than
+        // what such choices give.
         let zone = happy_zone(&two, 0.95).unwrap();
         assert_eq!(
             (zone.peak_clients, zone.peak_tps),

@@ -1,8 +1,10 @@
-//! Blocks of trials differ in the height of a curve, not in its shape: on the log scale each has a term of its own.
+//! Blocks of trials differ in the height of a curve, not in its shape: on the log scale each has a
+//! term of its own.
 //!
-//! Terms and curve are estimated in turn until they agree, at once where all levels are in each block (backfitting; source: Buja,
-//! Hastie & Tibshirani 1989, *Annals of Statistics* 17, 453-510). What is left within blocks is the spread of the curve's shape;
-//! its height is known as well as the mean of the blocks' own heights is.
+//! Terms and curve are estimated in turn until they agree, at once where all levels are in each
+//! block (backfitting; source: Buja, Hastie & Tibshirani 1989, *Annals of Statistics* 17, 453-510).
+//! What is left within blocks is the spread of the curve's shape; its height is known as well as
+//! the mean of the blocks' own heights is.
 
 use crate::spread::{Sample, blocks, count, student};
 
@@ -37,7 +39,8 @@ const SETTLED: f64 = 1e-9;
 /// Turns after which terms that still change stay as they are; two or three are usual.
 const MOST_TURNS: usize = 30;
 
-/// Fits a curve (`log_at`: its logarithm at a level) and the terms of the blocks. `None` where no curve fits.
+/// Fits a curve (`log_at`: its logarithm at a level) and the terms of the blocks. `None` where no
+/// curve fits.
 pub(crate) fn levelled<F>(
     samples: &[Sample],
     fit: impl Fn(&[Sample]) -> Option<F>,
@@ -114,7 +117,8 @@ mod tests {
             assert!((left - expected).abs() < 1e-9, "{left}");
         }
         assert!((found.fit - 2.1).abs() < 1e-9);
-        // Heights 1.1 and 3.1: a variance of 2, of their mean 1; t of one degree of freedom is 12.7.
+        // Heights 1.1 and 3.1: a variance of 2, of their mean 1; t of one degree of freedom is
+        // 12.7.
         let half = found.height.unwrap().half_width_squared(0.95).unwrap().sqrt();
         assert!((half - 12.706).abs() < 0.001, "{half}");
     }

@@ -1,11 +1,13 @@
 //! What several factors do, each by itself and two together.
 //!
-//! All effects are log-ratios within blocks; their intervals hold together by Bonferroni (source: Box, Hunter & Hunter, *Statistics for
-//! Experimenters*, the chapters on factorial designs and fractions of them). In a full factorial of two levels each the effects share one
-//! spread, whose degrees of freedom are fewer where treatments are not equally noisy; with more levels each has the spread of its own contrasts
-//! between blocks, steadied by those of the others, as comparisons of two treatments have. Where fewer than two blocks are whole, and in
-//! fractions, whose few runs are for many factors, the spread is pooled over all treatments: there one that is noisier than the others makes
-//! the intervals too narrow.
+//! All effects are log-ratios within blocks; their intervals hold together by Bonferroni (source:
+//! Box, Hunter & Hunter, *Statistics for Experimenters*, the chapters on factorial designs and
+//! fractions of them). In a full factorial of two levels each the effects share one spread, whose
+//! degrees of freedom are fewer where treatments are not equally noisy; with more levels each has
+//! the spread of its own contrasts between blocks, steadied by those of the others, as comparisons
+//! of two treatments have. Where fewer than two blocks are whole, and in fractions, whose few runs
+//! are for many factors, the spread is pooled over all treatments: there one that is noisier than
+//! the others makes the intervals too narrow.
 
 use crate::blocks::{BlockFit, Contrast, Observation};
 use crate::matrix::{count, invert};
@@ -13,7 +15,8 @@ use crate::pairs::{Difference, Spreads, mean_log};
 use crate::verdict::{Effect, Rules, effect};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// With fewer the corrected estimate of how alike the treatments' noise is takes it for alike too often.
+/// With fewer the corrected estimate of how alike the treatments' noise is takes it for alike too
+/// often.
 const BLOCKS_FOR_CORRECTION: usize = 4;
 
 /// A level of a factor, both by number; level 0 is what the others are compared with.
@@ -32,15 +35,17 @@ pub struct FactorialEffect {
     pub first: Level,
     /// The level of the other factor, for an interaction.
     pub second: Option<Level>,
-    /// For a main effect the ratio of this level to level 0, the geometric mean over all levels of the other factors.
-    /// For an interaction the ratio of the effect of the two together to the product of their effects alone; 1 is
-    /// "independent". `None` where a treatment has no trial, or nothing to judge the error by (a single block).
+    /// For a main effect the ratio of this level to level 0, the geometric mean over all levels of
+    /// the other factors. For an interaction the ratio of the effect of the two together to the
+    /// product of their effects alone; 1 is "independent". `None` where a treatment has no trial,
+    /// or nothing to judge the error by (a single block).
     pub effect: Option<Effect>,
 }
 
-/// All main effects, then all interactions of two factors, of a full factorial: `levels[treatment][factor]` is the number
-/// of a level, and the treatment's number in the observations is its place here. Every combination of levels is to be
-/// there once; `None` where it is not.
+/// All main effects, then all interactions of two factors, of a full factorial:
+/// `levels[treatment][factor]` is the number of a level, and the treatment's number in the
+/// observations is its place here. Every combination of levels is to be there once; `None` where it
+/// is not.
 pub fn factorial_effects(
     levels: &[Vec<usize>],
     observations: &[Observation],
@@ -87,7 +92,8 @@ fn whole_blocks(treatments: usize, observations: &[Observation]) -> Vec<Vec<f64>
     blocks.values().filter_map(logs).collect()
 }
 
-/// The contrasts of these weights with one spread; `None` where a treatment is missing, or nothing is left to judge the error by.
+/// The contrasts of these weights with one spread; `None` where a treatment is missing, or nothing
+/// is left to judge the error by.
 fn pooled(weights: &[Vec<(usize, f64)>], observations: &[Observation]) -> Vec<Option<Difference>> {
     let fit = BlockFit::new(observations);
     let of = |weights: &Vec<(usize, f64)>| {
@@ -101,7 +107,8 @@ fn pooled(weights: &[Vec<(usize, f64)>], observations: &[Observation]) -> Vec<Op
     weights.iter().map(of).collect()
 }
 
-/// The contrasts of these weights with their own spreads. They borrow from one another as if of one length.
+/// The contrasts of these weights with their own spreads. They borrow from one another as if of one
+/// length.
 fn own_spreads(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Vec<Option<Difference>> {
     let lengths: Vec<f64> = weights.iter().map(|weights| squares(weights).sqrt()).collect();
     let mut spreads = Spreads::new(weights.len());
@@ -129,9 +136,11 @@ fn squares(weights: &[(usize, f64)]) -> f64 {
     weights.iter().map(|(_, weight)| weight * weight).sum()
 }
 
-/// The contrasts with one spread, where each is of all treatments with one weight, as with two levels of each factor: then their errors are alike however
-/// different the treatments' are, and only the degrees of freedom of the pooled spread are fewer (Box 1954; estimated as by Huynh & Feldt 1976, and as by Greenhouse & Geisser 1959,
-/// who err to the safe side, with fewer than four blocks).
+/// The contrasts with one spread, where each is of all treatments with one weight, as with two
+/// levels of each factor: then their errors are alike however different the treatments' are, and
+/// only the degrees of freedom of the pooled spread are fewer (Box 1954; estimated as by Huynh &
+/// Feldt 1976, and as by Greenhouse & Geisser 1959, who err to the safe side, with fewer than four
+/// blocks).
 fn shared_spread(weights: &[Vec<(usize, f64)>], blocks: &[Vec<f64>]) -> Vec<Option<Difference>> {
     let (n, treatments) = (blocks.len(), blocks.first().map_or(0, Vec::len));
     let (blocks_count, dimensions) = (count(n), count(treatments.saturating_sub(1)));
@@ -218,8 +227,8 @@ fn names(sizes: &[usize]) -> Vec<(Level, Option<Level>)> {
     names
 }
 
-/// The weight of each treatment that has one. A factor counts +1 at its level and -1 at level 0, both factors of an
-/// interaction multiplied; shared by the combinations of all other factors.
+/// The weight of each treatment that has one. A factor counts +1 at its level and -1 at level 0,
+/// both factors of an interaction multiplied; shared by the combinations of all other factors.
 fn weights(levels: &[Vec<usize>], sizes: &[usize], first: Level, second: Option<Level>) -> Vec<(usize, f64)> {
     let sign = |of: &[usize], named: Level| match of[named.factor] {
         0 => -1.0,
@@ -236,16 +245,18 @@ fn weights(levels: &[Vec<usize>], sizes: &[usize], first: Level, second: Option<
         .collect()
 }
 
-/// The main effects of a design of factors with two levels each, as ratios of the high level to the low one:
-/// `columns[factor][treatment]` is +1 or -1, and the treatment's number in the observations is its place there. For
-/// full and fractional factorials and Plackett & Burman's designs, one block or more.
+/// The main effects of a design of factors with two levels each, as ratios of the high level to the
+/// low one: `columns[factor][treatment]` is +1 or -1, and the treatment's number in the
+/// observations is its place there. For full and fractional factorials and Plackett & Burman's
+/// designs, one block or more.
 ///
-/// The model is log(value) = block + sum of main effects + error. In a fraction, main effects are *aliased* with
-/// interactions: what two factors do together is reported as an effect of a third, or widens the intervals as error.
-/// Screening shows which factors to test again, not how large the effect of each is.
+/// The model is log(value) = block + sum of main effects + error. In a fraction, main effects are
+/// *aliased* with interactions: what two factors do together is reported as an effect of a third,
+/// or widens the intervals as error. Screening shows which factors to test again, not how large the
+/// effect of each is.
 ///
-/// An effect is `None` with no degrees of freedom left; all are where columns are not distinguished by the trials that
-/// there are, differ in length, or hold anything but 1 and -1.
+/// An effect is `None` with no degrees of freedom left; all are where columns are not distinguished
+/// by the trials that there are, differ in length, or hold anything but 1 and -1.
 pub fn screening_effects(
     columns: &[Vec<i8>],
     observations: &[Observation],

@@ -1,4 +1,5 @@
-//! Pure mathematics: effects in blocks, verdicts, steadiness, scaling, designs. Reads no clock, does no I/O, knows no database.
+//! Pure mathematics: effects in blocks, verdicts, steadiness, scaling, designs. Reads no clock,
+//! does no I/O, knows no database.
 
 mod autocorrelation;
 mod best;

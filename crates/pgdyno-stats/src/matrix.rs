@@ -1,5 +1,5 @@
-//! The inverse of a small symmetric positive definite matrix, all the linear algebra a block design needs, and
-//! counts as numbers.
+//! The inverse of a small symmetric positive definite matrix, all the linear algebra a block design
+//! needs, and counts as numbers.
 
 /// A count as a number to reckon with: exact to 2^53, which no count of trials or seconds reaches.
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^53")]
@@ -47,7 +47,8 @@ pub(crate) struct Lower {
     rows: Vec<f64>,
 }
 
-/// Factors a symmetric matrix, of which `entry(i, j)` gives those with j <= i. `None` where it is not positive definite.
+/// Factors a symmetric matrix, of which `entry(i, j)` gives those with j <= i. `None` where it is
+/// not positive definite.
 pub(crate) fn cholesky(n: usize, entry: impl Fn(usize, usize) -> f64) -> Option<Lower> {
     let mut rows = vec![0.0; n * n];
     for i in 0..n {

@@ -1,14 +1,16 @@
 //! The variance of each comparison by itself, steadied by those of the others.
 //!
-//! A variance of few differences is hardly known, and one that is pooled over all treatments is wrong for each of them
-//! where one treatment is noisier than another. In between is the prior of Smyth (2004, *Statistical Applications in
-//! Genetics and Molecular Biology* 3, article 3): variances of comparisons are drawn from a scaled inverse chi-square
-//! distribution with d degrees of freedom, and each comparison's own variance is averaged with its centre. How alike they
-//! are, d, is known badly from a handful of comparisons, so it is not estimated: each d of a grid counts with its
-//! likelihood, and so does "all alike".
+//! A variance of few differences is hardly known, and one that is pooled over all treatments is
+//! wrong for each of them where one treatment is noisier than another. In between is the prior of
+//! Smyth (2004, *Statistical Applications in Genetics and Molecular Biology* 3, article 3):
+//! variances of comparisons are drawn from a scaled inverse chi-square distribution with d degrees
+//! of freedom, and each comparison's own variance is averaged with its centre. How alike they are,
+//! d, is known badly from a handful of comparisons, so it is not estimated: each d of a grid counts
+//! with its likelihood, and so does "all alike".
 //!
-//! What is borrowed is not free: the variance of a comparison that is noisier than the others comes out too small. What that
-//! costs was simulated (docs/explanation/statistics.md), and [`BORROWED`] pays for it.
+//! What is borrowed is not free: the variance of a comparison that is noisier than the others comes
+//! out too small. What that costs was simulated (docs/explanation/statistics.md), and [`BORROWED`]
+//! pays for it.
 
 use crate::matrix::count;
 use statrs::function::gamma::{digamma, ln_gamma};
@@ -22,29 +24,33 @@ pub(crate) struct Variance {
     pub(crate) freedom: f64,
 }
 
-/// Degrees of freedom of the prior: from variances that have little in common to such as differ little more than by chance.
+/// Degrees of freedom of the prior: from variances that have little in common to such as differ
+/// little more than by chance.
 const GRID: [f64; 4] = [0.5, 1.0, 2.0, 4.0];
 /// Weight of "all alike" before anything was measured; the grid shares the rest.
 const ALIKE: f64 = 0.1;
 /// With fewer comparisons than this there is nothing to learn of how alike they are.
 const FEWEST: usize = 3;
-/// Degrees of freedom of its own from which on a comparison borrows: with fewer, a noisy comparison cannot be distinguished from a
-/// quiet one.
+/// Degrees of freedom of its own from which on a comparison borrows: with fewer, a noisy comparison
+/// cannot be distinguished from a quiet one.
 const FREEDOM_MIN: f64 = 3.0;
-/// The share of a level at which a comparison with a borrowed variance is judged, so that all hold as promised.
+/// The share of a level at which a comparison with a borrowed variance is judged, so that all hold
+/// as promised.
 pub(crate) const BORROWED: f64 = 0.7;
 /// The correlation of the squares of two differences that have a treatment in common.
 const IN_COMMON: f64 = 0.25;
 /// Variances below it are rounding.
 const SMALLEST: f64 = 1e-24;
-/// Below this share of the mean of all a variance says how finely was measured: few transactions a second are a whole number, and
-/// differences of such rates may all be the same. By chance it is smaller in 7 of 1,000 comparisons of four blocks, and in none of ten.
+/// Below this share of the mean of all a variance says how finely was measured: few transactions a
+/// second are a whole number, and differences of such rates may all be the same. By chance it is
+/// smaller in 7 of 1,000 comparisons of four blocks, and in none of ten.
 const FINEST: f64 = 0.03;
-/// Degrees of freedom from which on a quantile differs from the normal one by less than a thousandth.
+/// Degrees of freedom from which on a quantile differs from the normal one by less than a
+/// thousandth.
 const FREEDOM_MAX: f64 = 1e4;
 
-/// The variances with those of the others taken into account, in their order; `None` where nothing is borrowed, because
-/// they are too few or of too few blocks.
+/// The variances with those of the others taken into account, in their order; `None` where nothing
+/// is borrowed, because they are too few or of too few blocks.
 pub(crate) fn moderated(own: &[Variance]) -> Option<Vec<Variance>> {
     if own.len() < FEWEST || own.iter().any(|one| one.freedom < FREEDOM_MIN) {
         return None;
@@ -92,7 +98,8 @@ pub(crate) fn moderated(own: &[Variance]) -> Option<Vec<Variance>> {
     Some(own.iter().map(posterior).collect())
 }
 
-/// The mean of the variances, with as many degrees of freedom as differences that have a treatment in common have together.
+/// The mean of the variances, with as many degrees of freedom as differences that have a treatment
+/// in common have together.
 fn alike(own: &[Variance]) -> Variance {
     let freedom: f64 = own.iter().map(|one| one.freedom).sum();
     Variance {
@@ -108,7 +115,8 @@ fn chi_square(one: Variance, centre: f64) -> f64 {
     half * half.ln() - ln_gamma(half) + (half - 1.0) * x.ln() - half * x - centre.ln()
 }
 
-/// The logarithm of the density of a variance whose expectation is drawn with `d` degrees of freedom: Fisher's F.
+/// The logarithm of the density of a variance whose expectation is drawn with `d` degrees of
+/// freedom: Fisher's F.
 fn fisher(one: Variance, centre: f64, d: f64) -> f64 {
     let (half, other) = (one.freedom / 2.0, d / 2.0);
     let x = one.value / centre;
@@ -117,7 +125,8 @@ fn fisher(one: Variance, centre: f64, d: f64) -> f64 {
     half * ratio.ln() + (half - 1.0) * x.ln() - (half + other) * (ratio * x).ln_1p() - beta - centre.ln()
 }
 
-/// The likeliest centre of the prior with `d` degrees of freedom: the score falls from the least variance to the largest.
+/// The likeliest centre of the prior with `d` degrees of freedom: the score falls from the least
+/// variance to the largest.
 fn centre(own: &[Variance], d: f64) -> f64 {
     let logs = || own.iter().map(|one| one.value.ln());
     let mut low = logs().fold(f64::INFINITY, f64::min);
@@ -137,8 +146,8 @@ fn centre(own: &[Variance], d: f64) -> f64 {
     f64::midpoint(low, high).exp()
 }
 
-/// The derivative of the digamma function, for positive numbers: its recurrence up to 6, then its asymptotic series
-/// (Abramowitz & Stegun 6.4.12).
+/// The derivative of the digamma function, for positive numbers: its recurrence up to 6, then its
+/// asymptotic series (Abramowitz & Stegun 6.4.12).
 fn trigamma(x: f64) -> f64 {
     let (mut x, mut sum) = (x, 0.0);
     while x < 6.0 {

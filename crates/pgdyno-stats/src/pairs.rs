@@ -20,7 +20,8 @@ pub(crate) struct Difference {
     pub(crate) contrast: Contrast,
     /// Degrees of freedom of the standard error.
     pub(crate) freedom: f64,
-    /// The share of a level at which it is judged, for what its spread has borrowed from other comparisons.
+    /// The share of a level at which it is judged, for what its spread has borrowed from other
+    /// comparisons.
     pub(crate) level_share: f64,
 }
 
@@ -98,7 +99,8 @@ impl Pairs {
         self.comparisons.iter().position(|one| one == comparison)
     }
 
-    /// The differences so far, in the order of the comparisons; `None` with fewer than two blocks that have both sides.
+    /// The differences so far, in the order of the comparisons; `None` with fewer than two blocks
+    /// that have both sides.
     pub(crate) fn differences(&self) -> Vec<Option<Difference>> {
         self.spreads.differences()
     }
@@ -134,7 +136,8 @@ impl Spreads {
         sums.squares += from_mean * (log_ratio - sums.mean);
     }
 
-    /// The contrasts so far, their spreads steadied by one another; `None` for one with fewer than two blocks.
+    /// The contrasts so far, their spreads steadied by one another; `None` for one with fewer than
+    /// two blocks.
     pub(crate) fn differences(&self) -> Vec<Option<Difference>> {
         let own = self.own_variances();
         let borrowed = moderated(&own.iter().copied().flatten().collect::<Vec<_>>());

@@ -1,11 +1,12 @@
 //! Before the first trial: what a number of blocks can find, and how many blocks an effect needs.
 //!
-//! For an experiment of a fixed number of complete blocks judged by [`decide`](crate::decide). With noise σ per trial
-//! the estimate of a log-ratio has the standard error s = σ·√(2 / blocks), and t has a noncentral distribution with
-//! noncentrality ln(1 + effect) / s and blocks - 1 degrees of freedom, those of a comparison's own spread (source: Johnson, Kotz &
-//! Balakrishnan, *Continuous Univariate Distributions* 2, chapter 31; for blocks Montgomery, *Design and Analysis of
-//! Experiments*, chapter 4). The estimate is normal and its spread independent of it, so the probability is an
-//! integral over the spread alone, and "the same" before "better" is part of it.
+//! For an experiment of a fixed number of complete blocks judged by [`decide`](crate::decide). With
+//! noise σ per trial the estimate of a log-ratio has the standard error s = σ·√(2 / blocks), and t
+//! has a noncentral distribution with noncentrality ln(1 + effect) / s and blocks - 1 degrees of
+//! freedom, those of a comparison's own spread (source: Johnson, Kotz & Balakrishnan, *Continuous
+//! Univariate Distributions* 2, chapter 31; for blocks Montgomery, *Design and Analysis of
+//! Experiments*, chapter 4). The estimate is normal and its spread independent of it, so the
+//! probability is an integral over the spread alone, and "the same" before "better" is part of it.
 
 use crate::matrix::count;
 use crate::sequential::MOST_BLOCKS;
@@ -17,8 +18,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 pub struct FixedDesign {
     /// Comparisons whose intervals hold together.
     pub comparisons: usize,
-    /// Spread between trials of one treatment as a ratio, as [`BlockFit::noise_floor`](crate::BlockFit::noise_floor)
-    /// has it: 0.02 = 2 %.
+    /// Spread between trials of one treatment as a ratio, as
+    /// [`BlockFit::noise_floor`](crate::BlockFit::noise_floor) has it: 0.02 = 2 %.
     pub noise_floor: f64,
     /// Rules by which the comparison will be judged.
     pub rules: Rules,
@@ -32,15 +33,16 @@ const REACH: f64 = 8.0;
 const LARGEST_LOG: f64 = 9.2;
 
 impl FixedDesign {
-    /// The probability that one comparison is found to differ the right way (better, for a good effect) if its ratio is
-    /// 1 + `effect`; an effect below zero is as probable as its inverse above. It is a lower bound where comparisons borrow
-    /// from one another's spread. `None` with nothing to reckon with: fewer than two blocks, no comparison, no noise.
+    /// The probability that one comparison is found to differ the right way (better, for a good
+    /// effect) if its ratio is 1 + `effect`; an effect below zero is as probable as its inverse
+    /// above. It is a lower bound where comparisons borrow from one another's spread. `None` with
+    /// nothing to reckon with: fewer than two blocks, no comparison, no noise.
     pub fn power(&self, blocks: usize, effect: f64) -> Option<f64> {
         self.power_of_log(blocks, effect.ln_1p().abs())
     }
 
-    /// The smallest effect, 0.03 = 3 % more, that so many blocks find with probability `power`. `None` as above, or
-    /// where there is none.
+    /// The smallest effect, 0.03 = 3 % more, that so many blocks find with probability `power`.
+    /// `None` as above, or where there is none.
     pub fn minimum_detectable_effect(&self, blocks: usize, power: f64) -> Option<f64> {
         let (mut low, mut high) = (0.0, LARGEST_LOG);
         if self.power_of_log(blocks, high)? < power {
@@ -57,8 +59,8 @@ impl FixedDesign {
         Some(high.exp_m1())
     }
 
-    /// The fewest blocks that find an effect, 0.03 = 3 % more, with probability `power`. `None` where
-    /// [`MOST_BLOCKS`] do not.
+    /// The fewest blocks that find an effect, 0.03 = 3 % more, with probability `power`. `None`
+    /// where [`MOST_BLOCKS`] do not.
     pub fn blocks_needed(&self, effect: f64, power: f64) -> Option<usize> {
         (2..=MOST_BLOCKS).find(|&blocks| self.power(blocks, effect).is_some_and(|found| found >= power))
     }
@@ -80,8 +82,9 @@ impl FixedDesign {
     }
 }
 
-/// When to look for an effect that a fixed design would find in so many blocks, as (first look, last look): after
-/// seven twelfths of them, and after one and a half times as many. Found by simulation (docs/explanation/statistics.md).
+/// When to look for an effect that a fixed design would find in so many blocks, as (first look,
+/// last look): after seven twelfths of them, and after one and a half times as many. Found by
+/// simulation (docs/explanation/statistics.md).
 pub fn looks_for(blocks_fixed: usize) -> (usize, usize) {
     let first = (blocks_fixed * 7).div_ceil(12).max(2);
     (
@@ -92,8 +95,8 @@ pub fn looks_for(blocks_fixed: usize) -> (usize, usize) {
     )
 }
 
-/// The mean of `value` over the ratio of the estimated spread to the true one, whose square is chi-squared by
-/// its degrees of freedom.
+/// The mean of `value` over the ratio of the estimated spread to the true one, whose square is
+/// chi-squared by its degrees of freedom.
 fn over_spread(freedom: f64, value: impl Fn(f64) -> f64) -> f64 {
     let width = REACH / (2.0 * freedom).sqrt();
     let (from, to) = ((1.0 - width).max(0.0), 1.0 + width);
@@ -122,8 +125,8 @@ mod tests {
         },
     };
 
-    /// Power of the paired t test from the usual tables: n = 10, standardised effect 1 gives 0.803 two-sided, of which
-    /// next to nothing on the wrong side.
+    /// Power of the paired t test from the usual tables: n = 10, standardised effect 1 gives 0.803
+    /// two-sided, of which next to nothing on the wrong side.
     #[test]
     fn power_is_the_tables() {
         let noise_floor = 0.1_f64;

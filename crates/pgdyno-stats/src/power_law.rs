@@ -1,7 +1,8 @@
 //! The power law y = a x^b by least squares on the log scale: what few levels can carry.
 //!
-//! Fitting, intervals of the line and their inversion (which x gives a y) are those of a straight line (source: Draper
-//! & Smith, *Applied Regression Analysis*, chapters 1 and 3, there "inverse regression").
+//! Fitting, intervals of the line and their inversion (which x gives a y) are those of a straight
+//! line (source: Draper & Smith, *Applied Regression Analysis*, chapters 1 and 3, there "inverse
+//! regression").
 
 use crate::heights::{Height, levelled};
 use crate::spread::{Estimate, Sample, Spread, count, spread, student};
@@ -66,7 +67,8 @@ pub(crate) struct Inverse {
 }
 
 impl PowerFit {
-    /// Fits a and, unless it is given, b. `None` without samples, or with a single level and no exponent.
+    /// Fits a and, unless it is given, b. `None` without samples, or with a single level and no
+    /// exponent.
     pub(crate) fn new(samples: &[Sample], exponent: Option<f64>) -> Option<PowerFit> {
         let found = levelled(samples, |samples| Line::new(samples, exponent), Line::log_at)?;
         let left = |s: &Sample| (s.log_value - found.fit.log_at(s.level)).powi(2);
@@ -81,7 +83,8 @@ impl PowerFit {
         })
     }
 
-    /// The sum of squared residuals, and the variance of one of them; `None` without a degree of freedom.
+    /// The sum of squared residuals, and the variance of one of them; `None` without a degree of
+    /// freedom.
     pub(crate) fn misfit(&self) -> Option<(f64, f64)> {
         Some((self.residual_sum, self.spread?.variance))
     }
@@ -122,8 +125,8 @@ impl PowerFit {
                 high: None,
             };
         };
-        // (aim - b d)^2 <= constant + slope d^2 holds for the d of the interval, between its two roots where the
-        // exponent is known to be positive.
+        // (aim - b d)^2 <= constant + slope d^2 holds for the d of the interval, between its two
+        // roots where the exponent is known to be positive.
         let lead = exponent.powi(2) - half.slope;
         let rest = aim.powi(2) - half.constant;
         let discriminant = (exponent * aim).powi(2) - lead * rest;
@@ -152,8 +155,9 @@ impl PowerFit {
         }
     }
 
-    /// The square of half the width of the interval at the centre, t^2 s^2 / samples or that of the blocks' heights where it is wider,
-    /// and what a unit of ln x away from there adds, t^2 s^2 / squares.
+    /// The square of half the width of the interval at the centre, t^2 s^2 / samples or that of the
+    /// blocks' heights where it is wider, and what a unit of ln x away from there adds, t^2 s^2 /
+    /// squares.
     fn half_widths(&self, confidence: f64) -> Option<HalfWidths> {
         let spread = self.spread?;
         let square = student(confidence, spread.degrees_of_freedom)?.powi(2) * spread.variance;

@@ -13,12 +13,12 @@ pub struct RankInterval {
     pub high_rank: Option<usize>,
 }
 
-/// Values that are beyond a percentile that is known. With fewer the estimate is biased inwards: the 99th percentile of
-/// 100 response times is 17 % too short on average, of 1,000 it is 2 %.
+/// Values that are beyond a percentile that is known. With fewer the estimate is biased inwards:
+/// the 99th percentile of 100 response times is 17 % too short on average, of 1,000 it is 2 %.
 const BEYOND_MIN: f64 = 10.0;
 
-/// Whether so many values determine a percentile (0 to 100): ten of them are beyond it. The largest one, 100, is always
-/// known.
+/// Whether so many values determine a percentile (0 to 100): ten of them are beyond it. The largest
+/// one, 100, is always known.
 #[expect(clippy::cast_precision_loss, reason = "a count of transactions")]
 pub fn knows_percentile(values: u64, percentile: f64) -> bool {
     // 1,000 values are to be enough for the 99th percentile, whatever is lost in the last digit.
@@ -28,11 +28,12 @@ pub fn knows_percentile(values: u64, percentile: f64) -> bool {
             || (1.0 - percentile / 100.0) * values as f64 >= BEYOND_MIN * (1.0 - LAST_DIGIT))
 }
 
-/// What part of so many values is independent, as far as the share beyond a threshold goes: of stretches of time, in
-/// their order, how many values are beyond it, and how many there are. Values of one stretch have much in common, and
-/// so have neighbouring stretches. By the variance of the ratio of two sums (source: Cochran, *Sampling Techniques*,
-/// the chapter on ratio estimators) with [`effective_sample_size`] of the stretches. Above 0 and at most 1; 1 for less
-/// than two stretches, and where none or all are beyond.
+/// What part of so many values is independent, as far as the share beyond a threshold goes: of
+/// stretches of time, in their order, how many values are beyond it, and how many there are. Values
+/// of one stretch have much in common, and so have neighbouring stretches. By the variance of the
+/// ratio of two sums (source: Cochran, *Sampling Techniques*, the chapter on ratio estimators) with
+/// [`effective_sample_size`] of the stretches. Above 0 and at most 1; 1 for less than two
+/// stretches, and where none or all are beyond.
 #[expect(clippy::cast_precision_loss, reason = "counts of transactions")]
 pub fn independent_share(stretches: &[(u64, u64)]) -> f64 {
     let beyond: u64 = stretches.iter().map(|(beyond, _)| beyond).sum();
@@ -55,14 +56,16 @@ pub fn independent_share(stretches: &[(u64, u64)]) -> f64 {
     }
 }
 
-/// From this variance on the binomial distribution is taken for a normal one; the ranks then differ by one at most.
+/// From this variance on the binomial distribution is taken for a normal one; the ranks then differ
+/// by one at most.
 const NORMAL_FROM: f64 = 1000.0;
 
-/// The interval of the quantile `p` (0.99 for the 99th percentile) of `n` values, whatever their distribution: the
-/// number of values below it is binomial (source: Conover, *Practical Nonparametric Statistics*, the chapter on
-/// quantiles). `effective` is the number of independent values that they amount to
-/// ([`effective_sample_size`](crate::effective_sample_size)); response times of one second have much in common.
-/// Confidence is `confidence` or more. `None` where n is 0, or p or the confidence not between 0 and 1.
+/// The interval of the quantile `p` (0.99 for the 99th percentile) of `n` values, whatever their
+/// distribution: the number of values below it is binomial (source: Conover, *Practical
+/// Nonparametric Statistics*, the chapter on quantiles). `effective` is the number of independent
+/// values that they amount to ([`effective_sample_size`](crate::effective_sample_size)); response
+/// times of one second have much in common. Confidence is `confidence` or more. `None` where n is
+/// 0, or p or the confidence not between 0 and 1.
 pub fn percentile_interval(n: usize, p: f64, confidence: f64, effective: f64) -> Option<RankInterval> {
     let inside = |x: f64| x > 0.0 && x < 1.0;
     if n == 0 || !inside(p) || !inside(confidence) || effective.is_nan() {
@@ -76,7 +79,8 @@ pub fn percentile_interval(n: usize, p: f64, confidence: f64, effective: f64) ->
     let m = effective.clamp(1.0, count(n)).floor() as usize;
     let tail = (1.0 - confidence) / 2.0;
     let below = |rank: usize| at_most(m, p, rank);
-    // The largest rank below which the quantile is with probability `tail` at most, and the smallest above which it is.
+    // The largest rank below which the quantile is with probability `tail` at most, and the
+    // smallest above which it is.
     let low = first(m + 1, |rank| below(rank) > tail);
     let high = first(m + 1, |rank| below(rank) >= 1.0 - tail) + 1;
     let scale = (count(n) + 1.0) / (count(m) + 1.0);
@@ -105,7 +109,8 @@ fn at_most(m: usize, p: f64, k: usize) -> f64 {
     Binomial::new(p, m).map_or(0.0, |binomial| binomial.cdf(k))
 }
 
-/// The smallest number below `end` for which it holds; it holds for all after the first. `end` where for none.
+/// The smallest number below `end` for which it holds; it holds for all after the first. `end`
+/// where for none.
 fn first(end: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, end);
     while from < to {
@@ -166,8 +171,9 @@ mod tests {
             let found = independent_share(stretches);
             assert!((low..=high).contains(&found), "{found}");
         };
-        // One of a hundred each second is more even than chance; all of the slow ones in one second of sixty, or in ten
-        // neighbouring ones, count as much as a hundred or two of the six thousand.
+        // One of a hundred each second is more even than chance; all of the slow ones in one second
+        // of sixty, or in ten neighbouring ones, count as much as a hundred or two of the six
+        // thousand.
         check(&[(1, 100); 60], 1.0, 1.0);
         let mut burst = vec![(0, 100); 60];
         burst[30] = (60, 100);

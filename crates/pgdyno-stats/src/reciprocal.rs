@@ -1,8 +1,9 @@
 //! Least squares on the log scale for curves 1 / X(N) = a / N + s + c (N - 1) with a, s, c >= 0.
 //!
-//! The Universal Scalability Law is such a curve: a = (1 - sigma) / lambda, s = sigma / lambda, c = kappa / lambda.
-//! In this form the bounds of its parameters are three signs, and each quantity of interest held at a value is a
-//! linear condition on (a, s, c): what a profile likelihood needs is the same minimisation with fewer unknowns.
+//! The Universal Scalability Law is such a curve: a = (1 - sigma) / lambda, s = sigma / lambda, c =
+//! kappa / lambda. In this form the bounds of its parameters are three signs, and each quantity of
+//! interest held at a value is a linear condition on (a, s, c): what a profile likelihood needs is
+//! the same minimisation with fewer unknowns.
 
 use crate::matrix::invert;
 use crate::spread::Sample;
@@ -41,7 +42,8 @@ impl Plane {
         }
     }
 
-    /// Where the curve goes through `value` at `n`, with coefficient number `dependent` following from the others.
+    /// Where the curve goes through `value` at `n`, with coefficient number `dependent` following
+    /// from the others.
     fn through(n: f64, value: f64, dependent: usize) -> Plane {
         let terms = terms(n);
         let mut offset = [0.0; 3];
@@ -85,9 +87,10 @@ const EXACT: f64 = 1e-24;
 /// Damping from which on no step is left that lessens the sum.
 const LARGEST_DAMPING: f64 = 1e14;
 
-/// The smallest sum of squares on `plane`, from `start` (as many values as `plane` has columns, none negative), by
-/// Levenberg's and Marquardt's method with steps cut off at the bounds (source: Marquardt 1963, *J. SIAM* 11, 431-441;
-/// the bounds as in Kanzow, Yamashita & Fukushima 2004, *J. Comput. Appl. Math.* 172, 375-397). `None` where it does not converge.
+/// The smallest sum of squares on `plane`, from `start` (as many values as `plane` has columns,
+/// none negative), by Levenberg's and Marquardt's method with steps cut off at the bounds (source:
+/// Marquardt 1963, *J. SIAM* 11, 431-441; the bounds as in Kanzow, Yamashita & Fukushima 2004, *J.
+/// Comput. Appl. Math.* 172, 375-397). `None` where it does not converge.
 pub(crate) fn minimise(samples: &[Sample], plane: &Plane, start: &[f64]) -> Option<Minimum> {
     let mut p = start.to_vec();
     let mut sum = residual_sum(samples, &plane.at(&p));
@@ -132,7 +135,8 @@ pub(crate) fn minimise(samples: &[Sample], plane: &Plane, start: &[f64]) -> Opti
     })
 }
 
-/// The smallest sum of squares among curves through `value` at `n`. `near`: coefficients to begin at.
+/// The smallest sum of squares among curves through `value` at `n`. `near`: coefficients to begin
+/// at.
 pub(crate) fn minimise_through(
     samples: &[Sample],
     n: f64,
@@ -145,7 +149,8 @@ pub(crate) fn minimise_through(
         coefficients: near.map(|c| c * scale),
         sum: f64::INFINITY,
     };
-    // The dependent coefficient must not become negative; where it comes near, another one takes its part.
+    // The dependent coefficient must not become negative; where it comes near, another one takes
+    // its part.
     for _ in 0..4 {
         let share = |j: usize| best.coefficients[j] * terms[j] * value;
         let dependent = (0..3).max_by(|&i, &j| share(i).total_cmp(&share(j)))?;

@@ -7,8 +7,8 @@ const PRECISION: f64 = 1e-6;
 /// Looks between two sides of an end; a halving each gives the precision in twenty.
 const MOST_LOOKS: usize = 40;
 
-/// From `start`, where `f` is about 0, towards `limit`: the first place found where `f` has grown to `target`.
-/// `None` where it has not at the limit (or at no distance, for an infinite one).
+/// From `start`, where `f` is about 0, towards `limit`: the first place found where `f` has grown
+/// to `target`. `None` where it has not at the limit (or at no distance, for an infinite one).
 pub(crate) fn edge(
     f: impl Fn(f64) -> f64,
     start: f64,
@@ -39,8 +39,8 @@ pub(crate) fn edge(
     None
 }
 
-/// The first place from `first` to `last` where `f` is at most `limit`. Places closer than a hundredth of the way are
-/// not distinguished from one another.
+/// The first place from `first` to `last` where `f` is at most `limit`. Places closer than a
+/// hundredth of the way are not distinguished from one another.
 pub(crate) fn first_at_most(f: impl Fn(f64) -> f64, limit: f64, first: f64, last: f64) -> Option<f64> {
     const STEPS: u32 = 120;
     let at = |i: u32| first + (last - first) * f64::from(i) / f64::from(STEPS);
@@ -64,7 +64,8 @@ pub(crate) fn first_at_most(f: impl Fn(f64) -> f64, limit: f64, first: f64, last
     None
 }
 
-/// The largest value of `f` from `first` to `last`, for a function with one peak. `None` where it has none at all.
+/// The largest value of `f` from `first` to `last`, for a function with one peak. `None` where it
+/// has none at all.
 pub(crate) fn best_on(f: impl Fn(f64) -> Option<f64>, first: f64, last: f64) -> Option<f64> {
     const STEPS: u32 = 16;
     let at = |i: u32| first + (last - first) * f64::from(i) / f64::from(STEPS);
@@ -74,7 +75,8 @@ pub(crate) fn best_on(f: impl Fn(f64) -> Option<f64>, first: f64, last: f64) -> 
     // The golden section between the neighbours.
     let ratio = (5.0_f64.sqrt() - 1.0) / 2.0;
     let (mut low, mut high) = (at(peak.saturating_sub(1)), at((peak + 1).min(STEPS)));
-    // Near a peak the value hardly depends on the place: a hundredth of it leaves a ten-thousandth of the value.
+    // Near a peak the value hardly depends on the place: a hundredth of it leaves a ten-thousandth
+    // of the value.
     for _ in 0..8 {
         let (left, right) = (high - ratio * (high - low), low + ratio * (high - low));
         let (left_value, right_value) = (f(left)?, f(right)?);
@@ -88,8 +90,9 @@ pub(crate) fn best_on(f: impl Fn(f64) -> Option<f64>, first: f64, last: f64) -> 
     Some(best)
 }
 
-/// Where `f` is `target` between a place below and one at or above it: false position with halved ends (the Illinois
-/// method; source: Dowell & Jarratt 1971, *BIT* 11, 168-174), halving where a value is infinite.
+/// Where `f` is `target` between a place below and one at or above it: false position with halved
+/// ends (the Illinois method; source: Dowell & Jarratt 1971, *BIT* 11, 168-174), halving where a
+/// value is infinite.
 fn between(f: impl Fn(f64) -> f64, below: (f64, f64), above: (f64, f64), target: f64) -> f64 {
     let (mut low, mut low_value) = (below.0, below.1 - target);
     let (mut high, mut high_value) = (above.0, above.1 - target);

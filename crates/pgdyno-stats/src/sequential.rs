@@ -1,19 +1,22 @@
-//! An experiment that looks after every block, and when it may stop: verdicts that hold under such looking.
+//! An experiment that looks after every block, and when it may stop: verdicts that hold under such
+//! looking.
 //!
-//! After each block from `blocks_min` to `blocks_max` every comparison gets its repeated confidence interval (Jennison
-//! & Turnbull, *Group Sequential Methods*, chapter 9): the intervals of all looks hold together with the confidence
-//! promised, and over the comparisons by Bonferroni. So whichever look a verdict is read off, better, worse or the same,
-//! it is wrong no more often than that; when to look is no longer a choice that can be misused. The levels of the looks
-//! come from `boundary.rs`.
+//! After each block from `blocks_min` to `blocks_max` every comparison gets its repeated confidence
+//! interval (Jennison & Turnbull, *Group Sequential Methods*, chapter 9): the intervals of all
+//! looks hold together with the confidence promised, and over the comparisons by Bonferroni. So
+//! whichever look a verdict is read off, better, worse or the same, it is wrong no more often than
+//! that; when to look is no longer a choice that can be misused. The levels of the looks come from
+//! `boundary.rs`.
 //!
-//! Where only gains are looked for, a comparison ends, too, at the first look whose bound excludes a gain of the smallest effect
-//! (futility: the same book, chapter 5). That bound has an error of its own, [`FUTILITY_ERROR`], spent over the looks in the same
-//! way: with the gain subtracted, t is again what it is without a difference. Better and worse do not count on it, so their error is at
-//! most what it is without.
+//! Where only gains are looked for, a comparison ends, too, at the first look whose bound excludes
+//! a gain of the smallest effect (futility: the same book, chapter 5). That bound has an error of
+//! its own, [`FUTILITY_ERROR`], spent over the looks in the same way: with the gain subtracted, t
+//! is again what it is without a difference. Better and worse do not count on it, so their error is
+//! at most what it is without.
 //!
-//! A comparison keeps the verdict, ratio and interval of the first look that decided it, whatever later blocks show.
-//! Everything is worked out again from all observations by their blocks, so a resumed experiment and one in a single
-//! piece say the same.
+//! A comparison keeps the verdict, ratio and interval of the first look that decided it, whatever
+//! later blocks show. Everything is worked out again from all observations by their blocks, so a
+//! resumed experiment and one in a single piece say the same.
 
 use crate::blocks::Observation;
 use crate::boundary::{EARLY, EVENLY, levels};
@@ -30,12 +33,13 @@ pub struct StoppingRule {
     pub blocks_min: usize,
     /// The last one after so many.
     pub blocks_max: usize,
-    /// Whether a comparison ends, too, once a gain of the smallest effect is improbable ([`Verdict::NoGain`]).
+    /// Whether a comparison ends, too, once a gain of the smallest effect is improbable
+    /// ([`Verdict::NoGain`]).
     pub may_be_futile: bool,
 }
 
-/// The probability that a treatment which gains just the smallest effect that matters is called [`Verdict::NoGain`] at any look: the
-/// other side of a power of 90 %.
+/// The probability that a treatment which gains just the smallest effect that matters is called
+/// [`Verdict::NoGain`] at any look: the other side of a power of 90 %.
 pub const FUTILITY_ERROR: f64 = 0.1;
 
 /// More looks than this are refused.
@@ -46,23 +50,24 @@ pub const MOST_BLOCKS: usize = 500;
 pub struct Trials<'a> {
     /// One for each trial, in any order.
     pub observations: &'a [Observation],
-    /// Numbers of the blocks that have ended, failed trials included, in the order of time. Observations of other
-    /// blocks are not evaluated yet.
+    /// Numbers of the blocks that have ended, failed trials included, in the order of time.
+    /// Observations of other blocks are not evaluated yet.
     pub ended: &'a [usize],
 }
 
 /// What the looks so far have found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Looked {
-    /// In the order of the comparisons: the effect as of the look that decided it, else of the latest one; `None`
-    /// before the first look, and where a side has no trial.
+    /// In the order of the comparisons: the effect as of the look that decided it, else of the
+    /// latest one; `None` before the first look, and where a side has no trial.
     pub effects: Vec<Option<Effect>>,
     /// After how many blocks each was decided.
     pub decided_after: Vec<Option<usize>>,
-    /// The effects by all blocks, whenever they were decided. Their intervals hold just as well; the ratio of the look
-    /// that stopped leans away from 1, this one less.
+    /// The effects by all blocks, whenever they were decided. Their intervals hold just as well;
+    /// the ratio of the look that stopped leans away from 1, this one less.
     pub latest: Vec<Option<Effect>>,
-    /// No further block is needed: everything that can be judged is decided, or this was the last look.
+    /// No further block is needed: everything that can be judged is decided, or this was the last
+    /// look.
     pub done: bool,
 }
 
@@ -77,8 +82,8 @@ pub struct Sequential {
 }
 
 impl Sequential {
-    /// For these comparisons. `None` where nothing can be decided: no comparison, a confidence not between 0 and 1, or not
-    /// 2 <= blocks_min <= blocks_max <= 500.
+    /// For these comparisons. `None` where nothing can be decided: no comparison, a confidence not
+    /// between 0 and 1, or not 2 <= blocks_min <= blocks_max <= 500.
     pub fn new(rule: StoppingRule, comparisons: &[Comparison]) -> Option<Sequential> {
         let range = 2..=rule.blocks_max.min(MOST_BLOCKS);
         let confidence = rule.rules.confidence;
@@ -105,13 +110,14 @@ impl Sequential {
         })
     }
 
-    /// The two-sided level at which one comparison is judged at each look, the first after `blocks_min` blocks.
+    /// The two-sided level at which one comparison is judged at each look, the first after
+    /// `blocks_min` blocks.
     pub fn levels(&self) -> &[f64] {
         &self.levels
     }
 
-    /// Looks after each block that has ended, one after the other. The same trials give the same answer, however
-    /// many looks there were before. Blocks past `blocks_max` are not evaluated.
+    /// Looks after each block that has ended, one after the other. The same trials give the same
+    /// answer, however many looks there were before. Blocks past `blocks_max` are not evaluated.
     pub fn look(&self, trials: Trials<'_>) -> Looked {
         let n = self.comparisons.len();
         let mut looked = Looked {
@@ -156,7 +162,8 @@ impl Sequential {
         let look = blocks - self.rule.blocks_min;
         let rules = self.rule.rules;
         let differences = pairs.differences();
-        // What is borrowed is paid for with a share of a level, which the bound, with one of its own, has no room for.
+        // What is borrowed is paid for with a share of a level, which the bound, with one of its
+        // own, has no room for.
         let own = pairs.own_differences();
         let judge = |comparison: &Comparison| {
             let place = pairs.place(comparison)?;

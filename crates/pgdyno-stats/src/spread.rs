@@ -49,16 +49,19 @@ pub(crate) struct Spread {
     pub degrees_of_freedom: f64,
 }
 
-/// From this confidence on, values that agree better with one another than with the curve are not taken for chance.
+/// From this confidence on, values that agree better with one another than with the curve are not
+/// taken for chance.
 const MISFIT_CONFIDENCE: f64 = 0.95;
 
-/// The spread around a curve with `parameters` parameters whose sum of squared residuals is `residual_sum`, of samples without
-/// the terms of their blocks, of which one less than there are blocks were estimated, too.
+/// The spread around a curve with `parameters` parameters whose sum of squared residuals is
+/// `residual_sum`, of samples without the terms of their blocks, of which one less than there are
+/// blocks were estimated, too.
 ///
-/// Usually residual sum / (samples - parameters - terms). Where replicates agree so much better with one another than with
-/// the curve that it is no chance (the F test of lack of fit: Draper & Smith, *Applied Regression Analysis*, chapter 2),
-/// the curve is not quite right, more replicates would not make it better known, and the misfit of the levels alone is
-/// the spread. `None` without a degree of freedom.
+/// Usually residual sum / (samples - parameters - terms). Where replicates agree so much better
+/// with one another than with the curve that it is no chance (the F test of lack of fit: Draper &
+/// Smith, *Applied Regression Analysis*, chapter 2), the curve is not quite right, more replicates
+/// would not make it better known, and the misfit of the levels alone is the spread. `None` without
+/// a degree of freedom.
 pub(crate) fn spread(samples: &[Sample], residual_sum: f64, parameters: usize) -> Option<Spread> {
     let terms = blocks(samples).len().saturating_sub(1);
     let mut sorted: Vec<&Sample> = samples.iter().collect();
@@ -98,8 +101,9 @@ fn is_misfit(misfit: f64, pure: f64, misfit_df: f64, pure_df: f64) -> bool {
     FisherSnedecor::new(misfit_df, pure_df).is_ok_and(|f| f.cdf(misfit / pure) > MISFIT_CONFIDENCE)
 }
 
-/// The two-sided quantile of Student's t at `confidence`; `None` for degrees of freedom that are not positive. The same ones are asked for again
-/// and again, at each look at an experiment, and one takes a search with ten incomplete beta functions.
+/// The two-sided quantile of Student's t at `confidence`; `None` for degrees of freedom that are
+/// not positive. The same ones are asked for again and again, at each look at an experiment, and
+/// one takes a search with ten incomplete beta functions.
 pub(crate) fn student(confidence: f64, degrees_of_freedom: f64) -> Option<f64> {
     thread_local! {
         static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::default();
@@ -150,7 +154,8 @@ mod tests {
 
     #[test]
     fn replicates_that_only_agree_with_one_another_do_not_narrow_it() {
-        // Three levels, a curve of one parameter (the mean, 2): residual sum 2, replicates within 0.01.
+        // Three levels, a curve of one parameter (the mean, 2): residual sum 2, replicates within
+        // 0.01.
         let apart = samples(&[
             (1.0, 1.0),
             (1.0, 1.01),

@@ -9,22 +9,25 @@ use serde::{Deserialize, Serialize};
 pub struct Steadiness {
     /// No trend that is both sure and large.
     pub settled: bool,
-    /// Change from the first to the last value along the fitted line, relative to the mean: 0.10 = 10 % up.
+    /// Change from the first to the last value along the fitted line, relative to the mean: 0.10 =
+    /// 10 % up.
     pub drift_ratio: f64,
     /// Standard error of it, widened for autocorrelation.
     pub drift_standard_error: f64,
 }
 
-/// A drift over the window below this does not unsettle a trial: it is of the order of the noise between trials.
+/// A drift over the window below this does not unsettle a trial: it is of the order of the noise
+/// between trials.
 const DRIFT_THAT_MATTERS: f64 = 0.10;
-/// How many standard errors away from zero a drift must be. Two would cry wolf in one trial of twenty.
+/// How many standard errors away from zero a drift must be. Two would cry wolf in one trial of
+/// twenty.
 const SURE: f64 = 3.0;
 /// Fewer values than this cannot be judged.
 const FEWEST_VALUES: usize = 6;
 
-/// Fits a line to equally spaced values. The standard error of the slope is widened by (1 + r) / (1 - r), r the
-/// lag-1 autocorrelation of the residuals (source: the effective sample size of an AR(1) process).
-/// `None` for fewer than six values or a mean that is not positive.
+/// Fits a line to equally spaced values. The standard error of the slope is widened by (1 + r) /
+/// (1 - r), r the lag-1 autocorrelation of the residuals (source: the effective sample size of an
+/// AR(1) process). `None` for fewer than six values or a mean that is not positive.
 pub fn steadiness(values: &[f64]) -> Option<Steadiness> {
     let n = values.len();
     if n < FEWEST_VALUES {
@@ -60,14 +63,16 @@ pub fn steadiness(values: &[f64]) -> Option<Steadiness> {
     })
 }
 
-/// A series is watched so long, in values, before anything is said of it: what climbs slowly looks level for some seconds.
+/// A series is watched so long, in values, before anything is said of it: what climbs slowly looks
+/// level for some seconds.
 const WATCHED_LEAST: usize = 20;
 /// Confidence that the trend is no larger than that, on either side.
 const SETTLED_CONFIDENCE: f64 = 0.90;
 
-/// Whether a growing series of values, a second each, has settled: whether it will change by less than 10 % in as long again as it has been watched,
-/// twenty values at least. The trend of its later half, with what is not known of it ([`steadiness`]: an interval of 90 %), is taken on for that time.
-/// What changes more slowly than that, no watching so far can show.
+/// Whether a growing series of values, a second each, has settled: whether it will change by less
+/// than 10 % in as long again as it has been watched, twenty values at least. The trend of its
+/// later half, with what is not known of it ([`steadiness`]: an interval of 90 %), is taken on for
+/// that time. What changes more slowly than that, no watching so far can show.
 pub fn has_settled(values: &[f64]) -> bool {
     if values.len() < WATCHED_LEAST {
         return false;
@@ -82,7 +87,8 @@ pub fn has_settled(values: &[f64]) -> bool {
     drift_at_most * count(values.len()) / count(latest.len()) <= DRIFT_THAT_MATTERS
 }
 
-/// Standard deviation over mean: the stability of a curve as a number. `None` below two values or without a mean.
+/// Standard deviation over mean: the stability of a curve as a number. `None` below two values or
+/// without a mean.
 pub fn coefficient_of_variation(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -109,7 +115,8 @@ mod tests {
         assert!(!has_settled(&step), "a step");
     }
 
-    /// Climbs from nothing and from half of their level, with noise that remembers: where one is said to be at its level, it is.
+    /// Climbs from nothing and from half of their level, with noise that remembers: where one is
+    /// said to be at its level, it is.
     #[test]
     fn slow_climbs_are_not_called_level_on_their_way() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(23);

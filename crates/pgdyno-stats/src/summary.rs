@@ -13,8 +13,8 @@ pub struct MeanInterval {
     pub high: f64,
 }
 
-/// Student's interval for the mean of independent values. With one value the bounds are the value itself
-/// (nothing is known of the spread); `None` without any.
+/// Student's interval for the mean of independent values. With one value the bounds are the value
+/// itself (nothing is known of the spread); `None` without any.
 pub fn mean_interval(values: &[f64], confidence: f64) -> Option<MeanInterval> {
     if values.is_empty() {
         return None;

@@ -1,8 +1,9 @@
 //! How long a trial should measure: where the noise of trials is, and what it costs to begin one.
 //!
-//! The mean of a trial differs from that of the next one for two reasons: its seconds differ, which longer trials cure, and each
-//! start differs (layout of memory, plans, caches, the state of the host), which only more trials do. What takes least time for a
-//! given error follows from both and from the time that a start costs (Kalibera & Jones 2013, *Rigorous benchmarking in reasonable
+//! The mean of a trial differs from that of the next one for two reasons: its seconds differ, which
+//! longer trials cure, and each start differs (layout of memory, plans, caches, the state of the
+//! host), which only more trials do. What takes least time for a given error follows from both and
+//! from the time that a start costs (Kalibera & Jones 2013, *Rigorous benchmarking in reasonable
 //! time*, ISMM, the section on dimensions of experiments).
 
 use crate::changepoint::effective_sample_size;
@@ -11,7 +12,8 @@ use crate::matrix::count;
 /// The variance of a trial's mean, in its two parts, both of logarithms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NoiseParts {
-    /// Between starts: what stays however long a trial measures. Zero where seconds alone explain all.
+    /// Between starts: what stays however long a trial measures. Zero where seconds alone explain
+    /// all.
     pub between: f64,
     /// Within a trial, of one second: divided by the seconds it is what they leave in the mean.
     pub within: f64,
@@ -22,13 +24,15 @@ pub struct NoiseParts {
 pub struct TrialLength {
     /// Seconds to measure that take least time for the same error.
     pub best_s: f64,
-    /// The time of the whole experiment with them, as a share of that with the trials that were run: at most 1.
+    /// The time of the whole experiment with them, as a share of that with the trials that were
+    /// run: at most 1.
     pub time: f64,
 }
 
 impl NoiseParts {
-    /// From the noise floor (0.02 = 2 %), and a value for each second of trials that measure `measured_s` seconds. `None` without a
-    /// trial of four values or more whose mean is above zero, and where no second differs from another.
+    /// From the noise floor (0.02 = 2 %), and a value for each second of trials that measure
+    /// `measured_s` seconds. `None` without a trial of four values or more whose mean is above
+    /// zero, and where no second differs from another.
     pub fn new(noise_floor: f64, trials: &[Vec<f64>], measured_s: f64) -> Option<NoiseParts> {
         let of_trial = |values: &Vec<f64>| {
             let mean = values.iter().sum::<f64>() / count(values.len());
@@ -36,7 +40,8 @@ impl NoiseParts {
                 return None;
             }
             let squares: f64 = values.iter().map(|value| (value / mean - 1.0).powi(2)).sum();
-            // Seconds that follow one another are alike: the variance of the mean goes by independent ones.
+            // Seconds that follow one another are alike: the variance of the mean goes by
+            // independent ones.
             let independent = effective_sample_size(values)?;
             Some(squares / count(values.len() - 1) / independent * count(values.len()))
         };
@@ -51,8 +56,9 @@ impl NoiseParts {
         })
     }
 
-    /// The best length of trials, where each costs `overhead_s` seconds, more than none, besides those that it measures. `None` where
-    /// a longer one is always better: no start differs from another.
+    /// The best length of trials, where each costs `overhead_s` seconds, more than none, besides
+    /// those that it measures. `None` where a longer one is always better: no start differs from
+    /// another.
     pub fn best_length(&self, overhead_s: f64, measured_s: f64) -> Option<TrialLength> {
         let best_s = (overhead_s * self.within / self.between).sqrt();
         let time = |length_s: f64| (overhead_s + length_s) * (self.between + self.within / length_s);
@@ -68,7 +74,8 @@ mod tests {
     use super::*;
     use crate::chance::{SeedableRng, Xoshiro256PlusPlus, normal};
 
-    /// Trials of `seconds` seconds that differ by `between` from start to start and by `within` from second to second.
+    /// Trials of `seconds` seconds that differ by `between` from start to start and by `within`
+    /// from second to second.
     fn trials(between: f64, within: f64, seconds: usize) -> (f64, Vec<Vec<f64>>) {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
         let trials: Vec<Vec<f64>> = (0..2000)
@@ -96,7 +103,8 @@ mod tests {
         assert!((parts.between.sqrt() / 0.01 - 1.0).abs() < 0.3, "{parts:?}");
     }
 
-    /// 4 seconds for a start, 1 % between starts, 5 % between seconds: 10 seconds are best, by hand.
+    /// 4 seconds for a start, 1 % between starts, 5 % between seconds: 10 seconds are best, by
+    /// hand.
     #[test]
     fn the_best_length_takes_least_time() {
         let parts = NoiseParts {

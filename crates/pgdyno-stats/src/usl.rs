@@ -1,12 +1,15 @@
-//! The Universal Scalability Law X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)), fitted to throughputs.
+//! The Universal Scalability Law X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)), fitted to
+//! throughputs.
 //!
-//! lambda is the throughput of one client (or CPU), sigma the share of work that queues for something common, kappa
-//! the cost of keeping each two of them coherent; the curve peaks at N* = sqrt((1 - sigma) / kappa) (source: Gunther,
-//! *Guerrilla Capacity Planning*, Springer 2007, chapters 4 to 6). The fit is least squares on ln X, for the spread between trials is a
-//! ratio; lambda > 0, 0 <= sigma <= 1, kappa >= 0. Intervals are profile likelihoods: a value belongs to the interval
-//! where the best curve that has it is not worse than the best of all by more than t^2 variances (source: Bates &
-//! Watts, *Nonlinear Regression Analysis and Its Applications*, Wiley 1988, chapter 6). Unlike a bootstrap they need no
-//! seed, hold with one trial per N, and know the bounds of the parameters.
+//! lambda is the throughput of one client (or CPU), sigma the share of work that queues for
+//! something common, kappa the cost of keeping each two of them coherent; the curve peaks at N* =
+//! sqrt((1 - sigma) / kappa) (source: Gunther, *Guerrilla Capacity Planning*, Springer 2007,
+//! chapters 4 to 6). The fit is least squares on ln X, for the spread between trials is a ratio;
+//! lambda > 0, 0 <= sigma <= 1, kappa >= 0. Intervals are profile likelihoods: a value belongs to
+//! the interval where the best curve that has it is not worse than the best of all by more than t^2
+//! variances (source: Bates & Watts, *Nonlinear Regression Analysis and Its Applications*, Wiley
+//! 1988, chapter 6). Unlike a bootstrap they need no seed, hold with one trial per N, and know the
+//! bounds of the parameters.
 
 use crate::heights::{Height, levelled};
 use crate::reciprocal::{Minimum, Plane, minimise, minimise_through, value};
@@ -62,7 +65,8 @@ pub enum UslError {
 
 /// Fewest different N: one more than parameters.
 const FEWEST_LEVELS: usize = 4;
-/// How far above the largest measured N peaks and needs are looked for, as a ratio. Beyond it nothing can be said.
+/// How far above the largest measured N peaks and needs are looked for, as a ratio. Beyond it
+/// nothing can be said.
 const FURTHEST: f64 = 1000.0;
 
 /// The three parameters with their intervals.
@@ -81,8 +85,9 @@ pub struct UslParameters {
 pub struct UslPeak {
     /// Where it is; 1 where throughput only falls.
     pub n: OpenEstimate,
-    /// How high it is; with kappa = 0 the limit lambda / sigma that is never quite reached. Its lower bound is the
-    /// highest point of the lower bounds of all X(N), a little lower than the profile's own: on the safe side.
+    /// How high it is; with kappa = 0 the limit lambda / sigma that is never quite reached. Its
+    /// lower bound is the highest point of the lower bounds of all X(N), a little lower than the
+    /// profile's own: on the safe side.
     pub value: OpenEstimate,
 }
 
@@ -113,7 +118,8 @@ pub struct UslFit {
 struct Limits {
     /// Standard errors: the quantile of Student's t.
     t: f64,
-    /// Standard errors, on the log scale, by which all of the curve may be higher or lower beyond that.
+    /// Standard errors, on the log scale, by which all of the curve may be higher or lower beyond
+    /// that.
     height: f64,
 }
 
@@ -210,8 +216,8 @@ impl UslFit {
         self.spread.variance.sqrt().exp_m1()
     }
 
-    /// Degrees of freedom of the spread: of the points, or of the levels where the curve misses their means by more
-    /// than their replicates explain.
+    /// Degrees of freedom of the spread: of the points, or of the levels where the curve misses
+    /// their means by more than their replicates explain.
     pub fn degrees_of_freedom(&self) -> f64 {
         self.spread.degrees_of_freedom
     }
@@ -250,8 +256,8 @@ impl UslFit {
         })
     }
 
-    /// X(n) with the interval of the curve there (not of a single further trial). `None` for n below 1 or a
-    /// confidence outside of 0 to 1.
+    /// X(n) with the interval of the curve there (not of a single further trial). `None` for n
+    /// below 1 or a confidence outside of 0 to 1.
     pub fn interval_at(&self, n: f64, confidence: f64) -> Option<Estimate> {
         let limits = self.limits(confidence)?;
         (n.is_finite() && n >= 1.0).then(|| self.interval(n, limits))
@@ -303,7 +309,8 @@ impl UslFit {
         edge(|y| profile(1.0 / y), 0.0, f64::INFINITY, 0.01, t).map(f64::recip)
     }
 
-    /// The fitted curve's peak: where it is, and how high. Without a place the height is a limit; without a height there is none.
+    /// The fitted curve's peak: where it is, and how high. Without a place the height is a limit;
+    /// without a height there is none.
     pub(crate) fn summit(&self) -> (Option<f64>, Option<f64>) {
         let [a, s, c] = self.best.coefficients;
         if c > 0.0 {
@@ -331,15 +338,17 @@ impl UslFit {
         }
     }
 
-    /// The least N that gives `target`. Below N = 1 it is proportional to what one gives, which a curve of this kind
-    /// cannot fall short of. `None` for a target that is not positive or a confidence outside of 0 to 1.
+    /// The least N that gives `target`. Below N = 1 it is proportional to what one gives, which a
+    /// curve of this kind cannot fall short of. `None` for a target that is not positive or a
+    /// confidence outside of 0 to 1.
     pub fn need(&self, target: f64, confidence: f64) -> Option<UslNeed> {
         let limits = self.limits(confidence)?;
         if !(target.is_finite() && target > 0.0) {
             return None;
         }
         let off = |u: f64| self.off(u.exp(), target, limits);
-        // How far the curve at N is below the target, in standard errors: it falls towards the peak.
+        // How far the curve at N is below the target, in standard errors: it falls towards the
+        // peak.
         let missing = |u: f64| {
             if self.at(u.exp()) >= target {
                 -off(u)
@@ -395,8 +404,9 @@ impl UslFit {
         edge(profile, self.at(n).ln(), limit, first.max(1e-9), limits.t).map(f64::exp)
     }
 
-    /// How far the best curve through `value` at `n` is from the best of all, in standard errors: those of its shape within blocks
-    /// and of its height between them, which add up as variances do.
+    /// How far the best curve through `value` at `n` is from the best of all, in standard errors:
+    /// those of its shape within blocks and of its height between them, which add up as variances
+    /// do.
     fn off(&self, n: f64, value: f64, limits: Limits) -> f64 {
         let within = minimise_through(&self.samples, n, value, &self.best.coefficients);
         let within = self.distance(within);
@@ -424,7 +434,8 @@ impl UslFit {
             return None;
         }
         let t = student(confidence, self.spread.degrees_of_freedom)?;
-        // A part of the height's variance is that within blocks, which the curve's own intervals have already.
+        // A part of the height's variance is that within blocks, which the curve's own intervals
+        // have already.
         let own = t.powi(2) * self.spread.variance / count(self.samples.len());
         let height = self
             .height

@@ -18,8 +18,8 @@ pub enum Verdict {
     Worse,
     /// The whole interval is within the smallest effect that matters.
     Same,
-    /// None of these, and a gain of the smallest effect that matters is improbable: a bound of its own (90 %, one-sided) excludes it.
-    /// Only where an experiment looks for gains.
+    /// None of these, and a gain of the smallest effect that matters is improbable: a bound of its
+    /// own (90 %, one-sided) excludes it. Only where an experiment looks for gains.
     NoGain,
     /// The interval is too wide to say any of these.
     Undecided,
@@ -82,7 +82,8 @@ impl Effect {
         }
     }
 
-    /// The effect where so many trials of either side failed: what fails more often is neither better nor the same.
+    /// The effect where so many trials of either side failed: what fails more often is neither
+    /// better nor the same.
     #[must_use]
     pub fn where_failed(self, treatment: usize, reference: usize) -> Effect {
         let holds = match self.verdict {
@@ -113,12 +114,14 @@ impl Effect {
     }
 }
 
-/// The effects of `comparisons`, in their order; `None` where fewer than two blocks have both sides.
+/// The effects of `comparisons`, in their order; `None` where fewer than two blocks have both
+/// sides.
 ///
-/// Each comparison has the spread of its own differences within blocks, steadied by those of the others (`moderated.rs`): one
-/// treatment that is noisier than the others makes neither their intervals wide nor its own narrow. The intervals hold together:
-/// each is made at (1 - confidence) / number of distinct comparisons (Bonferroni), so the family-wise error is at most
-/// 1 - confidence.
+/// Each comparison has the spread of its own differences within blocks, steadied by those of the
+/// others (`moderated.rs`): one treatment that is noisier than the others makes neither their
+/// intervals wide nor its own narrow. The intervals hold together: each is made at (1 - confidence)
+/// / number of distinct comparisons (Bonferroni), so the family-wise error is at most 1 -
+/// confidence.
 pub fn decide(observations: &[Observation], comparisons: &[Comparison], rules: Rules) -> Vec<Option<Effect>> {
     let distinct = distinct(comparisons);
     let level = (1.0 - rules.confidence) / count(distinct.len().max(1));
@@ -283,8 +286,9 @@ mod tests {
         check(Verdict::Same, (1, 1), Verdict::Same);
     }
 
-    /// 3 blocks, 7 treatments that are all the same, 2 % noise and a drift between blocks: the share of experiments
-    /// with any better or worse among the 11 comparisons of a cumulative design stays within the promised 5 %.
+    /// 3 blocks, 7 treatments that are all the same, 2 % noise and a drift between blocks: the
+    /// share of experiments with any better or worse among the 11 comparisons of a cumulative
+    /// design stays within the promised 5 %.
     #[test]
     fn false_alarms_stay_within_the_family_wise_error() {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(7);

@@ -1,4 +1,5 @@
-//! How often the rules are wrong and how soon they are right, in experiments simulated with fixed seeds.
+//! How often the rules are wrong and how soon they are right, in experiments simulated with fixed
+//! seeds.
 
 mod simulator;
 
@@ -18,7 +19,8 @@ const RULES: Rules = Rules {
 };
 const EXPERIMENTS: usize = 10_000;
 
-/// Four standard errors above 5 % of so many experiments: what is 5 % stays below it, and 6 % does not.
+/// Four standard errors above 5 % of so many experiments: what is 5 % stays below it, and 6 % does
+/// not.
 const FIVE_PERCENT: f64 = 5.9;
 
 fn plan(comparisons: &[Comparison], looks: (usize, usize)) -> Sequential {
@@ -38,7 +40,8 @@ fn alarms(scene: Scene, treatments: usize, looks: (usize, usize)) -> f64 {
     found.percent(found.better_or_worse)
 }
 
-/// All treatments are the same, and every block is evaluated: at most one experiment of twenty says otherwise.
+/// All treatments are the same, and every block is evaluated: at most one experiment of twenty says
+/// otherwise.
 #[test]
 fn false_alarms_under_looking_stay_within_the_promise() {
     let check = |name: &str, scene, treatments, looks| {
@@ -55,7 +58,8 @@ fn false_alarms_under_looking_stay_within_the_promise() {
     check(&scenes[7].0, scenes[7].1, 6, (3, 30));
 }
 
-/// One treatment that is noisier than the others makes no alarms: with one spread for all there were 15 to 40 %.
+/// One treatment that is noisier than the others makes no alarms: with one spread for all there
+/// were 15 to 40 %.
 #[test]
 fn false_alarms_of_unequal_noise_stay_within_the_promise() {
     for (name, scene) in unequal_scenes() {
@@ -69,7 +73,8 @@ fn false_alarms_of_unequal_noise_stay_within_the_promise() {
     }
 }
 
-/// The same of effects of factors and of interactions: with all degrees of freedom of one spread there were up to 8.7 %.
+/// The same of effects of factors and of interactions: with all degrees of freedom of one spread
+/// there were up to 8.7 %.
 #[test]
 fn false_alarms_of_factors_stay_within_the_promise() {
     let mut scenes = vec![("the same for all", QUIET)];
@@ -96,7 +101,8 @@ fn false_alarms_of_factors_stay_within_the_promise() {
     }
 }
 
-/// What is shown before or beside the verdict that decides holds when it is shown; before, most of it did not.
+/// What is shown before or beside the verdict that decides holds when it is shown; before, most of
+/// it did not.
 #[test]
 fn what_is_shown_beside_the_verdict_stays_within_the_promise() {
     /// Fewer than of the others, and four standard errors above 5 %.
@@ -143,7 +149,8 @@ fn false_alarms_of_a_switchback_stay_within_the_promise() {
     }
 }
 
-/// The percentage of experiments in which the second of six treatments is called better, in the presence of failed trials.
+/// The percentage of experiments in which the second of six treatments is called better, in the
+/// presence of failed trials.
 fn called_better(scene: Scene, blocks: usize) -> f64 {
     let mut random = Random::new(7);
     let better = (0..EXPERIMENTS).filter(|_| {
@@ -155,7 +162,8 @@ fn called_better(scene: Scene, blocks: usize) -> f64 {
     percent(better.count())
 }
 
-/// A treatment that is slower on average because a fifth of its trials stall, and one whose slow trials fail: neither is better.
+/// A treatment that is slower on average because a fifth of its trials stall, and one whose slow
+/// trials fail: neither is better.
 #[test]
 fn what_the_treatment_itself_does_to_its_trials_makes_it_no_better() {
     let stalls = Scene {
@@ -174,7 +182,8 @@ fn what_the_treatment_itself_does_to_its_trials_makes_it_no_better() {
     }
 }
 
-/// With normal noise the error is not only bounded but spent: the levels are no wider than they must be.
+/// With normal noise the error is not only bounded but spent: the levels are no wider than they
+/// must be.
 #[test]
 fn the_error_is_exact_where_the_model_is() {
     for looks in [(2, 10), (5, 30), (7, 18)] {
@@ -224,8 +233,8 @@ fn the_same_is_said_falsely_no_more_often() {
     assert!(none.percent(none.same) >= 90.0, "{} %", none.percent(none.same));
 }
 
-/// 3 % more at 2 % noise is found in nine experiments of ten, half of them in no more than six tenths of the trials that
-/// a fixed number of blocks needs for nine of ten.
+/// 3 % more at 2 % noise is found in nine experiments of ten, half of them in no more than six
+/// tenths of the trials that a fixed number of blocks needs for nine of ten.
 #[test]
 fn an_effect_is_found_early() {
     let design = FixedDesign {
@@ -265,8 +274,9 @@ fn plan_for_gains(treatments: usize, looks: (usize, usize)) -> Sequential {
     Sequential::new(rule, &to_first(treatments)).unwrap()
 }
 
-/// What gains just the smallest effect is called "no gain" in at most one experiment of ten, whatever the host does to trials; and better
-/// or worse are said no more often than without that verdict.
+/// What gains just the smallest effect is called "no gain" in at most one experiment of ten,
+/// whatever the host does to trials; and better or worse are said no more often than without that
+/// verdict.
 #[test]
 fn no_gain_is_said_falsely_no_more_often_than_promised() {
     let scenes = rough_scenes().into_iter().map(|(_, scene)| scene);
@@ -290,11 +300,13 @@ fn no_gain_is_said_falsely_no_more_often_than_promised() {
     }
 }
 
-/// Treatments of which one gains 3 %: found as often, that takes fewer trials on average than a fixed design, of six treatments less than two thirds
-/// of them; and fewer still where none gains anything.
+/// Treatments of which one gains 3 %: found as often, that takes fewer trials on average than a
+/// fixed design, of six treatments less than two thirds of them; and fewer still where none gains
+/// anything.
 #[test]
 fn treatments_without_a_gain_end_early() {
-    // How many blocks find it as often at most, and shares of their trials (docs/explanation/statistics.md).
+    // How many blocks find it as often at most, and shares of their trials
+    // (docs/explanation/statistics.md).
     for (treatments, looks, blocks, of_one, of_none) in
         [(2, (7, 18), 12.0, 0.85, 0.7), (6, (6, 27), 15.0, 0.7, 0.6)]
     {
@@ -348,7 +360,8 @@ fn power_is_what_the_formula_says() {
             design.power(blocks, effect).unwrap(),
             fixed_power(blocks, treatments, effect),
         );
-        // Comparisons that borrow from one another's spread find more. Four standard errors at most.
+        // Comparisons that borrow from one another's spread find more. Four standard errors at
+        // most.
         let most = if treatments > 3 { 1.0 } else { 0.02 };
         assert!(
             found > formula - 0.02 && found < formula + most,
@@ -357,8 +370,9 @@ fn power_is_what_the_formula_says() {
     }
 }
 
-/// Six treatments of which one is 3 % better, as a fixed design of that size finds it in seven of ten: what comparisons borrow from
-/// one another is most of what one spread for all would add, and one noisy treatment costs the others little.
+/// Six treatments of which one is 3 % better, as a fixed design of that size finds it in seven of
+/// ten: what comparisons borrow from one another is most of what one spread for all would add, and
+/// one noisy treatment costs the others little.
 #[test]
 fn quiet_comparisons_find_effects_beside_noisy_ones() {
     let mut effects = [0.0; 6];
@@ -379,7 +393,8 @@ fn quiet_comparisons_find_effects_beside_noisy_ones() {
     assert!(beside > 50, "{beside} %");
 }
 
-/// Intervals of the CPUs that a throughput needs hold within the ladder and beyond it, where blocks differ and the law is another.
+/// Intervals of the CPUs that a throughput needs hold within the ladder and beyond it, where blocks
+/// differ and the law is another.
 #[test]
 fn the_cpus_needed_are_in_their_interval() {
     /// Four standard errors below 95 % of so many ladders.
@@ -389,7 +404,8 @@ fn the_cpus_needed_are_in_their_interval() {
         for times in ASKED {
             let found = covered(&ladder, times, LADDERS);
             assert!(found.held >= LEAST, "{}, {times}: {found:?}", ladder.name);
-            // A number is given up to twice the largest, and within the ladder it has an upper bound.
+            // A number is given up to twice the largest, and within the ladder it has an upper
+            // bound.
             assert!(
                 times > 1.0 || found.numbers == LADDERS,
                 "{}, {times}: {found:?}",

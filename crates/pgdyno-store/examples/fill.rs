@@ -1,5 +1,6 @@
-//! Fills a store with made-up trials (the mix of columns is assumed), and prints what a point takes and how long it takes to look: for
-//! benches/store.sh. Usage: fill FILE [TRIALS] [COLUMNS] [POINTS] [RATES, % of columns]
+//! Fills a store with made-up trials (the mix of columns is assumed), and prints what a point takes
+//! and how long it takes to look: for benches/store.sh. Usage: fill FILE [TRIALS] [COLUMNS]
+//! [POINTS] [RATES, % of columns]
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use pgdyno_record::{
@@ -15,7 +16,8 @@ use std::time::Instant;
 
 /// Trials of an experiment: ten treatments in four blocks.
 const TRIALS_OF_ONE: usize = 40;
-/// Columns that were read together, and so have the same times: in trials that were recorded, 390 columns have 25 lists of them.
+/// Columns that were read together, and so have the same times: in trials that were recorded, 390
+/// columns have 25 lists of them.
 const COLUMNS_OF_ONE_READ: usize = 16;
 /// As many facts as a host and a server have.
 const FACTS: usize = 400;
@@ -33,7 +35,8 @@ enum Kind {
     Count,
     /// A share in hundredths, as of clock ticks in a second.
     Share,
-    /// A counter's growth by the exact length of its interval: every bit of it is noise, of which the store keeps five digits.
+    /// A counter's growth by the exact length of its interval: every bit of it is noise, of which
+    /// the store keeps five digits.
     Rate,
 }
 

@@ -1,5 +1,5 @@
-//! What the series of a store take now, and would take if they were stored today, by kind of metric: for docs/explanation/benchmarks.md.
-//! Usage: pack FILE
+//! What the series of a store take now, and would take if they were stored today, by kind of
+//! metric: for docs/explanation/benchmarks.md. Usage: pack FILE
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use pgdyno_record::{pack_points, pack_series};

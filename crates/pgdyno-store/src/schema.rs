@@ -68,14 +68,15 @@ CREATE TABLE note (
 ) STRICT;
 CREATE INDEX note_of_experiment ON note (experiment_id);
 ",
-    // The tables are the same; blobs may refer to lists of times, which earlier versions cannot read.
+    // The tables are the same; blobs may refer to lists of times, which earlier versions cannot
+    // read.
     "",
     // So are seconds of records, as columns.
     "",
 ];
 
-/// Brings a store to this version's schema. Whoever comes second finds it done: the version is read again when nobody else can
-/// write.
+/// Brings a store to this version's schema. Whoever comes second finds it done: the version is read
+/// again when nobody else can write.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let from: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;

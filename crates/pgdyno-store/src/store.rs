@@ -1,4 +1,5 @@
-//! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial durable when it ends.
+//! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial
+//! durable when it ends.
 
 use pgdyno_record::SeriesRecord;
 use pgdyno_record::{
@@ -56,8 +57,8 @@ impl Store {
         Ok(Store { database })
     }
 
-    /// Opens the store in PostgreSQL that the link leads to, making it if it is not there. One that was lost is connected to
-    /// again, and what is known not to be stored is stored then.
+    /// Opens the store in PostgreSQL that the link leads to, making it if it is not there. One that
+    /// was lost is connected to again, and what is known not to be stored is stored then.
     pub fn over(link: Link) -> Result<Store, StoreError> {
         let database = Box::new(Postgres::open(link, May::Make)?);
         Ok(Store { database })
@@ -75,7 +76,8 @@ impl Store {
         Ok(Store { database })
     }
 
-    /// Rights that a run lacks in the store in PostgreSQL that the link leads to, whether it is there already or not. Nothing is made.
+    /// Rights that a run lacks in the store in PostgreSQL that the link leads to, whether it is
+    /// there already or not. Nothing is made.
     ///
     /// # Errors
     ///
@@ -84,8 +86,8 @@ impl Store {
         postgres::missing(link)
     }
 
-    /// Opens the store in the file at `path` as it is, neither made nor brought up to this schema, waiting no longer than `patience`
-    /// for another process that holds the file.
+    /// Opens the store in the file at `path` as it is, neither made nor brought up to this schema,
+    /// waiting no longer than `patience` for another process that holds the file.
     pub fn open_as_it_is(path: &Path, patience: Duration) -> Result<Store, StoreError> {
         let database = Box::new(Sqlite::open_as_it_is(path, patience)?);
         Ok(Store { database })
@@ -140,20 +142,21 @@ impl Store {
         begun
     }
 
-    /// Makes a connection to the store that was lost again, so that what this process runs is seen to be run; without one that was
-    /// lost, a statement is sent and no more.
+    /// Makes a connection to the store that was lost again, so that what this process runs is seen
+    /// to be run; without one that was lost, a statement is sent and no more.
     pub fn keep(&mut self) -> Result<(), StoreError> {
         self.database().keep()
     }
 
-    /// Whether a store in PostgreSQL that was kept open is there still and of this schema; a connection that was lost is made again for
-    /// that. Never of a file, which is as well opened again.
+    /// Whether a store in PostgreSQL that was kept open is there still and of this schema; a
+    /// connection that was lost is made again for that. Never of a file, which is as well opened
+    /// again.
     pub fn is_current(&self) -> bool {
         self.database().is_current()
     }
 
-    /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same block and treatment is
-    /// never replaced.
+    /// Stores a trial with its series: durable, and whole, when this returns. A trial of the same
+    /// block and treatment is never replaced.
     pub fn add_trial(
         &mut self,
         experiment: i64,
@@ -255,7 +258,8 @@ impl Store {
         }
     }
 
-    /// Gives an experiment of an earlier schema, which has none, the identity that follows from what it is.
+    /// Gives an experiment of an earlier schema, which has none, the identity that follows from
+    /// what it is.
     fn identify(&self, stored: &StoredExperiment) -> Result<(), StoreError> {
         let identity = identity::derived(&stored.record, stored.started_unix_ms);
         self.database().execute(
@@ -353,7 +357,8 @@ impl Store {
     }
 }
 
-/// Values of a record, each of which may take thirty times as much in memory as its text. A trial of two days has 1.6 million.
+/// Values of a record, each of which may take thirty times as much in memory as its text. A trial
+/// of two days has 1.6 million.
 const VALUES_MAX: usize = 2_000_000;
 
 fn decode<T: DeserializeOwned>(place: &Place, what: &str, text: &str) -> Result<T, StoreError> {

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Certificates made by openssl: an authority, a server's for localhost, a client's, and an authority of strangers.
+/// Certificates made by openssl: an authority, a server's for localhost, a client's, and an
+/// authority of strangers.
 pub struct Certificates(PathBuf);
 
 impl Certificates {
@@ -37,7 +38,8 @@ impl Certificates {
         made
     }
 
-    /// A key and a certificate of the authority's, `file`.key and .crt, for a name and with an extension.
+    /// A key and a certificate of the authority's, `file`.key and .crt, for a name and with an
+    /// extension.
     pub fn signed(&self, file: &str, name: &str, extension: &str) {
         let extensions = self.0.join("extensions");
         fs::write(&extensions, extension).expect("written");

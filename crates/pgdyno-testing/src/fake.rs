@@ -1,4 +1,5 @@
-//! A server that only looks like one: it starts a session, answers requests from fixed bytes, and can misbehave.
+//! A server that only looks like one: it starts a session, answers requests from fixed bytes, and
+//! can misbehave.
 
 use postgres::Config;
 use std::io::{Read, Write};
@@ -66,7 +67,8 @@ impl Drop for FakeServer {
     }
 }
 
-/// The start-up packet, answered; and the request that prepares nothing but ends in a Sync, where one comes.
+/// The start-up packet, answered; and the request that prepares nothing but ends in a Sync, where
+/// one comes.
 fn welcome(stream: &mut TcpStream) -> std::io::Result<()> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
@@ -79,7 +81,8 @@ fn welcome(stream: &mut TcpStream) -> std::io::Result<()> {
 pub fn answer_all(stream: &mut TcpStream, reply: &[u8]) {
     let mut buffer = [0; 4096];
     while let Ok(read @ 1..) = stream.read(&mut buffer) {
-        // A request of the extended protocol ends with a Sync; these are short enough to come whole.
+        // A request of the extended protocol ends with a Sync; these are short enough to come
+        // whole.
         if buffer[..read].ends_with(b"S\0\0\0\x04") && stream.write_all(reply).is_err() {
             return;
         }

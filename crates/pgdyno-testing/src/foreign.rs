@@ -1,4 +1,5 @@
-//! A server that pgdyno did not create: Debian's, in a directory of its own, reached over its socket.
+//! A server that pgdyno did not create: Debian's, in a directory of its own, reached over its
+//! socket.
 
 use super::{directory, memory, signal, system_program, tool, until, until_is};
 use postgres::{Client, NoTls, SimpleQueryMessage};
@@ -47,7 +48,8 @@ impl Podman {
             ],
         );
         let podman = Podman { name, file };
-        // Of the usual limits some machines let nobody have more; crun refuses hosts with control groups of both versions.
+        // Of the usual limits some machines let nobody have more; crun refuses hosts with control
+        // groups of both versions.
         let words = "--runtime=runc --cgroup-manager=cgroupfs run --detach --pull=never --network=host --tmpfs=/tmp \
                      --ulimit=nofile=1024:1024 --ulimit=nproc=4096:4096";
         let mut all: Vec<&str> = words.split_whitespace().collect();
@@ -113,8 +115,9 @@ impl Foreign {
         format!("-c listen_addresses='' -c fsync=off -k {place}")
     }
 
-    /// Starts it as a container's: its processes have numbers of their own, and its data another path. It is killed with what is
-    /// returned, and is reached by its socket and at the address, which is one of this host's own.
+    /// Starts it as a container's: its processes have numbers of their own, and its data another
+    /// path. It is killed with what is returned, and is reached by its socket and at the address,
+    /// which is one of this host's own.
     pub fn start_contained(&self, address: &str) -> Contained {
         let (place, postgres) = (self.directory.path().display(), self.bin.join("postgres"));
         let script = format!(
@@ -137,7 +140,8 @@ impl Foreign {
         contained
     }
 
-    /// Starts it in a container of podman's, with a volume for its data, and at an address of this host's alone: no socket of it is seen here.
+    /// Starts it in a container of podman's, with a volume for its data, and at an address of this
+    /// host's alone: no socket of it is seen here.
     pub fn start_in_podman(&self, address: &str, options: &[&str]) -> Podman {
         const DATA: &str = "/var/lib/postgresql/data";
         let owner = fs::metadata(self.data("")).expect("its data");

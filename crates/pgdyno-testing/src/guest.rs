@@ -1,4 +1,5 @@
-//! Machines booted by emulation, with the program and the libraries that it is linked to: scripts/guest.
+//! Machines booted by emulation, with the program and the libraries that it is linked to:
+//! scripts/guest.
 
 use super::Said;
 use serde_json::Value;
@@ -29,7 +30,8 @@ fn script(name: &str, arguments: &[&Path]) -> String {
 /// What a guest has said from its first step to the last.
 pub struct Console(String);
 
-/// Boots a machine of scripts/guest/machine.sh with a job and the program; `options` are those of boot.sh.
+/// Boots a machine of scripts/guest/machine.sh with a job and the program; `options` are those of
+/// boot.sh.
 pub fn boot(machine: &str, job: &str, options: &[&str]) -> Console {
     let work = tempfile::tempdir().expect("a directory");
     let (machine, archive) = (Path::new(machine), work.path().join("archive"));

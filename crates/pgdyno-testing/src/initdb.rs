@@ -12,7 +12,8 @@ const OWN: &str = "initdb-own";
 /// What calls the script. It has the cluster among its arguments while that works, as initdb does.
 const CALLER: &str = "#!/bin/sh\n/usr/bin/python3 -SE \"$0.py\" \"$@\"\nexit $?\n";
 
-/// Puts the script in place of initdb in all versions that are below `shared`. A version that comes later has its own until the next call.
+/// Puts the script in place of initdb in all versions that are below `shared`. A version that comes
+/// later has its own until the next call.
 pub(crate) fn replace(shared: &Path) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _alone = ONE_AT_A_TIME.lock();

@@ -1,5 +1,5 @@
-//! How many tests have servers at a time. The harness may start all tests at once: most of their time they wait, for a
-//! load's seconds or for this machine, but the work between must not pile up.
+//! How many tests have servers at a time. The harness may start all tests at once: most of their
+//! time they wait, for a load's seconds or for this machine, but the work between must not pile up.
 
 use super::shared;
 use std::cell::Cell;
@@ -39,7 +39,8 @@ struct Lanes {
     beside: usize,
     /// Whether a test has all lanes.
     is_quiet: bool,
-    /// Locked while this process has lanes: shared, or by itself where a test has all. It ends with the process, however that ends.
+    /// Locked while this process has lanes: shared, or by itself where a test has all. It ends with
+    /// the process, however that ends.
     lock: Option<File>,
 }
 
@@ -47,7 +48,8 @@ fn lanes() -> MutexGuard<'static, Lanes> {
     LANES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The lock that shows other processes that this one has lanes, once no other has it in a way that keeps this one out.
+/// The lock that shows other processes that this one has lanes, once no other has it in a way that
+/// keeps this one out.
 fn lock_against_others(lock: fn(&File) -> std::io::Result<()>) -> File {
     let file = fs::create_dir_all(shared()).and_then(|()| File::create(shared().join("lanes.lock")));
     let file = file.expect("a file");
@@ -59,7 +61,8 @@ thread_local! {
     static ENTERED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// A test's place among those that run now. One that has several homes takes one lane, or it could wait for itself.
+/// A test's place among those that run now. One that has several homes takes one lane, or it could
+/// wait for itself.
 #[derive(Debug)]
 pub struct Lane {
     takes: Takes,
@@ -103,7 +106,8 @@ impl Lane {
         Lane::taking(Takes::Machine)
     }
 
-    /// All lanes, those of other processes too, when nobody else wants one any more: who has all keeps everybody waiting.
+    /// All lanes, those of other processes too, when nobody else wants one any more: who has all
+    /// keeps everybody waiting.
     pub(crate) fn all() -> Lane {
         let mut lanes = wait_while(lanes(), |lanes| {
             lanes.is_quiet || lanes.in_use > 0 || lanes.beside > 0 || !lanes.queue.is_empty()

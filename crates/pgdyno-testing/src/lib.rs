@@ -1,4 +1,5 @@
-//! What the tests share. For each a home of its own: sandboxes, journals and results below one directory, gone afterwards.
+//! What the tests share. For each a home of its own: sandboxes, journals and results below one
+//! directory, gone afterwards.
 
 pub mod certificates;
 pub mod fake;
@@ -30,7 +31,8 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-/// What is awaited for longer does not come. Far above what anything takes on a machine with much else to do.
+/// What is awaited for longer does not come. Far above what anything takes on a machine with much
+/// else to do.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A ladder over CPUs and clients, as a file.
@@ -63,7 +65,8 @@ pub(crate) fn shared() -> PathBuf {
     Path::new(DISK).join(format!("pgdyno-test-cache-{uid}"))
 }
 
-/// Has what a sandbox is made of among what all tests share: a host in a network of its own could not fetch it.
+/// Has what a sandbox is made of among what all tests share: a host in a network of its own could
+/// not fetch it.
 pub(crate) fn fetched() {
     static ONCE: Once = Once::new();
     // With its lane first: who waits here has one too.
@@ -74,13 +77,14 @@ pub(crate) fn fetched() {
     });
 }
 
-/// Where files of tests are on a disk. It is not below the target folder, which may be in a home that the server's user
-/// cannot enter.
+/// Where files of tests are on a disk. It is not below the target folder, which may be in a home
+/// that the server's user cannot enter.
 const DISK: &str = "/tmp";
 /// Free bytes of memory's own file system with which the servers of all tests have room in it.
 const ROOM_BYTES: u64 = 6 << 30;
 
-/// Where files of tests are that have nothing to do with disks: in memory, where nothing is flushed, if there is room.
+/// Where files of tests are that have nothing to do with disks: in memory, where nothing is
+/// flushed, if there is room.
 pub fn memory() -> &'static str {
     let place = "/dev/shm";
     let space = LocalHost::new().space_of(place);
@@ -96,7 +100,8 @@ pub fn directory(place: &str, prefix: &str) -> tempfile::TempDir {
     directory
 }
 
-/// A port of 127.0.0.1 that nobody listens at and nobody else can have: connections to it are refused as long as this lives.
+/// A port of 127.0.0.1 that nobody listens at and nobody else can have: connections to it are
+/// refused as long as this lives.
 pub struct DeafPort {
     /// Number of the port, which the system chose.
     pub number: u16,
@@ -179,7 +184,8 @@ impl Said {
 }
 
 impl Home {
-    /// A new home, once there is a lane for this test, with the PostgreSQL binaries and the cache that all tests share.
+    /// A new home, once there is a lane for this test, with the PostgreSQL binaries and the cache
+    /// that all tests share.
     #[expect(
         clippy::new_without_default,
         reason = "it is made on disk, and may have to wait"
@@ -320,8 +326,9 @@ impl Home {
         String::new()
     }
 
-    /// Waits until a load is driven: until far more was committed than is committed to ask. Its sessions are listed before that, when it
-    /// could not come back to a server that goes away: it begins once all of its clients are connected and have prepared.
+    /// Waits until a load is driven: until far more was committed than is committed to ask. Its
+    /// sessions are listed before that, when it could not come back to a server that goes away: it
+    /// begins once all of its clients are connected and have prepared.
     pub fn until_driven(&self, name: &str) {
         const COMMITS_OF_A_LOOK: u64 = 10;
         const COMMITS: u64 = 300;
@@ -374,13 +381,15 @@ pub fn pass(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Asks again until the answer is `Ok`, a minute at most; then the failure shows the last `Err`, which is what was seen.
+/// Asks again until the answer is `Ok`, a minute at most; then the failure shows the last `Err`,
+/// which is what was seen.
 #[track_caller]
 pub fn until<T, E: Debug>(what: &str, ask: impl FnMut() -> Result<T, E>) -> T {
     until_within(PATIENCE, what, ask)
 }
 
-/// Asks again until the answer is the expected one, a minute at most; then the failure shows the last answer.
+/// Asks again until the answer is the expected one, a minute at most; then the failure shows the
+/// last answer.
 #[track_caller]
 pub fn until_is<T: PartialEq + Debug>(what: &str, expected: T, mut ask: impl FnMut() -> T) {
     until(what, || {

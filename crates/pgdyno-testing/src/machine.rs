@@ -1,5 +1,5 @@
-//! This machine for one test alone, its kernel as it comes: a test that was stopped half-way, or an administrator, may have left
-//! the very values that the next one sets.
+//! This machine for one test alone, its kernel as it comes: a test that was stopped half-way, or an
+//! administrator, may have left the very values that the next one sets.
 
 use super::{Home, Lane, disk_of, shared, tool};
 use rustix::process::{getpriority_process, setpriority_process};
@@ -7,7 +7,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the tests turn, as a kernel has it after boot. A byte value goes with its ratio, and is not among these.
+/// What the tests turn, as a kernel has it after boot. A byte value goes with its ratio, and is not
+/// among these.
 const AT_BOOT: [(&str, &str); 14] = [
     ("/proc/sys/vm/swappiness", "60"),
     ("/proc/sys/vm/page-cluster", "3"),
@@ -32,7 +33,8 @@ const AT_BOOT: [(&str, &str); 14] = [
     ("/proc/sys/vm/min_free_kbytes", ""),
 ];
 
-/// How much less nice a test is that has this machine, with what it starts: those that wait for it are the longest row of all.
+/// How much less nice a test is that has this machine, with what it starts: those that wait for it
+/// are the longest row of all.
 const AHEAD: i32 = 5;
 
 /// Restores what was found when the test began, be it that the test failed.
@@ -44,14 +46,15 @@ pub struct Machine {
     _alone: File,
 }
 
-/// Waits until no other test has this machine, in this process or in another, and sets its kernel's values as they are after boot.
-/// Other tests run servers beside it. Called before the test's home is made: whoever waits for this machine must have no lane.
+/// Waits until no other test has this machine, in this process or in another, and sets its kernel's
+/// values as they are after boot. Other tests run servers beside it. Called before the test's home
+/// is made: whoever waits for this machine must have no lane.
 pub fn whole_machine() -> Machine {
     Machine::wait(Lane::beside)
 }
 
-/// The same when no other test has a lane or wants one: for tests that reserve huge pages, which any server that starts
-/// beside them would take, and for those that swap.
+/// The same when no other test has a lane or wants one: for tests that reserve huge pages, which
+/// any server that starts beside them would take, and for those that swap.
 pub fn quiet_machine() -> Machine {
     Machine::wait(Lane::all)
 }
@@ -59,12 +62,14 @@ pub fn quiet_machine() -> Machine {
 impl Machine {
     fn wait(lane: fn() -> Lane) -> Machine {
         let lane = lane();
-        // A lock of a file holds between threads and between processes, and ends with whoever has it.
+        // A lock of a file holds between threads and between processes, and ends with whoever has
+        // it.
         let alone = fs::create_dir_all(shared())
             .and_then(|()| File::create(shared().join("machine.lock")))
             .expect("a file");
         alone.lock().expect("locked");
-        // Of this thread alone, as the kernel has it, and of what it starts. A user without rights stays as nice as before.
+        // Of this thread alone, as the kernel has it, and of what it starts. A user without rights
+        // stays as nice as before.
         let nice = getpriority_process(None).ok();
         let _ = nice.map(|nice| setpriority_process(None, nice - AHEAD));
         let queue = format!("/sys/block/{}/queue", disk_of(Path::new("/tmp")));
@@ -105,7 +110,8 @@ impl Kernel<'_> {
         (self.read)(path).map(|text| chosen(text.trim()))
     }
 
-    /// Sets what has a value there. What was found is read before the first is written, for one value moves another.
+    /// Sets what has a value there. What was found is read before the first is written, for one
+    /// value moves another.
     fn begin(&self, start: &[(String, &str)]) -> Vec<(String, String)> {
         let found = |(path, _): &(String, &str)| {
             let now = (path.clone(), self.chosen(path)?);
@@ -188,7 +194,8 @@ pub fn all_guests() -> bool {
     std::env::var("PGDYNO_GUESTS").is_ok_and(|asked| asked == "all")
 }
 
-/// The newest version of PostgreSQL that tests use: that of the archives, or one that PGDYNO_NEWEST names, whose programs are in PATH.
+/// The newest version of PostgreSQL that tests use: that of the archives, or one that PGDYNO_NEWEST
+/// names, whose programs are in PATH.
 #[expect(
     clippy::disallowed_methods,
     reason = "another version is asked for by a variable"
@@ -203,7 +210,8 @@ pub fn versions() -> Vec<String> {
     (14..=newest).map(|major| major.to_string()).collect()
 }
 
-/// Whether each profile and each test of versions is asked for on all versions, not on what has its turn.
+/// Whether each profile and each test of versions is asked for on all versions, not on what has its
+/// turn.
 #[expect(
     clippy::disallowed_methods,
     reason = "a longer run is asked for by a variable"
@@ -212,7 +220,8 @@ pub fn whole_matrix() -> bool {
     std::env::var("PGDYNO_MATRIX").is_ok_and(|asked| asked == "all")
 }
 
-/// The newest version, and of the older ones that whose turn it is; all of them where the whole matrix is asked for. The oldest first.
+/// The newest version, and of the older ones that whose turn it is; all of them where the whole
+/// matrix is asked for. The oldest first.
 pub fn versions_in_turn() -> Vec<String> {
     let mut versions = versions();
     if !whole_matrix() && versions.len() > 2 {
@@ -232,7 +241,8 @@ pub fn kills(usual: u32) -> u32 {
     asked.map_or(usual, |text| text.parse().expect("PGDYNO_KILLS is a number"))
 }
 
-/// A number that another commit changes: whose turn it is, where a test takes one of several. 0 outside of a repository.
+/// A number that another commit changes: whose turn it is, where a test takes one of several. 0
+/// outside of a repository.
 pub fn turn() -> usize {
     let head = Command::new("git")
         .args(["-C", env!("CARGO_MANIFEST_DIR"), "rev-parse", "HEAD"])

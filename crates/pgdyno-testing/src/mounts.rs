@@ -30,7 +30,8 @@ pub fn loops_below(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Unmounts what is mounted there. Another process that asks all file systems for their sizes keeps it busy for a moment.
+/// Unmounts what is mounted there. Another process that asks all file systems for their sizes keeps
+/// it busy for a moment.
 #[track_caller]
 pub fn unmount(point: &Path) {
     until("umount", || {

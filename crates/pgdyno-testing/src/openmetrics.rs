@@ -9,8 +9,9 @@ pub struct Sample {
     pub labels: Vec<(String, String)>,
 }
 
-/// Reads OpenMetrics as strictly as its grammar is, as far as it is used: families together and described first, suffixes and
-/// units as their types want them, no sample twice, the mark at the end.
+/// Reads OpenMetrics as strictly as its grammar is, as far as it is used: families together and
+/// described first, suffixes and units as their types want them, no sample twice, the mark at the
+/// end.
 #[track_caller]
 pub fn parsed(text: &str) -> Vec<(Sample, f64)> {
     let body = text.strip_suffix("# EOF\n").expect("the mark of the end");

@@ -1,5 +1,5 @@
-//! A host over ssh: a real sshd in a network namespace, reached from another one. It shares this machine's kernel and files, and has a home
-//! directory and a PGDYNO_HOME of its own.
+//! A host over ssh: a real sshd in a network namespace, reached from another one. It shares this
+//! machine's kernel and files, and has a home directory and a PGDYNO_HOME of its own.
 
 use super::{Home, directory, fetched, memory, program, shared, tool, until};
 use std::fs;
@@ -61,7 +61,8 @@ pub struct FarHost {
     namespaces: Namespaces,
 }
 
-/// In place of sha256sum on a host: the program of the tests, which a connection asks for each time, has its hash already; it takes 0.3 s.
+/// In place of sha256sum on a host: the program of the tests, which a connection asks for each
+/// time, has its hash already; it takes 0.3 s.
 fn sha256sum_script() -> &'static str {
     static SCRIPT: OnceLock<String> = OnceLock::new();
     SCRIPT.get_or_init(|| {
@@ -184,7 +185,8 @@ impl FarHost {
         fs::write(at("sshd_config"), config).expect("written");
         let host_key = fs::read_to_string(at("host_key.pub")).expect("a key");
         fs::write(at("known_hosts"), format!("{FAR_ADDRESS} {host_key}")).expect("written");
-        // The usual exchange of keys is one against quantum computers, and takes 60 ms at either end.
+        // The usual exchange of keys is one against quantum computers, and takes 60 ms at either
+        // end.
         let config = format!(
             "Host far\nHostName {FAR_ADDRESS}\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nConnectTimeout 20\n\
              KexAlgorithms curve25519-sha256\n",
@@ -194,7 +196,8 @@ impl FarHost {
         fs::write(at("ssh_config"), config).expect("written");
         let sshd = Command::new("ip")
             .args(["netns", "exec", far])
-            // It starts itself again for each connection, and has to be named by its whole path for that.
+            // It starts itself again for each connection, and has to be named by its whole path for
+            // that.
             .arg("/usr/sbin/sshd")
             .args(["-D", "-f", &at("sshd_config"), "-E", &at("sshd.log")])
             .stdin(Stdio::null())

@@ -1,5 +1,6 @@
-//! A host that systemd has booted: namespaces of this one for mounts, processes, control groups and networks, with a systemd of their own. It has
-//! this machine's files but for those of Debian's PostgreSQL clusters, of which it has none.
+//! A host that systemd has booted: namespaces of this one for mounts, processes, control groups and
+//! networks, with a systemd of their own. It has this machine's files but for those of Debian's
+//! PostgreSQL clusters, of which it has none.
 
 use super::{Home, Said, directory, memory, said, tool, until};
 use std::fs;

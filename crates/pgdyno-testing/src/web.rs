@@ -1,4 +1,5 @@
-//! A running `pgdyno serve`, and the least of a browser: requests over a socket, answers in their parts.
+//! A running `pgdyno serve`, and the least of a browser: requests over a socket, answers in their
+//! parts.
 
 use super::Home;
 use serde_json::Value;

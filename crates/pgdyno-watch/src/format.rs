@@ -1,4 +1,5 @@
-//! Numbers and texts for a terminal: few characters, the unit beside them, a dash where there is nothing.
+//! Numbers and texts for a terminal: few characters, the unit beside them, a dash where there is
+//! nothing.
 
 use pgdyno_stats::three_digits;
 use ratatui::text::Span;
@@ -6,7 +7,8 @@ use ratatui::text::Span;
 /// Shown where a value is not known.
 pub(crate) const NOTHING: &str = "-";
 
-/// A number per second and the like with three digits or more: 0, 0.0123, 0.250, 7.42, 812, 12345, 1.20M; a whole number without decimals.
+/// A number per second and the like with three digits or more: 0, 0.0123, 0.250, 7.42, 812, 12345,
+/// 1.20M; a whole number without decimals.
 pub(crate) fn number(value: f64) -> String {
     match value {
         0.0 => "0".into(),
@@ -103,8 +105,8 @@ pub(crate) fn width(text: &str) -> usize {
     Span::raw(text).width()
 }
 
-/// At most `columns` wide, a longer text cut with a mark. What could move the cursor is replaced by blanks: names and
-/// statements are foreign texts.
+/// At most `columns` wide, a longer text cut with a mark. What could move the cursor is replaced by
+/// blanks: names and statements are foreign texts.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     let clean: String = text
         .chars()

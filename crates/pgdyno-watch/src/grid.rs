@@ -120,7 +120,8 @@ pub(crate) fn pairs(name: &str, pairs: &[(&str, String)], columns: usize, state:
 /// Characters of a heat map, from nothing to the most.
 pub(crate) const SHADES: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
 
-/// The character of a value where `most` is the largest. What is more than nothing is never shown as nothing.
+/// The character of a value where `most` is the largest. What is more than nothing is never shown
+/// as nothing.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

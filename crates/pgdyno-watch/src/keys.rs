@@ -1,4 +1,5 @@
-//! Keys, and what they make of the view's own state: which panel, how it is sorted, filtered, paused.
+//! Keys, and what they make of the view's own state: which panel, how it is sorted, filtered,
+//! paused.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::Duration;

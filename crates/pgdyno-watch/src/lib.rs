@@ -1,5 +1,6 @@
-//! The live view of a target: a source reads, a model keeps, a view shows. Only the source touches the target; the terminal is
-//! a [`Screen`] that the program hands over. Nothing here prints, or changes anything on the target.
+//! The live view of a target: a source reads, a model keeps, a view shows. Only the source touches
+//! the target; the terminal is a [`Screen`] that the program hands over. Nothing here prints, or
+//! changes anything on the target.
 
 mod format;
 mod grid;

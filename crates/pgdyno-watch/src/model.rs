@@ -1,5 +1,5 @@
-//! What the view shows: values of the last minutes, waits, and the newest rows of each kind. Knows no target and no
-//! terminal; time comes in with the updates.
+//! What the view shows: values of the last minutes, waits, and the newest rows of each kind. Knows
+//! no target and no terminal; time comes in with the updates.
 
 use super::format;
 use super::names;
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Metrics with labels are as many as there are CPUs, disks and databases; beyond this, new ones are skipped.
+/// Metrics with labels are as many as there are CPUs, disks and databases; beyond this, new ones
+/// are skipped.
 const KEYS_MAX: usize = 8192;
 /// The last reasons for missing values that are kept.
 const GAPS_MAX: usize = 100;
@@ -111,7 +112,8 @@ impl Model {
         }
     }
 
-    /// Takes in what a source sent at `now`. Rows that cannot be read while the server is away stay what they were.
+    /// Takes in what a source sent at `now`. Rows that cannot be read while the server is away stay
+    /// what they were.
     pub(crate) fn apply(&mut self, update: Update, now: Instant) {
         self.now = self.now.max(now);
         let away = matches!(self.link, Link::Down(..));
@@ -228,7 +230,8 @@ impl Model {
         labels
     }
 
-    /// Transaction ids used per second, the mean of the last minutes. `None` before there are two looks.
+    /// Transaction ids used per second, the mean of the last minutes. `None` before there are two
+    /// looks.
     pub(crate) fn xids_per_s(&self) -> Option<f64> {
         let ring = self.ring(names::XIDS, "")?;
         let seconds = ring.seconds();

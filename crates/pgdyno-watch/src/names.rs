@@ -1,5 +1,5 @@
-//! Names of the metrics that the view shows; docs/reference/metrics.md and docs/reference/metrics-server.md describe
-//! each one.
+//! Names of the metrics that the view shows; docs/reference/metrics.md and
+//! docs/reference/metrics-server.md describe each one.
 
 pub(crate) const COMMITS: &str = "db.commits_per_s";
 pub(crate) const ROLLBACKS: &str = "db.rollbacks_per_s";

@@ -1,5 +1,6 @@
-//! The view of a target on another host: what is read there travels, and is drawn here. Instants travel as ages, for the two hosts have no
-//! common clock; what arrives is checked, for a host may send anything.
+//! The view of a target on another host: what is read there travels, and is drawn here. Instants
+//! travel as ages, for the two hosts have no common clock; what arrives is checked, for a host may
+//! send anything.
 
 use super::keys::{INTERVAL_MAX, INTERVAL_MIN, Panel};
 use super::model::{About, Link, Model, Rows, Update};
@@ -159,7 +160,8 @@ impl Sent {
     }
 }
 
-/// Statements whose figures are numbers: JSON has no others. All rates are of one interval, so where one is a number, all are.
+/// Statements whose figures are numbers: JSON has no others. All rates are of one interval, so
+/// where one is a number, all are.
 fn finite(rows: Vec<StatementRow>) -> Vec<StatementRow> {
     let is_finite = |row: &StatementRow| row.mean_ms.is_finite() && row.calls_per_s.is_finite();
     rows.into_iter().filter(is_finite).collect()
@@ -187,7 +189,8 @@ pub struct Relay {
 }
 
 impl Source {
-    /// A source that is read on a host of this name, every `interval`, and what hands on here what comes from there.
+    /// A source that is read on a host of this name, every `interval`, and what hands on here what
+    /// comes from there.
     pub fn elsewhere(interval: Duration, host: String) -> (Source, Relay) {
         let (source, updates, orders) = Source::of_channels();
         let relay = Relay {

@@ -133,7 +133,8 @@ impl WaitHistory {
         }
     }
 
-    /// Mean sessions per event in each of the last `columns` seconds, oldest first; `None` where there was no sample.
+    /// Mean sessions per event in each of the last `columns` seconds, oldest first; `None` where
+    /// there was no sample.
     pub(crate) fn table(&self, columns: usize) -> BTreeMap<Wait, Vec<Option<f64>>> {
         let Some(newest) = self.seconds.back().map(|second| second.number) else {
             return BTreeMap::new();

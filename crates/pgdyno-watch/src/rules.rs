@@ -1,4 +1,5 @@
-//! Known conditions: a table of rules, each with a text that it holds, what to do, and where it is known from.
+//! Known conditions: a table of rules, each with a text that it holds, what to do, and where it is
+//! known from.
 
 use super::format::{bytes, percent, span};
 use super::model::Model;
@@ -18,7 +19,8 @@ struct Rule {
 /// The advice for a condition.
 enum Advice {
     Own(&'static str),
-    /// That of the rule of `pgdyno advise` for the same condition: nobody gets two different answers.
+    /// That of the rule of `pgdyno advise` for the same condition: nobody gets two different
+    /// answers.
     OfRule(&'static str),
 }
 
@@ -137,8 +139,8 @@ fn wal_volume(model: &Model) -> Option<String> {
     ))
 }
 
-/// Page tables are overhead: beyond a tenth of the memory they are the larger problem. So they are beyond half of what
-/// they map, where that is much, compared with the memory.
+/// Page tables are overhead: beyond a tenth of the memory they are the larger problem. So they are
+/// beyond half of what they map, where that is much, compared with the memory.
 const PAGE_TABLES_OF_MEMORY: f64 = 0.10;
 const PAGE_TABLES_WORTH_MENTIONING: f64 = 0.02;
 const PAGE_TABLES_OF_BUFFERS: f64 = 0.5;
@@ -179,12 +181,13 @@ fn swap_growing(model: &Model) -> Option<String> {
     })
 }
 
-/// Share of all sampled sessions from which a wait dominates: beside it, the others do not explain the throughput.
+/// Share of all sampled sessions from which a wait dominates: beside it, the others do not explain
+/// the throughput.
 const DOMINATES: f64 = 0.25;
 /// Seconds over which waits are averaged.
 const WAIT_SECONDS: usize = 30;
-/// Partitions of the buffer mapping (NUM_BUFFER_PARTITIONS in lwlock.h): where the CPUs are not known, more sessions than
-/// these must meet.
+/// Partitions of the buffer mapping (NUM_BUFFER_PARTITIONS in lwlock.h): where the CPUs are not
+/// known, more sessions than these must meet.
 const BUFFER_PARTITIONS: u32 = 128;
 
 fn buffer_mapping(model: &Model) -> Option<String> {
@@ -237,15 +240,16 @@ fn slot(model: &Model) -> Option<String> {
 /// So many make a habit, not a backup's or a DBA's single CHECKPOINT.
 const REQUESTED_MIN: f64 = 2.5;
 const REQUESTED_PER_TIMED: f64 = 2.0;
-/// The WAL between two checkpoints that it brings, as a part of max_wal_size: 1 / (1 + checkpoint_completion_target), which is 1 at
-/// most (PostgreSQL docs, WAL Configuration).
+/// The WAL between two checkpoints that it brings, as a part of max_wal_size: 1 / (1 +
+/// checkpoint_completion_target), which is 1 at most (PostgreSQL docs, WAL Configuration).
 const WAL_OF_A_CHECKPOINT: f64 = 0.5;
 
 fn checkpoints(model: &Model) -> Option<String> {
     let amount = |metric| Some(model.ring(metric, "")?.amount());
     let requested = amount(names::CHECKPOINTS_REQUESTED)?;
     let timed = amount(names::CHECKPOINTS_TIMED).unwrap_or(0.0);
-    // The server counts those that somebody asked for, pgdyno among them, with those that the WAL brings.
+    // The server counts those that somebody asked for, pgdyno among them, with those that the WAL
+    // brings.
     let full = model.about.max_wal_size_bytes.unwrap_or(MAX_WAL_SIZE_DEFAULT) * WAL_OF_A_CHECKPOINT;
     let by_wal = requested.min(1.0 + amount(names::WAL_BYTES)? / full);
     (by_wal > REQUESTED_MIN && by_wal > timed * REQUESTED_PER_TIMED).then(|| {

@@ -1,7 +1,7 @@
 //! What reads the target for the view, in threads of its own; the only part here that touches it.
 //!
-//! Two sessions on the server: the recorder's, for counters and waits by the clock, and one for what people read, which
-//! may take its time.
+//! Two sessions on the server: the recorder's, for counters and waits by the clock, and one for
+//! what people read, which may take its time.
 
 use super::keys::Panel;
 use super::model::{About, Link, Update};
@@ -23,11 +23,13 @@ use std::time::{Duration, Instant};
 const LOOK_EVERY_MIN: Duration = Duration::from_secs(1);
 /// Looks between two of what is not in sight and needed for a warning.
 const SELDOM: u64 = 10;
-/// Looks between two at the statements: reading all of pg_stat_statements is the most expensive question here.
+/// Looks between two at the statements: reading all of pg_stat_statements is the most expensive
+/// question here.
 const STATEMENTS: u64 = 2;
 /// Updates that wait to be shown: minutes of them. What comes while nobody takes any is dropped.
 pub(crate) const UPDATES_MAX: usize = 10_000;
-/// Readings without an answer after which the server is away. A single one can be a tick that was missed.
+/// Readings without an answer after which the server is away. A single one can be a tick that was
+/// missed.
 const SILENT_MAX: u32 = 2;
 
 /// Server and host to read, and how often.
@@ -108,7 +110,8 @@ impl Source {
         Ok(source)
     }
 
-    /// A source whose updates come from elsewhere, with where they are put, and what is asked of who puts them there.
+    /// A source whose updates come from elsewhere, with where they are put, and what is asked of
+    /// who puts them there.
     pub(crate) fn of_channels() -> (Source, SyncSender<Update>, Receiver<(Duration, Panel)>) {
         let (sender, updates) = sync_channel(UPDATES_MAX);
         let (orders, asked) = channel();
@@ -155,7 +158,8 @@ struct Reader {
     sender: SyncSender<Update>,
     news: Arc<News>,
     panel: Panel,
-    /// The session and the configuration with which the server was introduced; `None` where it could not be asked.
+    /// The session and the configuration with which the server was introduced; `None` where it
+    /// could not be asked.
     known: Option<(i32, String)>,
     /// Whether the server runs on this host.
     here: bool,
@@ -204,8 +208,8 @@ impl Reader {
         }
     }
 
-    /// The recorder at another pace, or after the system refused it. Where the server does not answer, it is tried again
-    /// at the next turn.
+    /// The recorder at another pace, or after the system refused it. Where the server does not
+    /// answer, it is tried again at the next turn.
     fn reconnect(&self) -> Option<Recorder> {
         match ServerSeries::connect(&self.plan.conninfo) {
             Ok(counters) => self.record(counters),
@@ -278,8 +282,8 @@ impl Reader {
         }
     }
 
-    /// Sends what the target is; again when another session is used, the server has read its configuration again, or it could
-    /// not be asked: until it answers, what is known of it stays.
+    /// Sends what the target is; again when another session is used, the server has read its
+    /// configuration again, or it could not be asked: until it answers, what is known of it stays.
     fn introduce(&mut self, people: &mut ServerSeries, first: bool) {
         let known = people.configured_at().ok().map(|at| (people.backend_pid(), at));
         // A server that does not answer is asked again when it does.

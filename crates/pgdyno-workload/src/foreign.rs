@@ -1,6 +1,8 @@
-//! Other programs' loads, and jobs whose time is the result: they are started, followed, and their output is read.
+//! Other programs' loads, and jobs whose time is the result: they are started, followed, and their
+//! output is read.
 //!
-//! What is known of a program is data (`catalog/formats/loads.toml`): the code knows lines, patterns and processes.
+//! What is known of a program is data (`catalog/formats/loads.toml`): the code knows lines,
+//! patterns and processes.
 
 mod child;
 mod command;

@@ -1,6 +1,6 @@
-//! What a load does: scripts, TPC-C, the sets of pgbench and sysbench, their data, and external programs. It compiles
-//! transactions and hands them to the engine; it moves no bytes of a load and times nothing that the engine drives.
-//! Knows loads, not experiments.
+//! What a load does: scripts, TPC-C, the sets of pgbench and sysbench, their data, and external
+//! programs. It compiles transactions and hands them to the engine; it moves no bytes of a load and
+//! times nothing that the engine drives. Knows loads, not experiments.
 
 mod compile;
 mod data;

@@ -1,12 +1,13 @@
-//! The mark of pgdyno's own statements about data: it distinguishes them from the load's in the server's statistics.
-//! pgdyno-server looks for it.
+//! The mark of pgdyno's own statements about data: it distinguishes them from the load's in the
+//! server's statistics. pgdyno-server looks for it.
 
 use crate::script::split::{Kind, split};
 use std::borrow::Cow;
 
 const MARK: &str = " /* pgdyno */";
 
-/// Statements with the mark behind the first word of each: pg_stat_statements keeps each by itself, without the comment before it.
+/// Statements with the mark behind the first word of each: pg_stat_statements keeps each by itself,
+/// without the comment before it.
 pub fn marked(sql: &str) -> Cow<'_, str> {
     let Ok(commands) = split(sql) else {
         return Cow::Borrowed(sql);

@@ -1,4 +1,5 @@
-//! Whether a server takes a load's statements: each is described by it, and planned for its rights. Nothing is executed.
+//! Whether a server takes a load's statements: each is described by it, and planned for its rights.
+//! Nothing is executed.
 
 use crate::data::{DataError, Dataset};
 use crate::load_plan::{LoadPlan, Work};
@@ -26,7 +27,8 @@ pub struct StatementRefusal {
     pub reason: String,
     /// SQLSTATE of the error: "42501".
     pub sqlstate: String,
-    /// Statements that give the missing rights, where it is rights that are missing and they could be found.
+    /// Statements that give the missing rights, where it is rights that are missing and they could
+    /// be found.
     pub grants: Vec<String>,
 }
 
@@ -56,7 +58,8 @@ const STATEMENTS_MAX: usize = 1_000;
 const PLAN_LIMIT: Duration = Duration::from_secs(10);
 /// What PostgreSQL can plan without executing it.
 const PLANNED: [&str; 7] = ["select", "insert", "update", "delete", "merge", "with", "values"];
-/// What a name that does not exist is answered with: tables, columns, functions, prepared statements, cursors.
+/// What a name that does not exist is answered with: tables, columns, functions, prepared
+/// statements, cursors.
 const MISSING: [&str; 5] = [UNDEFINED_FUNCTION, "42P01", "42703", "26000", "34000"];
 const UNDEFINED_FUNCTION: &str = "42883";
 /// SQLSTATE of a statement that statement_timeout has ended.
@@ -112,12 +115,14 @@ fn statement(program: &mut Program, script: &str, line: usize, sql: &str) -> Loa
 /// Scripts with such statements may name what only they make.
 const MAKING: [&str; 6] = ["create", "set", "prepare", "declare", "do", "call"];
 
-/// What the server would refuse of a load; `made` are tables that will be there by then. A script that makes tables of its own, or
-/// looks for them elsewhere, is not held to those that are missing.
+/// What the server would refuse of a load; `made` are tables that will be there by then. A script
+/// that makes tables of its own, or looks for them elsewhere, is not held to those that are
+/// missing.
 ///
 /// # Errors
 ///
-/// No connection. A script that cannot be read has no statements here: [`crate::Scripts::check`] has its error.
+/// No connection. A script that cannot be read has no statements here: [`crate::Scripts::check`]
+/// has its error.
 pub fn refused_statements(
     endpoint: &Endpoint,
     load: &LoadPlan,
@@ -140,8 +145,8 @@ pub fn refused_statements(
     Ok(found)
 }
 
-/// Statements of a load that make, change or remove objects that stay, each with its script and line. What a script has made as temporary
-/// is its own. Of the built-in workloads there are none.
+/// Statements of a load that make, change or remove objects that stay, each with its script and
+/// line. What a script has made as temporary is its own. Of the built-in workloads there are none.
 ///
 /// # Errors
 ///
@@ -182,8 +187,8 @@ pub struct MakingStatement {
     pub sql: String,
 }
 
-/// What the server would refuse of single statements, each with what it is called; `may_be_made`: whether what such a statement names
-/// may be missing yet.
+/// What the server would refuse of single statements, each with what it is called; `may_be_made`:
+/// whether what such a statement names may be missing yet.
 ///
 /// # Errors
 ///
@@ -213,7 +218,8 @@ fn described(
 ) -> Result<Described, DataError> {
     let opened = Session::open(endpoint, "pgdyno");
     let mut client = opened.map_err(|source| DataError::Connect { source })?;
-    // A transaction each: behind a pooler the next message may be another session's, and a setting would stay in this one.
+    // A transaction each: behind a pooler the next message may be another session's, and a setting
+    // would stay in this one.
     let begin = format!("BEGIN; SET LOCAL statement_timeout = {}", PLAN_LIMIT.as_millis());
     let mut refusals: Vec<StatementRefusal> = Vec::new();
     let mut unproven = None;
@@ -273,7 +279,8 @@ fn described(
     Ok(Described { refusals, unproven })
 }
 
-/// Planning checks rights, describing does not. What is wrong only with NULL for its variables is let pass.
+/// Planning checks rights, describing does not. What is wrong only with NULL for its variables is
+/// let pass.
 fn plan(client: &mut Session, of: &LoadStatement) -> Result<(), SessionError> {
     if !PLANNED.contains(&first_word(&of.sql).as_str()) {
         return Ok(());
@@ -289,7 +296,8 @@ fn first_word(sql: &str) -> String {
     word.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// The grants that a statement lacks: of each table that it names, those of its own words that the role has not.
+/// The grants that a statement lacks: of each table that it names, those of its own words that the
+/// role has not.
 fn grants(client: &mut Session, sql: &str) -> Vec<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     let words: BTreeSet<String> = sql

@@ -1,4 +1,5 @@
-//! Drives a load: compiles its transactions for the data that is there, and hands them to the engine.
+//! Drives a load: compiles its transactions for the data that is there, and hands them to the
+//! engine.
 
 use crate::compile;
 use crate::data::{self, DataError, Dataset, Shape};
@@ -59,8 +60,9 @@ impl LoadError {
     }
 }
 
-/// Connects all clients, drives the load and returns its books. Each endpoint gets the whole load, all at the same time; their data must
-/// be alike. `stop` ends it early with what there is; `on_second` is called about once a second with what all threads did in it.
+/// Connects all clients, drives the load and returns its books. Each endpoint gets the whole load,
+/// all at the same time; their data must be alike. `stop` ends it early with what there is;
+/// `on_second` is called about once a second with what all threads did in it.
 ///
 /// # Errors
 ///
@@ -82,7 +84,8 @@ pub fn run(
     )?)
 }
 
-/// Drives a segment of a load as [`run`] drives all of it; `begin` gives the instant at which it begins, when its clients are connected.
+/// Drives a segment of a load as [`run`] drives all of it; `begin` gives the instant at which it
+/// begins, when its clients are connected.
 ///
 /// # Errors
 ///

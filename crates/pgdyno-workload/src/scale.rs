@@ -6,7 +6,8 @@ pub(crate) const ACCOUNTS_PER_SCALE: u32 = 100_000;
 /// Rows of pgbench_tellers per unit of scale.
 pub(crate) const TELLERS_PER_SCALE: u32 = 10;
 
-/// From this scale on the keys of accounts are bigint, as `pgbench -i` makes them (source: SCALE_32BIT_THRESHOLD in pgbench.c).
+/// From this scale on the keys of accounts are bigint, as `pgbench -i` makes them (source:
+/// SCALE_32BIT_THRESHOLD in pgbench.c).
 pub(crate) const BIGINT_FROM: u32 = 20_000;
 
 /// The accounts take three quarters of the 32 TB that a table can have.

@@ -1,5 +1,6 @@
-//! A session for questions and for work on data, over a connection of the load's own: every answer is bounded in bytes, every question
-//! in time, and whatever is waited for ends by the request to stop. Work may last: as long as the server shows that it is at it.
+//! A session for questions and for work on data, over a connection of the load's own: every answer
+//! is bounded in bytes, every question in time, and whatever is waited for ends by the request to
+//! stop. Work may last: as long as the server shows that it is at it.
 
 use crate::own::marked;
 use bytes::BytesMut;
@@ -103,7 +104,8 @@ impl Session {
         })
     }
 
-    /// The same where there is no pooler: what works in this session can be found among the server's.
+    /// The same where there is no pooler: what works in this session can be found among the
+    /// server's.
     pub(crate) fn find_itself(&mut self) -> Result<(), SessionError> {
         let rows = self.rows("SELECT pg_catalog.pg_backend_pid()")?;
         let found: Option<i32> = rows.first().and_then(|row| row.first()?.as_deref()?.parse().ok());
@@ -309,7 +311,8 @@ impl Session {
         }
     }
 
-    /// Another session asks whether this one is at work. A refusal is an answer too: that of a server which lives.
+    /// Another session asks whether this one is at work. A refusal is an answer too: that of a
+    /// server which lives.
     fn prove(&mut self) -> Result<(), SessionError> {
         let sql = match self.pid {
             Some(pid) => format!(
@@ -419,7 +422,8 @@ fn row_of(body: &DataRowBody, bytes_left: &mut usize) -> Result<Row, String> {
 }
 
 impl Drop for Session {
-    /// In order, where the server listens; the transaction of a session that is given up ends with the connection.
+    /// In order, where the server listens; the transaction of a session that is given up ends with
+    /// the connection.
     fn drop(&mut self) {
         if !self.is_lost {
             self.startup.finish_in_peace();

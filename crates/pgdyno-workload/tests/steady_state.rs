@@ -10,7 +10,8 @@ use std::time::Duration;
 
 const ENGINES: [(Engine, u32); 3] = [(Engine::IoUring, 4), (Engine::Epoll, 4), (Engine::Blocking, 1)];
 
-/// Counts what anybody allocates; the server of this test allocates nothing once a connection is open.
+/// Counts what anybody allocates; the server of this test allocates nothing once a connection is
+/// open.
 struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
@@ -38,7 +39,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The delivery of a second costs a few allocations: its histogram, a place in a queue, a place in a list.
+/// The delivery of a second costs a few allocations: its histogram, a place in a queue, a place in
+/// a list.
 const PER_SECOND_MAX: u64 = 32;
 
 /// Parameter echoes in the extended protocol, which prepares nothing beforehand.

@@ -41,10 +41,12 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Measures the effect of each setting of a PostgreSQL server and its host, and restores what it changed.
+/// Measures the effect of each setting of a PostgreSQL server and its host, and restores what it
+/// changed.
 ///
-/// Exit codes: 0 success, 1 failure, 2 usage, 3 a check or gate failed, 4 refused for safety, 5 a gate is undecided.
-/// A knob is a setting of the server or the host; a treatment is a set of knob values; a trial is one measured load.
+/// Exit codes: 0 success, 1 failure, 2 usage, 3 a check or gate failed, 4 refused for safety, 5 a
+/// gate is undecided. A knob is a setting of the server or the host; a treatment is a set of knob
+/// values; a trial is one measured load.
 #[derive(Debug, Parser)]
 #[command(name = "pgdyno", version, long_version = long_version(), max_term_width = 110, help_template = help_template(), disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -166,17 +168,19 @@ fn listed(name: &str, about: &str) -> String {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run an example experiment on a private server: measure five settings and a control, report, restore (two to eight minutes).
+    /// Run an example experiment on a private server: measure five settings and a control, report,
+    /// restore (two to eight minutes).
     #[command(after_help = "Example: pgdyno demo --report demo.html")]
     Demo(DemoArgs),
     /// Show what a server and its host are, with the source of each fact. Read-only.
     #[command(after_help = "Example: pgdyno facts \"host=/var/run/postgresql user=postgres\"")]
     Facts(FactsArgs),
-    /// Measure commit latency, flushes, reads and noise of a server and its host, with a verdict for each. Exit code 3
-    /// if a result is poor.
+    /// Measure commit latency, flushes, reads and noise of a server and its host, with a verdict
+    /// for each. Exit code 3 if a result is poor.
     #[command(after_help = "Example: pgdyno check sandbox:main --only commit")]
     Check(CheckArgs),
-    /// Show what to change on a server and its host, and why. Read-only. Exit code 3 if something is severe.
+    /// Show what to change on a server and its host, and why. Read-only. Exit code 3 if something
+    /// is severe.
     #[command(
         after_help = "Example: pgdyno advise \"host=/var/run/postgresql user=postgres\" --severity advice"
     )]
@@ -202,11 +206,12 @@ pub(crate) enum Command {
     /// Continue an experiment that was interrupted or killed.
     #[command(after_help = "Example: pgdyno resume 3")]
     Resume(ResumeArgs),
-    /// Compare two builds, files of settings or schema scripts by trials in turns on this host, for CI. Exit code 3 if HEAD is
-    /// slower than BASE, 5 if that is undecided.
+    /// Compare two builds, files of settings or schema scripts by trials in turns on this host, for
+    /// CI. Exit code 3 if HEAD is slower than BASE, 5 if that is undecided.
     #[command(after_help = "Example: pgdyno gate /opt/pg-base/bin /opt/pg-head/bin --clients 4")]
     Gate(Box<GateArgs>),
-    /// Find the best settings of a server for a load without risking commits, confirm them in new trials, and keep only those that pay.
+    /// Find the best settings of a server for a load without risking commits, confirm them in new
+    /// trials, and keep only those that pay.
     #[command(
         after_help = "Example: pgdyno tune sandbox:main --workload tpcc --scale 10 --clients 16 --trials 30"
     )]
@@ -220,11 +225,12 @@ pub(crate) enum Command {
     /// Show one experiment: its answer, its verdicts, its trials with their numbers.
     #[command(after_help = "Example: pgdyno show last")]
     Show(ShowArgs),
-    /// Compare two treatments, experiments or trials, with gates for CI. Exit code 3 if a gate fails, 5 if one is
-    /// undecided.
+    /// Compare two treatments, experiments or trials, with gates for CI. Exit code 3 if a gate
+    /// fails, 5 if one is undecided.
     #[command(after_help = "Example: pgdyno compare 3:reference 3:memory --fail-if 'tps worse than 2%'")]
     Compare(CompareArgs),
-    /// Compute how many CPUs and connections a throughput needs, from an experiment that varies CPUs and clients.
+    /// Compute how many CPUs and connections a throughput needs, from an experiment that varies
+    /// CPUs and clients.
     #[command(after_help = "Example: pgdyno capacity --tps 60000 --p99 20ms")]
     Capacity(CapacityArgs),
     /// Write the report of an experiment, as an HTML page or in a text format.
@@ -257,7 +263,8 @@ pub(crate) enum Command {
     /// Apply settings, verify that they took effect, and keep them until `restore`.
     #[command(after_help = "Example: pgdyno apply sandbox:main work_mem=16MB --revert-after 10m")]
     Apply(ApplyArgs),
-    /// Verify that settings are in force: those named, or all that were applied. Exit code 3 if one is not.
+    /// Verify that settings are in force: those named, or all that were applied. Exit code 3 if one
+    /// is not.
     #[command(after_help = "Example: pgdyno verify sandbox:main work_mem=16MB")]
     Verify(VerifyArgs),
     /// Show what is changed now, by whom, since when, and what a reboot would reset.
@@ -277,8 +284,8 @@ pub(crate) enum Command {
     /// Serve one command of --host on this host, or remove the programs that --host has copied.
     #[command(after_help = "Example: pgdyno agent --remove ssh:db1")]
     Agent(AgentArgs),
-    /// Serve tools to an agent by the Model Context Protocol, on standard input and output: reading, and experiments on sandboxes
-    /// within a budget.
+    /// Serve tools to an agent by the Model Context Protocol, on standard input and output:
+    /// reading, and experiments on sandboxes within a budget.
     #[command(after_help = "Example: pgdyno mcp sandbox:main --budget 30m")]
     Mcp(McpArgs),
     /// Show the options of a command, or explain a topic.
@@ -378,7 +385,8 @@ impl Command {
 /// Which store.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArg {
-    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
+    /// Store of results: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a
+    /// local file].
     // Global for `tag add` and `tag remove`, which are below a command that has it.
     #[arg(id = "store", long, value_name = "STORE", global = true)]
     place: Option<PathBuf>,
@@ -483,11 +491,12 @@ pub(crate) struct ReportArgs {
     /// Format of the report.
     #[arg(long, short, value_parser = format_parser(), default_value = "html")]
     pub(crate) format: Format,
-    /// File to write, - for standard output [default: pgdyno-report-ID.html; standard output for text formats].
+    /// File to write, - for standard output [default: pgdyno-report-ID.html; standard output for
+    /// text formats].
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Trials whose time series are embedded in the HTML: all, none, or numbers separated by commas. Above 5 MB the series of `all`
-    /// are downsampled.
+    /// Trials whose time series are embedded in the HTML: all, none, or numbers separated by
+    /// commas. Above 5 MB the series of `all` are downsampled.
     #[arg(long, value_name = "all|none|ID,...", default_value = "all", value_parser = trials_wanted)]
     pub(crate) trials: TrialsWanted,
     #[command(flatten)]

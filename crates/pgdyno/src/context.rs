@@ -111,13 +111,15 @@ impl Context {
 }
 
 impl Directories {
-    /// By the XDG base directory specification. Root's home is closed to the user that a sandbox runs as, so without
-    /// a variable root's state and data are below /var/lib. PGDYNO_HOME puts all three below one directory.
+    /// By the XDG base directory specification. Root's home is closed to the user that a sandbox
+    /// runs as, so without a variable root's state and data are below /var/lib. PGDYNO_HOME puts
+    /// all three below one directory.
     fn find(variable: &dyn Fn(&str) -> Option<String>) -> Result<Directories> {
         let registry = registry(variable);
         if let Some(home) = variable("PGDYNO_HOME") {
             let home = std::path::absolute(&home).with_context(|| format!("PGDYNO_HOME={home}"))?;
-            // Whoever named it means where its links lead to now; none of another user's is followed.
+            // Whoever named it means where its links lead to now; none of another user's is
+            // followed.
             let home = Directory::open(&home)
                 .and_then(|held| held.resolved())
                 .unwrap_or(home);
@@ -162,8 +164,8 @@ impl Directories {
         })
     }
 
-    /// Root runs programs from there, mounts and removes below it, and restores what a journal there says: by paths, which nobody else
-    /// may be able to lead elsewhere.
+    /// Root runs programs from there, mounts and removes below it, and restores what a journal
+    /// there says: by paths, which nobody else may be able to lead elsewhere.
     fn kept_from_others(self) -> Result<Directories> {
         if !User::is_root() {
             return Ok(self);
@@ -178,7 +180,8 @@ impl Directories {
     }
 }
 
-/// Why other users can lead a path elsewhere; `None` where they cannot. What is not there yet is as what is there above it.
+/// Why other users can lead a path elsewhere; `None` where they cannot. What is not there yet is as
+/// what is there above it.
 fn exposed(place: &Path) -> Option<String> {
     for above in place.ancestors() {
         let held = match Directory::open(above) {
@@ -198,8 +201,9 @@ fn exposed(place: &Path) -> Option<String> {
     None
 }
 
-/// One place for all homes of a user: root's changes of this host, or those that another user can make. A boot keeps it, for
-/// settings of servers outlive it. `None` for a user without a home, also where `HOME` is still that of the user before.
+/// One place for all homes of a user: root's changes of this host, or those that another user can
+/// make. A boot keeps it, for settings of servers outlive it. `None` for a user without a home,
+/// also where `HOME` is still that of the user before.
 fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     let named = variable("PGDYNO_REGISTRY").map(PathBuf::from);
     let of_user = || match User::is_root() {
@@ -215,8 +219,9 @@ fn registry(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     named.filter(|path| path.is_absolute()).or_else(of_user)
 }
 
-/// Users whose changes of this host are checked: root's by everybody, all users' by root. Whoever has a registry of
-/// another name sees those that `PGDYNO_OTHER_REGISTRIES` names, as USER=DIRECTORY:USER=DIRECTORY.
+/// Users whose changes of this host are checked: root's by everybody, all users' by root. Whoever
+/// has a registry of another name sees those that `PGDYNO_OTHER_REGISTRIES` names, as
+/// USER=DIRECTORY:USER=DIRECTORY.
 fn other_users(host: &LocalHost, variable: &dyn Fn(&str) -> Option<String>) -> Result<Vec<OtherUser>> {
     let of = |user: User, home: PathBuf, registry: &str| OtherUser {
         name: user.name,
@@ -278,7 +283,8 @@ pub(crate) fn serve_request(request: &Request, coordinator: Coordinator) {
     }));
 }
 
-/// Where agents of this user are found that wait for another connection; `None` where nothing can be kept.
+/// Where agents of this user are found that wait for another connection; `None` where nothing can
+/// be kept.
 pub(crate) fn waiting_agents() -> Option<PathBuf> {
     let directories = Directories::find(&variable).and_then(Directories::kept_from_others);
     Some(directories.ok()?.state.join("agents"))
@@ -297,7 +303,8 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
 /// The flag that was made last.
 static IN_FORCE: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
 
-/// What a request to stop sets now; where nothing catches signals they end the process, and nothing sets it.
+/// What a request to stop sets now; where nothing catches signals they end the process, and nothing
+/// sets it.
 pub(crate) fn stop_in_force() -> Arc<AtomicBool> {
     let in_force = IN_FORCE.lock().unwrap_or_else(PoisonError::into_inner);
     in_force.clone().unwrap_or_default()

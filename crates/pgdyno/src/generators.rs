@@ -1,4 +1,5 @@
-//! Loads that several hosts drive together: each has a segment of the load's threads, and all begin at one instant.
+//! Loads that several hosts drive together: each has a segment of the load's threads, and all begin
+//! at one instant.
 
 mod afar;
 mod meeting;
@@ -34,7 +35,8 @@ pub(crate) const LOCAL: &str = "local";
 const OVER_SSH: &str = "ssh:";
 /// How long something is waited for before who asks for it is answered that it is not there yet.
 const SOON: Duration = Duration::from_secs(1);
-/// A host with less than this share of idle CPU could not drive more: what it measured is its own limit.
+/// A host with less than this share of idle CPU could not drive more: what it measured is its own
+/// limit.
 const IDLE_MIN: f64 = 0.05;
 /// A host that lost more than this share of its CPU to others.
 const STEAL_MAX: f64 = 0.02;
@@ -51,7 +53,8 @@ enum Place {
 }
 
 impl Place {
-    /// The place of a host by its name: one of the inventory's group, where there is one of that name, else where ssh leads.
+    /// The place of a host by its name: one of the inventory's group, where there is one of that
+    /// name, else where ssh leads.
     fn of(context: &Context, name: &str) -> Result<Place, String> {
         if name == LOCAL {
             return Ok(Place::Here);

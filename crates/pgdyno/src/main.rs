@@ -1,4 +1,5 @@
-//! pgdyno: measures the effect of each setting of a PostgreSQL server and its host, and restores everything.
+//! pgdyno: measures the effect of each setting of a PostgreSQL server and its host, and restores
+//! everything.
 //!
 //! Only this program prints, exits, or reads the environment.
 /// A line of data, to standard output; `output.rs` cleans it.
@@ -8,7 +9,8 @@ macro_rules! put {
     };
 }
 
-/// Several lines of data; what is foreign in them is on one line each (`output::cell`, `show::wrapped`, `one_line`).
+/// Several lines of data; what is foreign in them is on one line each (`output::cell`,
+/// `show::wrapped`, `one_line`).
 macro_rules! put_page {
     ($($part:tt)*) => {
         crate::output::put_page(format_args!($($part)*))
@@ -58,8 +60,9 @@ use clap::Parser;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use std::process::ExitCode;
 
-/// An abort leaves no image of the memory, which holds passwords. That of a server started from here is its own matter: only the soft limit
-/// is inherited, and pg_ctl can raise it. What reads images by a pipe asks for no limit, hence both.
+/// An abort leaves no image of the memory, which holds passwords. That of a server started from
+/// here is its own matter: only the soft limit is inherited, and pg_ctl can raise it. What reads
+/// images by a pipe asks for no limit, hence both.
 fn leave_no_core() {
     let limit = getrlimit(Resource::Core);
     let none = Rlimit {

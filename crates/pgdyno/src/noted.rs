@@ -1,4 +1,5 @@
-//! Progress of a running experiment for other processes, beside the store's lock. Only this module writes it.
+//! Progress of a running experiment for other processes, beside the store's lock. Only this module
+//! writes it.
 
 use crate::context::now_unix_ms;
 use pgdyno_lab::Event;
@@ -38,8 +39,8 @@ impl NotedIn {
     }
 }
 
-/// The progress of an experiment, written where it changes: a handful of times a trial, and not second by second, for a file
-/// that is written is a disturbance.
+/// The progress of an experiment, written where it changes: a handful of times a trial, and not
+/// second by second, for a file that is written is a disturbance.
 pub(crate) struct Noted {
     place: NotedIn,
     of: Option<(i64, ProgressRecord)>,
@@ -104,7 +105,8 @@ impl Noted {
                 progress.restored();
                 true
             }
-            // A file that is written every few seconds is a disturbance: which treatment's turn it is changes too often.
+            // A file that is written every few seconds is a disturbance: which treatment's turn it
+            // is changes too often.
             Event::Turn { .. } => {
                 let was_one = progress.current.take().is_some();
                 phase(progress, TURNS) || was_one

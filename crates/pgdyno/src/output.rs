@@ -1,5 +1,6 @@
-//! The only way to standard output and standard error: what servers, stores, files and arguments hold is cleaned here of what a terminal
-//! obeys, bounded in length, and freed of passwords. `clippy.toml` and `tests/all/absences.rs` forbid every other way.
+//! The only way to standard output and standard error: what servers, stores, files and arguments
+//! hold is cleaned here of what a terminal obeys, bounded in length, and freed of passwords.
+//! `clippy.toml` and `tests/all/absences.rs` forbid every other way.
 
 mod styled;
 
@@ -57,7 +58,8 @@ pub(crate) fn columns() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|&columns| columns > 0)
 }
 
-/// A line of data, to standard output. That nobody reads it any more must not end a program that has to restore things.
+/// A line of data, to standard output. That nobody reads it any more must not end a program that
+/// has to restore things.
 pub(crate) fn put(text: fmt::Arguments<'_>) {
     put_text(&line_of(&text.to_string()));
 }
@@ -102,7 +104,8 @@ pub(crate) fn err_styled(text: &Styled) {
     );
 }
 
-/// One line: a new line inside it would be a foreign value's, which could pass for a line of ours. Those at its ends are blank lines.
+/// One line: a new line inside it would be a foreign value's, which could pass for a line of ours.
+/// Those at its ends are blank lines.
 fn line_of(text: &str) -> String {
     let rest = text.trim_start_matches('\n');
     let inner = rest.trim_end_matches('\n');
@@ -123,13 +126,15 @@ fn remark(text: &str, secrets: &Secrets) -> String {
 }
 
 fn bounded_remark(text: &str, secrets: &Secrets) -> String {
-    // So that a message without end takes no time without end; a password that this cuts in two is not printed.
+    // So that a message without end takes no time without end; a password that this cuts in two is
+    // not printed.
     let text = secrets.hidden(&cut(text, 2 * REMARK_MAX)).into_owned();
     let lines: Vec<String> = text.split('\n').map(without_user_info).collect();
     cut(&bounded_lines(&lines.join("\n"), REMARK_LINE_MAX), REMARK_MAX).into_owned()
 }
 
-/// What a terminal obeys as `\u001b`, the notation of JSON, so that a JSON text stays the same value. New lines and tabs stay.
+/// What a terminal obeys as `\u001b`, the notation of JSON, so that a JSON text stays the same
+/// value. New lines and tabs stay.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     without(text, is_obeyed)
 }
@@ -158,8 +163,9 @@ fn without(text: &str, is_obeyed: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(cleaned)
 }
 
-/// Control characters (C0 but for new line and tab, DEL, C1), what turns the direction of writing, breaks lines unseen, or is not seen at
-/// all, and the marks of our own styling, which foreign text has no right to.
+/// Control characters (C0 but for new line and tab, DEL, C1), what turns the direction of writing,
+/// breaks lines unseen, or is not seen at all, and the marks of our own styling, which foreign text
+/// has no right to.
 fn is_obeyed(c: char) -> bool {
     match c {
         '\n' | '\t' => false,
@@ -174,7 +180,8 @@ fn is_obeyed(c: char) -> bool {
     }
 }
 
-/// A text of at most so many characters; of a longer one the beginning, with the number of those that are missing.
+/// A text of at most so many characters; of a longer one the beginning, with the number of those
+/// that are missing.
 pub(crate) fn cut(text: &str, characters_max: usize) -> Cow<'_, str> {
     let Some((at, _)) = text.char_indices().nth(characters_max) else {
         return Cow::Borrowed(text);
@@ -204,7 +211,8 @@ fn has_colours(is_terminal: bool) -> bool {
     is_terminal && variable("NO_COLOR").is_none() && variable("TERM").is_some_and(|term| term != "dumb")
 }
 
-/// Texts of a command line, its environment and its files that may hold a password, each with what is shown in its place.
+/// Texts of a command line, its environment and its files that may hold a password, each with what
+/// is shown in its place.
 #[derive(Debug, Default)]
 struct Secrets(Vec<(String, String)>);
 
@@ -265,7 +273,8 @@ pub(crate) fn hide_arguments() {
     }
 }
 
-/// A line for people without the passwords of `user:password@host` and `password=...` in it, wherever they come from.
+/// A line for people without the passwords of `user:password@host` and `password=...` in it,
+/// wherever they come from.
 fn without_user_info(line: &str) -> String {
     line.split_inclusive(char::is_whitespace)
         .map(|word| match may_hold_password(word) {
@@ -323,7 +332,8 @@ pub(crate) fn command_line(error: &clap::Error) {
     );
 }
 
-/// What is wrong with a command line without quoting any of it: pieces of a password could be anywhere.
+/// What is wrong with a command line without quoting any of it: pieces of a password could be
+/// anywhere.
 fn in_general(error: &clap::Error) -> String {
     let what = error.kind().as_str().unwrap_or("the command line cannot be read");
     let is_users = matches!(
@@ -366,7 +376,8 @@ pub(crate) fn clean_screen(screen: &mut Buffer) {
     }
 }
 
-/// Standard output for formats that programs read: bytes as they are, but for a terminal, which gets them cleaned.
+/// Standard output for formats that programs read: bytes as they are, but for a terminal, which
+/// gets them cleaned.
 pub(crate) struct Data {
     out: io::Stdout,
     is_cleaned: bool,
@@ -406,7 +417,8 @@ impl Write for Data {
     }
 }
 
-/// Takes whole characters out of `bytes`, cleaned; what is not UTF-8 becomes U+FFFD. A carriage return before a new line is CSV's.
+/// Takes whole characters out of `bytes`, cleaned; what is not UTF-8 becomes U+FFFD. A carriage
+/// return before a new line is CSV's.
 fn seen(bytes: &mut Vec<u8>) -> String {
     let whole = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
@@ -417,7 +429,8 @@ fn seen(bytes: &mut Vec<u8>) -> String {
     clean(&String::from_utf8_lossy(&taken).replace("\r\n", "\n")).into_owned()
 }
 
-/// A file for its owner alone, for what may hold the statements and settings of a server. One that is there keeps its mode.
+/// A file for its owner alone, for what may hold the statements and settings of a server. One that
+/// is there keeps its mode.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     pgdyno_host::given_output(path, 0o600)
 }

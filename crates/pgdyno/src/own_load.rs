@@ -1,6 +1,6 @@
-//! What of a server's counters is pgdyno's own: each load, and each making or checking of data, is recorded in the
-//! state directory, by the server's system identifier, and excluded from what advice goes by. docs/how-to/advise.md
-//! describes it.
+//! What of a server's counters is pgdyno's own: each load, and each making or checking of data, is
+//! recorded in the state directory, by the server's system identifier, and excluded from what
+//! advice goes by. docs/how-to/advise.md describes it.
 
 use crate::context::{Context, now_unix_ms};
 use crate::failure::{InContext as _, Result};
@@ -34,13 +34,15 @@ const RATES: [(&str, &str); 3] = [
 struct Ledger {
     /// Growth over all loads that have ended.
     own: Tallied,
-    /// The counters when the last load ended: one that is lower now has lost what was before, by a crash of the server.
+    /// The counters when the last load ended: one that is lower now has lost what was before, by a
+    /// crash of the server.
     #[serde(default)]
     seen: Tallied,
     /// Loads that have begun and have not ended, by a number.
     #[serde(default)]
     running: BTreeMap<u64, Running>,
-    /// Of counters to which a load has added that was killed: when that was found, and since when the counter counts.
+    /// Of counters to which a load has added that was killed: when that was found, and since when
+    /// the counter counts.
     #[serde(default)]
     killed: BTreeMap<String, (u64, String)>,
 }
@@ -89,7 +91,8 @@ impl Ledger {
         number
     }
 
-    /// Ends the loads of dead processes. What they added is known to this instant at most: what others add later is not theirs.
+    /// Ends the loads of dead processes. What they added is known to this instant at most: what
+    /// others add later is not theirs.
     fn end_killed(&mut self, now: &Tallied, now_unix_ms: u64, lives: &dyn Fn(&Process) -> bool) {
         let is_dead = |(number, load): (&u64, &Running)| (!lives(&load.process)).then_some(*number);
         let dead: Vec<u64> = self.running.iter().filter_map(is_dead).collect();
@@ -140,7 +143,8 @@ fn is_lower(now: &Tallied, before: &Tallied, name: &str) -> bool {
     pair.is_some_and(|((value, of), (from, since))| of == since && value < from)
 }
 
-/// When a load was found killed that has added to a counter; `None` where there was none since the counter was reset.
+/// When a load was found killed that has added to a counter; `None` where there was none since the
+/// counter was reset.
 fn found_killed(ledger: &Ledger, name: &str, now: &Tallied) -> Option<u64> {
     let (found_unix_ms, since) = ledger.killed.get(name)?;
     let (_, of) = now.get(name)?;
@@ -157,7 +161,8 @@ fn growth(before: &Tallied, after: &Tallied) -> Tallied {
     grown.collect()
 }
 
-/// Does what adds to a server's counters, and records by how much. A server whose counters cannot be read is driven all the same.
+/// Does what adds to a server's counters, and records by how much. A server whose counters cannot
+/// be read is driven all the same.
 pub(crate) fn counted<T>(
     context: &Context,
     conninfo: &Conninfo,
@@ -191,7 +196,8 @@ pub(crate) fn counted<T>(
     done
 }
 
-/// Takes what pgdyno did out of facts: its loads out of the counters, the data of its workloads out of the lists of tables.
+/// Takes what pgdyno did out of facts: its loads out of the counters, the data of its workloads out
+/// of the lists of tables.
 pub(crate) fn take_out(context: &Context, target: &str, facts: &mut [Fact]) -> Result<()> {
     let (conninfo, _) = target::conninfo(context, target)?;
     let tables = tables_of_data_sets(&endpoint(&conninfo));
@@ -246,7 +252,8 @@ const OF_TABLES: [&str; 8] = [
     "indexes.duplicate",
 ];
 
-/// Takes the tables of workloads out of the lists among facts: what they look like is what loads made of them.
+/// Takes the tables of workloads out of the lists among facts: what they look like is what loads
+/// made of them.
 fn take_out_tables(tables: &[String], facts: &mut [Fact]) {
     let is_ours = |row: &Value| {
         let name = row["table"].as_str().unwrap_or_default();

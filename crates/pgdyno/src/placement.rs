@@ -1,4 +1,5 @@
-//! Which CPUs a load and a sandbox's server share: for a single client it can move throughput several-fold.
+//! Which CPUs a load and a sandbox's server share: for a single client it can move throughput
+//! several-fold.
 
 use crate::cli::PlacementName;
 use crate::failure::{Refused, Result, Usage};

@@ -14,7 +14,8 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Shows a bar while PostgreSQL is downloaded: the archive library reports its bytes to a span of that name.
+/// Shows a bar while PostgreSQL is downloaded: the archive library reports its bytes to a span of
+/// that name.
 pub(crate) fn show_downloads() {
     let style = ProgressStyle::with_template(
         "fetching PostgreSQL {wide_bar} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} left",
@@ -258,7 +259,8 @@ impl Experiment {
         output::show_beside(&self.bar, &text);
     }
 
-    /// From the mean length of the trials so far; of turns within a load, whose length is planned, from that. A budget of time ends it sooner.
+    /// From the mean length of the trials so far; of turns within a load, whose length is planned,
+    /// from that. A budget of time ends it sooner.
     fn left(&self) -> Duration {
         let budget = self
             .budget

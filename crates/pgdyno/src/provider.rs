@@ -1,4 +1,5 @@
-//! The servers of an experiment: its target, and sandboxes like it that differ in version, place or network.
+//! The servers of an experiment: its target, and sandboxes like it that differ in version, place or
+//! network.
 
 mod own;
 

@@ -57,8 +57,9 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
     }
 }
 
-/// A command line without what is for this host: the results are kept here, and so are the words about them. Hosts of an inventory's group are
-/// named one by one in its place, where the command has them named.
+/// A command line without what is for this host: the results are kept here, and so are the words
+/// about them. Hosts of an inventory's group are named one by one in its place, where the command
+/// has them named.
 pub(crate) fn sent_arguments(context: &Context, all: Vec<String>, names_hosts: bool) -> Vec<String> {
     let kept = ["--store", "--report", "--output", "--inventory", "--load-group"];
     let mut arguments = without_options(all, &kept);

@@ -4,8 +4,8 @@ use crate::target;
 use pgdyno_server::may_hold_password;
 use std::ffi::OsString;
 
-/// The command as it was given. A connection string may hold a password, and so may a store's: of targets only a sandbox is named, and
-/// what looks like a password is not.
+/// The command as it was given. A connection string may hold a password, and so may a store's: of
+/// targets only a sandbox is named, and what looks like a password is not.
 pub(crate) fn repeated(arguments: impl Iterator<Item = OsString>, target: &str) -> String {
     const NOT_SHOWN: &str = "\"...\"";
     let arguments = arguments.map(|argument| {

@@ -1,4 +1,5 @@
-//! Sandboxes of this home: locked for a command, made, and marked where an experiment has made them for itself.
+//! Sandboxes of this home: locked for a command, made, and marked where an experiment has made them
+//! for itself.
 
 use crate::cli::CreateArgs;
 use crate::context::{Context, stop_in_force};
@@ -91,7 +92,8 @@ pub(crate) fn mark_of(context: &Context, name: &str) -> PathBuf {
     marks(context).join(name)
 }
 
-/// Names of the sandboxes that experiments have made for themselves like another one; each mark begins with the name of that.
+/// Names of the sandboxes that experiments have made for themselves like another one; each mark
+/// begins with the name of that.
 pub(crate) fn made_like(context: &Context, base: &str) -> Vec<String> {
     let names = Directory::open(&marks(context)).and_then(|marks| marks.entries());
     let names = names.unwrap_or_default().into_iter();

@@ -29,7 +29,8 @@ pub(crate) fn table(headings: &[&str], right: &[usize], rows: Vec<Vec<String>>) 
     table.trim_fmt()
 }
 
-/// The verdicts of an experiment by the figure that decides; of one that compares nothing, its figures.
+/// The verdicts of an experiment by the figure that decides; of one that compares nothing, its
+/// figures.
 pub(crate) fn verdicts(report: &Report) -> String {
     let dash = || "\u{2013}".to_owned();
     let decision = &report.decision;
@@ -112,8 +113,8 @@ pub(crate) fn instant(unix_ms: u64) -> String {
     )
 }
 
-/// A text in lines of `columns` at most, the first one behind `head`, the others below its end; ends with a new line.
-/// Only a longer word goes beyond.
+/// A text in lines of `columns` at most, the first one behind `head`, the others below its end;
+/// ends with a new line. Only a longer word goes beyond.
 pub(crate) fn wrapped(head: &str, text: &str, columns: usize) -> String {
     wrapped_at(head, text, head.chars().count(), columns)
 }

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Where packages put the programs for hosts of other architectures.
 const PACKAGED: &str = "/usr/lib/pgdyno/agents";
-/// Variables of this host that a command finds on the other one: what identifies this user to a server. Everything else is the other
-/// host's.
+/// Variables of this host that a command finds on the other one: what identifies this user to a
+/// server. Everything else is the other host's.
 pub(crate) const CARRIED: [&str; 1] = ["PGPASSWORD"];
 
 /// For ssh: a host that does not answer holds up nobody, and neither does one that asks.
@@ -51,7 +51,8 @@ pub(crate) fn hosts_of(file: &Path, group: &str) -> Result<Vec<InventoryHost>> {
     }
 }
 
-/// The way to a host, by the user's ssh with these first arguments; `sudo`: with root's rights there.
+/// The way to a host, by the user's ssh with these first arguments; `sudo`: with root's rights
+/// there.
 pub(crate) fn way<'a>(program: &'a [String], host: &'a SshHost, sudo: bool) -> SshWay<'a> {
     SshWay {
         program,
@@ -99,8 +100,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long a host has to end in order.
 const END_MAX: Duration = Duration::from_secs(30);
 
-/// Hands a request to stop on to the commands on several hosts, each of which clears its own when it is sent, until `is_over`. Those that
-/// take long are asked a second time, which ends their connections.
+/// Hands a request to stop on to the commands on several hosts, each of which clears its own when
+/// it is sent, until `is_over`. Those that take long are asked a second time, which ends their
+/// connections.
 pub(crate) fn hand_on_stop<'a>(
     is_asked: &dyn Fn() -> bool,
     to: impl Iterator<Item = &'a AtomicBool> + Clone,

@@ -1,4 +1,5 @@
-//! Which store a command means: a file, or one in PostgreSQL, and the way there. The store itself knows no connection strings.
+//! Which store a command means: a file, or one in PostgreSQL, and the way there. The store itself
+//! knows no connection strings.
 
 use crate::context::{Context, variable};
 use crate::failure::Result;
@@ -16,7 +17,8 @@ use std::time::Duration;
 const SCHEMA: &str = "pgdyno";
 /// The word of the URL that names another.
 const SCHEMA_WORD: &str = "schema";
-/// So long a statement of who only looks on may take, over a slow network too; a list or a trial takes milliseconds.
+/// So long a statement of who only looks on may take, over a slow network too; a list or a trial
+/// takes milliseconds.
 const STATEMENT_MAX: Duration = Duration::from_secs(60);
 /// NAMEDATALEN of PostgreSQL without the byte that ends a name.
 const SCHEMA_BYTES_MAX: usize = 63;
@@ -81,8 +83,8 @@ impl StorePlace {
         }
     }
 
-    /// The store as it is, neither made nor brought up to this schema; how long another process that holds it, or a server that was
-    /// lost, is waited for.
+    /// The store as it is, neither made nor brought up to this schema; how long another process
+    /// that holds it, or a server that was lost, is waited for.
     pub(crate) fn open_as_it_is(&self, patience: Duration) -> Result<Store, StoreError> {
         match self.clone() {
             StorePlace::File(path) => Store::open_as_it_is(&path, patience),
@@ -104,7 +106,8 @@ impl StorePlace {
         }
     }
 
-    /// A text that no other store has: the name of this host and the file, or the database and its schema. Without a password.
+    /// A text that no other store has: the name of this host and the file, or the database and its
+    /// schema. Without a password.
     pub(crate) fn identity(&self) -> String {
         match self {
             StorePlace::File(path) => {
@@ -182,7 +185,8 @@ fn in_url(text: &str) -> String {
 const POOLED: &str = "a pooler gives each transaction another session, and a store needs one that stays: name the server itself, or a \
     database for which the pooler is in session mode";
 
-/// The way there is looked for at each connection: after a fail-over it is another server of the string.
+/// The way there is looked for at each connection: after a fail-over it is another server of the
+/// string.
 fn link(text: String, schema: String, name: String) -> Link {
     Link::new(name, schema, move || {
         let found = Found::find(&text, &variable)?;

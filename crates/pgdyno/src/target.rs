@@ -93,7 +93,8 @@ pub(crate) fn of_experiment(
         if let Some(create) = &file.target.create {
             match Sandbox::open(&context.sandboxes(), name) {
                 Err(_) => make(context, name, create)?,
-                // What the file follows from is another one's size; one that is named beside the file is meant as it is.
+                // What the file follows from is another one's size; one that is named beside the
+                // file is meant as it is.
                 Ok(there) if named.is_none() => is_as_wanted(&there, create)?,
                 Ok(_) => {}
             }
@@ -178,7 +179,8 @@ pub(crate) enum Ahead {
         target: Box<Target>,
         findings: Vec<Finding>,
     },
-    /// It is a sandbox that the run makes or starts: why it cannot be asked, its major version, and where its data is or will be.
+    /// It is a sandbox that the run makes or starts: why it cannot be asked, its major version, and
+    /// where its data is or will be.
     NotYet {
         why: String,
         version: Option<u32>,
@@ -261,7 +263,8 @@ pub(crate) fn ahead(
     })
 }
 
-/// Refuses a sandbox that was made with other limits than the file asks for, by a run at another size perhaps.
+/// Refuses a sandbox that was made with other limits than the file asks for, by a run at another
+/// size perhaps.
 fn is_as_wanted(there: &Sandbox, create: &CreatePart) -> Result<()> {
     let record = there.record();
     let wanted_bytes = create.memory.as_deref().map(pgdyno_host::size_bytes).transpose();
@@ -438,8 +441,8 @@ fn of_server(context: &Context, text: &str, restarts: Restarts) -> Result<(Held,
     Ok((held, unmanaged))
 }
 
-/// The data directory of a server and its first process, where it runs on this host and its files can be written, and its postmaster.pid names
-/// the same port.
+/// The data directory of a server and its first process, where it runs on this host and its files
+/// can be written, and its postmaster.pid names the same port.
 fn first_here(host: &dyn HostAccess, sought: &Sought, port: &str) -> Option<(PathBuf, u32)> {
     let pid = sought.proven(host)?;
     let data = sought.data_here(host, pid).ok()?;

@@ -1,5 +1,5 @@
-//! The terminal of the live view: taken when the view begins, and restored on every way out: the end, a signal, an
-//! error, a panic in any thread.
+//! The terminal of the live view: taken when the view begins, and restored on every way out: the
+//! end, a signal, an error, a panic in any thread.
 
 use crate::output;
 use crossterm::cursor::{Hide, Show};
@@ -20,8 +20,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use std::{panic, thread};
 
-/// Whether the terminal is ours. It is restored once: a second time would put the cursor where it was in the beginning,
-/// over what has been printed since.
+/// Whether the terminal is ours. It is restored once: a second time would put the cursor where it
+/// was in the beginning, over what has been printed since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether a thread has panicked: the view ends then, and not well.
@@ -98,7 +98,8 @@ fn stdout() -> Stdout {
     io::stdout()
 }
 
-/// Keys and sizes, read by a thread of its own: crossterm never returns from a terminal that goes away while it reads.
+/// Keys and sizes, read by a thread of its own: crossterm never returns from a terminal that goes
+/// away while it reads.
 fn events() -> io::Result<Receiver<io::Result<Event>>> {
     let (sender, events) = channel();
     thread::Builder::new().name("keys".into()).spawn(move || {

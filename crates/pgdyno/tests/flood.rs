@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 /// What a command may allocate, in kB.
 const DATA_KB: u32 = 256 << 10;
 
-/// Runs a command that must end by itself, and within its memory: its exit code, and what it printed on stderr. The limit is of what is
-/// allocated: how much of a program is resident is the page cache's affair too.
+/// Runs a command that must end by itself, and within its memory: its exit code, and what it
+/// printed on stderr. The limit is of what is allocated: how much of a program is resident is the
+/// page cache's affair too.
 fn ended(command: &Command) -> (i32, String) {
     let mut limited = Command::new("/bin/sh");
     limited
@@ -82,7 +83,8 @@ fn is_ended(home: &Home, mode: Mode, answers: u32, command: fn(&Home, u16) -> Ve
     assert!(errors.len() < 4000, "{case}");
 }
 
-/// Each mode meets three commands, and each command some modes: another third of all pairs behind the first answers.
+/// Each mode meets three commands, and each command some modes: another third of all pairs behind
+/// the first answers.
 #[test]
 fn no_hostile_server_keeps_a_command_or_takes_its_memory() {
     let home = Home::new();
@@ -94,7 +96,8 @@ fn no_hostile_server_keeps_a_command_or_takes_its_memory() {
                     if (at + number) % 3 == 0 {
                         is_ended(home, mode, 0, command);
                     }
-                    // A check asks for longer than one that waits for ever, and so do those that wait for each answer.
+                    // A check asks for longer than one that waits for ever, and so do those that
+                    // wait for each answer.
                     let waits = at == 1 || matches!(mode, Mode::Silent | Mode::Trickle);
                     if (at + number) % 3 == 1 && !waits {
                         is_ended(home, mode, 2, command);

@@ -1,4 +1,5 @@
-//! The fuzz targets, for a moment each: their seeds and some bytes at random. A binary of its own, because it includes them.
+//! The fuzz targets, for a moment each: their seeds and some bytes at random. A binary of its own,
+//! because it includes them.
 
 #[path = "../../../fuzz/bodies/mod.rs"]
 mod bodies;

@@ -14,7 +14,8 @@ export function rowName({ of }: CapacityRow): string {
   return of.length === 0 ? "all" : of.map(([, level]) => level).join(", ");
 }
 
-/** The bounds of the CPUs where there is no number of them; null where there is one, or not even that. */
+/** The bounds of the CPUs where there is no number of them; null where there is one, or not even
+ * that. */
 export function boundsAlone({ found }: CapacityRow): Pick<Estimate, "low" | "high"> | null {
   return found.kind === "beyond" && isKnown(found.cpus_low) ? { low: found.cpus_low, high: found.cpus_high } : null;
 }
@@ -24,16 +25,16 @@ export function estimateBounds({ low, high }: Pick<Estimate, "low" | "high">, fi
   return isKnown(high) ? `${figure(low)} … ${figure(high)}` : `${figure(low)} and up, no upper bound`;
 }
 
-/** Lowest and highest measured p99 of the numbers of clients that did best; null where none is known. */
+/** Lowest and highest measured p99 of the numbers of clients that did best; null where none is
+ * known. */
 export function measuredP99({ measured }: CapacityRow): [number, number] | null {
   const known = measured.map(({ p99_ms }) => p99_ms).filter(isKnown);
   return known.length === 0 ? null : [Math.min(...known), Math.max(...known)];
 }
 
-/**
- * A million transactions at the wanted rate: the price of an hour over those of an hour. The same sum as in pgdyno-stats, for
- * report files, where the CPUs are worked out already and only a price comes to them.
- */
+/** A million transactions at the wanted rate: the price of an hour over those of an hour. The
+ * same sum as in pgdyno-stats, for report files, where the CPUs are worked out already and only
+ * a price comes to them. */
 export function costPerMillion({ found }: CapacityRow, tps_wanted: number, price: CapacityQuestion["price"]): Estimate | null {
   if (found.kind !== "needs" || price === null || !(tps_wanted > 0) || !(price.an_hour > 0)) return null;
   const at = (cpus: number) => ((price.per === "cpu" ? price.an_hour * cpus : price.an_hour) / (tps_wanted * SECONDS_PER_HOUR)) * 1e6;
@@ -58,7 +59,8 @@ export function capacityQuery({ tps: wanted, cpus, p99_ms, price }: CapacityQues
   return asked.toString();
 }
 
-/** The stored answer to a question without CPUs, limit and price, which a report file has for some throughputs. */
+/** The stored answer to a question without CPUs, limit and price, which a report file has for
+ * some throughputs. */
 export function storedAnswer(documents: readonly CapacityDocument[], { tps: wanted, cpus, p99_ms, price }: CapacityQuestion): CapacityDocument | null {
   if (cpus !== null || p99_ms !== null || price !== null) return null;
   return documents.find((document) => document.tps === wanted && document.p99_ms === null) ?? null;

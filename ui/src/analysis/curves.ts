@@ -1,7 +1,8 @@
 import { count, isKnown } from "../format/number.ts";
 import type { Curve, CurvePoint, UslCurve, Zone } from "../model.ts";
 
-/** From this ratio of the largest to the smallest x on, the axis is logarithmic: ladders double from step to step. */
+/** From this ratio of the largest to the smallest x on, the axis is logarithmic: ladders double
+ * from step to step. */
 export const LOG_FROM = 8;
 const LINE_POINTS = 80;
 
@@ -38,7 +39,8 @@ export function uslLine({ usl, points }: Curve): LinePoint[] {
   });
 }
 
-/** The zone as a band: half way to the neighbours that do not belong to it, so that a zone of one point can be seen. */
+/** The zone as a band: half way to the neighbours that do not belong to it, so that a zone of one
+ * point can be seen. */
 export function zoneBand({ zone, points }: Curve): [number, number] | null {
   if (zone === null) return null;
   const xs = points.map(({ x }) => x);

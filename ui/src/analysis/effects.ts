@@ -32,7 +32,8 @@ export function percentOf(ratio: number): number {
   return (ratio - 1) * 100;
 }
 
-/** Intervals are in view up to so many times the largest effect, and to this many percent: those of few trials would dwarf all effects. */
+/** Intervals are in view up to so many times the largest effect, and to this many percent: those
+ * of few trials would dwarf all effects. */
 const EFFECTS_WIDE = 5;
 const PERCENT_WIDE = 100;
 

@@ -41,7 +41,8 @@ function byFacts(name: string, facts: readonly Fact[]): string | null {
   return facts.find((fact) => fact.name === "cpu.power_zones")?.missing ?? null;
 }
 
-/** Why a cost was not measured, by the facts and by what a trial lacked; null where neither says so. */
+/** Why a cost was not measured, by the facts and by what a trial lacked; null where neither says
+ * so. */
 export function whyUnmeasured({ name }: Cost, facts: readonly Fact[], marks: readonly Mark[]): string | null {
   const source = COSTS.find(({ id }) => id === name)?.source ?? "";
   const gaps = marks.flatMap(({ kind, text }) => {

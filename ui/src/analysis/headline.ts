@@ -1,14 +1,12 @@
 import type { Report, Treatment } from "../model.ts";
 import { meanTps, referenceOf } from "./throughput.ts";
 
-/**
- * The treatment that the key figures and the first charts set against the reference.
+/** The treatment that the key figures and the first charts set against the reference.
  *
- * Cumulative: the last step whose gain is established. The tested treatment with the highest mean would often be
- * one that did nothing and was lucky. One at a time: the highest mean among the better ones.
- * Where nothing is better, it is the last measured treatment, so that the page still shows before and after.
- * Reports that know of factors say themselves which it is.
- */
+ * Cumulative: the last step whose gain is established. The tested treatment with the highest
+ * mean would often be one that did nothing and was lucky. One at a time: the highest mean among
+ * the better ones. Where nothing is better, it is the last measured treatment, so that the page
+ * still shows before and after. Reports that know of factors say themselves which it is. */
 export function headlineTreatment(report: Report): Treatment | null {
   const named = report.experiment.headline;
   if (named !== undefined) return report.treatments.find(({ name }) => name === named) ?? null;

@@ -10,7 +10,8 @@ export function logEdges(least: number, most: number, levels: number): number[] 
   return Array.from({ length: levels + 1 }, (_, level) => least * ratio ** level);
 }
 
-/** How many seconds of all trials had their p95 where, over the time since the load began; null where too few are known. */
+/** How many seconds of all trials had their p95 where, over the time since the load began; null
+ * where too few are known. */
 export function secondsHeat(trials: readonly Trial[]): Heat | null {
   const points = trials.flatMap(({ series }) =>
     series.t_s.flatMap((t_s, place) => {
@@ -39,7 +40,8 @@ export function secondsHeat(trials: readonly Trial[]): Heat | null {
   return { t_s: counts.map((_, place) => (place + 1) * width), edges_ms, counts };
 }
 
-/** Of a treatment: of its transactions where they were counted, else of the seconds of its trials; null where neither is known. */
+/** Of a treatment: of its transactions where they were counted, else of the seconds of its
+ * trials; null where neither is known. */
 export function treatmentHeat(treatment: Treatment, trials: readonly Trial[]): { of: "transactions" | "seconds"; heat: Heat } | null {
   const counted = treatment.latency_heat ?? null;
   if (counted !== null) return { of: "transactions", heat: counted };
@@ -60,7 +62,8 @@ export interface HeatStretch {
   most: number | null;
 }
 
-/** The value below which a share of what was counted is, by the logarithmic scale of the edges within its class. */
+/** The value below which a share of what was counted is, by the logarithmic scale of the edges
+ * within its class. */
 export function quantileOf(edges: readonly number[], counts: readonly number[], share: number): number | null {
   const wanted = counts.reduce((sum, amount) => sum + Math.max(0, amount), 0) * share;
   let below = 0;

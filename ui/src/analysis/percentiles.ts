@@ -23,7 +23,8 @@ export function nines(percentile: number): number {
   return -Math.log10(1 - percentile / 100);
 }
 
-/** The curve from the median on; the largest value of all has no place on this axis, and zero none on a log one. */
+/** The curve from the median on; the largest value of all has no place on this axis, and zero
+ * none on a log one. */
 export function percentileCurve(treatment: { distribution: readonly Recorded[] }): PercentilePoint[] {
   const first = NAMED_PERCENTILES[0];
   const last = NAMED_PERCENTILES[NAMED_PERCENTILES.length - 1] ?? 99.99;
@@ -49,7 +50,8 @@ export function msAt(curve: readonly PercentilePoint[], percentile: number): num
   return exactly(curve, percentile)?.ms ?? null;
 }
 
-/** 1, 2, 5, 10, 20 and so on inside a range: the steps of a log axis that can be read without thinking. */
+/** 1, 2, 5, 10, 20 and so on inside a range: the steps of a log axis that can be read without
+ * thinking. */
 export function logTicks([low, high]: readonly [number, number]): number[] {
   if (!(low > 0) || !Number.isFinite(high)) return [];
   const decades = Array.from({ length: Math.ceil(Math.log10(high / low)) + 2 }, (_, step) => 10 ** (Math.floor(Math.log10(low)) + step));

@@ -11,7 +11,8 @@ export function pathOf({ path }: Searched): PathPoint[] {
   return path.map((step, index) => ({ at: index + 1, step }));
 }
 
-/** The figures that an axis has to have room for: what was measured, and what was best with its interval. */
+/** The figures that an axis has to have room for: what was measured, and what was best with its
+ * interval. */
 export function pathRange(search: Searched): [number, number] {
   const figures = search.path.flatMap(({ figure, best }) => [figure, best?.figure, ...(best?.interval ?? [])]).filter(isKnown);
   const [low, high] = [Math.min(...figures), Math.max(...figures)];
@@ -20,7 +21,8 @@ export function pathRange(search: Searched): [number, number] {
   return [Math.max(0, low - room), high + room];
 }
 
-/** How often the best so far has changed, and where: the trials after which another one was the best. */
+/** How often the best so far has changed, and where: the trials after which another one was the
+ * best. */
 export function turns({ path }: Searched): PathPoint[] {
   return path.flatMap((step, index) => {
     const before = path[index - 1]?.best?.treatment;

@@ -3,10 +3,8 @@ import type { Trial } from "../model.ts";
 
 export type Metric = "tps" | "p95_ms";
 
-/**
- * Columns as uPlot wants them: the seconds, then one column per trial; undefined at instants of other trials alone, over which its
- * line goes on, null where a trial has no value to show.
- */
+/** Columns as uPlot wants them: the seconds, then one column per trial; undefined at instants of
+ * other trials alone, over which its line goes on, null where a trial has no value to show. */
 export interface Aligned {
   seconds: number[];
   columns: Column[];
@@ -53,7 +51,8 @@ function summed(values: readonly number[]): AtSecond | null {
   return { mean: sum / values.length, low: Math.min(...values), high: Math.max(...values) };
 }
 
-/** What a column holds at an instant that is none of its own: its nearest point, where that is no further than `reach_s`. */
+/** What a column holds at an instant that is none of its own: its nearest point, where that is no
+ * further than `reach_s`. */
 function nearest(seconds: readonly number[], column: Column, index: number, reach_s: number): number | null | undefined {
   const at = seconds[index] ?? NaN;
   const away = (place: number) => Math.abs((seconds[place] ?? NaN) - at);
@@ -64,12 +63,14 @@ function nearest(seconds: readonly number[], column: Column, index: number, reac
   return away(place) <= reach_s ? column[place] : undefined;
 }
 
-/** Half of what a point of these trials covers, in seconds: no instant of a trial is further from its nearest point. */
+/** Half of what a point of these trials covers, in seconds: no instant of a trial is further from
+ * its nearest point. */
 export function reachOf(trials: readonly Trial[]): number {
   return Math.max(1, ...trials.map(stepOf)) / 2;
 }
 
-/** What the chosen columns hold at one place of the time axis; those with other instants by their nearest point. */
+/** What the chosen columns hold at one place of the time axis; those with other instants by their
+ * nearest point. */
 export function atIndex(seconds: readonly number[], columns: readonly Column[], index: number, reach_s = 0.5): AtSecond | null {
   return summed(columns.map((column) => nearest(seconds, column, index, reach_s)).filter(isKnown));
 }

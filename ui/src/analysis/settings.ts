@@ -20,7 +20,8 @@ export const LAYER_TITLE: Record<Setting["layer"], string> = {
 
 const RISKS: readonly Setting["risk"][] = ["none", "stability", "durability"];
 
-/** One row per knob in the order in which the treatments bring them up, with the gravest risk any of its values has. */
+/** One row per knob in the order in which the treatments bring them up, with the gravest risk any
+ * of its values has. */
 export function settingsMatrix(treatments: readonly Treatment[]): MatrixRow[] {
   const rows = new Map<string, MatrixRow>();
   treatments.forEach((treatment, column) => {

@@ -1,7 +1,6 @@
-/**
- * Moves labels apart so that neighbours are at least `gap` from each other, each as near as may be to where it
- * belongs, none outside of low..high while there is room. Gives the new places in the order of `wanted`.
- */
+/** Moves labels apart so that neighbours are at least `gap` from each other, each as near as may
+ * be to where it belongs, none outside of low..high while there is room. Gives the new places in
+ * the order of `wanted`. */
 export function spreadLabels(wanted: readonly number[], gap: number, low: number, high: number): number[] {
   const order = wanted.map((place, index) => ({ place, index })).toSorted((a, b) => a.place - b.place);
   const placed: number[] = [];

@@ -41,7 +41,8 @@ export function pointsOf(block: TableBlock, { xs }: Axis): ChartPoint[] {
   );
 }
 
-/** From zero to the largest mean or upper bound, of all panels: they are compared with one another. An interval far above all means is cut. */
+/** From zero to the largest mean or upper bound, of all panels: they are compared with one
+ * another. An interval far above all means is cut. */
 export function topOf({ blocks }: StudyTable): number {
   const cells = blocks.flatMap(({ rows }) => rows.flatMap((row) => row.cells.filter((cell) => cell !== null)));
   const mean = Math.max(0, ...cells.map((cell) => cell.mean));

@@ -9,10 +9,8 @@ export function finishedTrialsOf(report: Report, treatment: string): Trial[] {
   return trialsOf(report, treatment).filter((trial) => trial.status === "finished");
 }
 
-/**
- * Mean throughput of a treatment. With a single block there is no interval and the report may hold none at all;
- * the plain mean over its finished trials is still known.
- */
+/** Mean throughput of a treatment. With a single block there is no interval and the report may
+ * hold none at all; the plain mean over its finished trials is still known. */
 export function meanTps(report: Report, treatment: Treatment): number | null {
   const mean = treatment.tps?.mean;
   if (isKnown(mean)) return mean;

@@ -2,7 +2,8 @@ import { isKnown } from "../format/number.ts";
 import type { Effect, Report, Treatment, Verdict } from "../model.ts";
 import { meanTps } from "./throughput.ts";
 
-/** One row of the waterfall: a bar that floats from the throughput before the step to the one after it. */
+/** One row of the waterfall: a bar that floats from the throughput before the step to the one
+ * after it. */
 export interface WaterfallRow {
   index: number;
   title: string;
@@ -10,14 +11,16 @@ export interface WaterfallRow {
   /** null where the treatment has no throughput: not tested, or every trial failed. */
   from_tps: number | null;
   to_tps: number | null;
-  /** The interval of the step, laid off from where the bar starts, so that it crosses the start when undecided. */
+  /** The interval of the step, laid off from where the bar starts, so that it crosses the start
+   * when undecided. */
   low_tps: number | null;
   high_tps: number | null;
   verdict: Verdict | null;
   effect: Effect | null;
 }
 
-/** A step is compared with the last treatment before it that has a throughput; the reference starts at zero. */
+/** A step is compared with the last treatment before it that has a throughput; the reference
+ * starts at zero. */
 export function waterfallRows(report: Report): WaterfallRow[] {
   let before: number | null = null;
   const rows = report.treatments.map((treatment, index) => {
@@ -42,7 +45,8 @@ export function waterfallRows(report: Report): WaterfallRow[] {
   return [...rows, ...total(report, rows)];
 }
 
-/** All steps together, where the last one that has a throughput is compared with the reference over more than one step. */
+/** All steps together, where the last one that has a throughput is compared with the reference
+ * over more than one step. */
 function total(report: Report, rows: readonly WaterfallRow[]): WaterfallRow[] {
   const last = rows.findLast(({ to_tps }) => to_tps !== null);
   const effect = last?.treatment.total ?? null;

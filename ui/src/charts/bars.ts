@@ -24,7 +24,8 @@ interface End {
 
 const CAP = 0.11;
 
-/** Bars with interval whiskers. An undecided bar is hollow and dashed, since nothing fills it yet. */
+/** Bars with interval whiskers. An undecided bar is hollow and dashed, since nothing fills it
+ * yet. */
 export function barMarks(bars: readonly Bar[], [top, bottom]: [number, number]): Plot.Markish[] {
   const middle = (top + bottom) / 2;
   const whiskers: Whisker[] = bars.flatMap(({ index, low, high }) => (low === null || high === null ? [] : [{ index, low, high }]));

@@ -90,7 +90,8 @@ function responseTime(curve: Curve, width: number): Element {
   });
 }
 
-/** Throughput with its law, response time below it, on one axis; the happy zone is shaded in both. */
+/** Throughput with its law, response time below it, on one axis; the happy zone is shaded in
+ * both. */
 export function CurveChart({ curve }: { curve: Curve }) {
   const draw = useCallback(
     (width: number) => {

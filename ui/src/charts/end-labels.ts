@@ -33,11 +33,9 @@ function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): stri
   return shown;
 }
 
-/**
- * Writes each treatment's name at the end of its lines, which distinguishes them without colour. `places` gives for
- * each column where its treatment is in the plan. What does not change from one drawing to the next is worked out
- * here, once.
- */
+/** Writes each treatment's name at the end of its lines, which distinguishes them without colour.
+ * `places` gives for each column where its treatment is in the plan. What does not change from
+ * one drawing to the next is worked out here, once. */
 export function endLabels(places: readonly number[], plan: readonly Treatment[], font: string, where: "behind" | "inside"): (chart: uPlot) => void {
   const groups = [...new Set(places)].map((place) => ({
     columns: places.flatMap((each, column) => (each === place ? [column] : [])),

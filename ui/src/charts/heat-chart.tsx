@@ -43,7 +43,8 @@ interface Props {
   unit: string;
 }
 
-/** How often which response time came, over time. The darker (on a dark page: the lighter), the more. */
+/** How often which response time came, over time. The darker (on a dark page: the lighter), the
+ * more. */
 export function HeatChart({ heat, title, summary, ylabel, unit }: Props) {
   const holder = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);

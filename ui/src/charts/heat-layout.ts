@@ -3,7 +3,8 @@ import { tick } from "../format/number.ts";
 import { clock } from "../format/unit.ts";
 import type { Heat } from "../model.ts";
 
-/** Where everything of a heat map is, in CSS pixels: drawn on canvas, and as vectors when it is saved. */
+/** Where everything of a heat map is, in CSS pixels: drawn on canvas, and as vectors when it is
+ * saved. */
 export interface HeatLayout {
   /** Those with anything in them; `part` of the way from the ground to the ink. */
   cells: { x: number; y: number; width: number; height: number; part: number }[];
@@ -35,7 +36,8 @@ function ticksOf(low: number, high: number): number[] {
   return Array.from({ length: 20 }, (_, step) => decade * (step + 1)).filter((ms) => ms >= low && ms <= high);
 }
 
-/** Lays a heat map out for a width; `ratio` device pixels are a CSS pixel. null where there is nothing to draw. */
+/** Lays a heat map out for a width; `ratio` device pixels are a CSS pixel. null where there is
+ * nothing to draw. */
 export function heatLayout(heat: Heat, width: number, ratio = 1): HeatLayout | null {
   const [low, high] = [heat.edges_ms[0] ?? 1, heat.edges_ms.at(-1) ?? 1];
   const [first, last] = [heat.from_s ?? 0, heat.t_s.at(-1) ?? 0];

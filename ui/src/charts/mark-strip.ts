@@ -17,7 +17,8 @@ export function stripHeight(marks: readonly Mark[]): number {
   return rows === 0 ? 0 : rows * ROW + GAP;
 }
 
-/** A row for each kind of mark; where trials have one at the same time it is darker. What does not change from one drawing to the next is worked out once. */
+/** A row for each kind of mark; where trials have one at the same time it is darker. What does
+ * not change from one drawing to the next is worked out once. */
 export function markStrip(marks: readonly Mark[]): (chart: uPlot) => void {
   const rows = kindsOf(marks).map((kind) => ({ colour: cssValue(MARK_VARIABLE[kind]), own: marks.filter((mark) => mark.kind === kind) }));
   return (chart) => {

@@ -1,4 +1,5 @@
-/** Markers as outlines around the origin, so that the chart and its legend draw one and the same shape. */
+/** Markers as outlines around the origin, so that the chart and its legend draw one and the same
+ * shape. */
 
 type Point = readonly [number, number];
 
@@ -37,7 +38,8 @@ interface Pen {
   closePath: () => void;
 }
 
-/** In the form that Observable Plot takes for a symbol of one's own: `size` is an area in square pixels. */
+/** In the form that Observable Plot takes for a symbol of one's own: `size` is an area in square
+ * pixels. */
 export function plotSymbol(index: number): { draw: (pen: Pen, size: number) => void } {
   return {
     draw(pen, size) {

@@ -16,7 +16,8 @@ const WIDE = 1400;
 /** Pixels of a line's end for one em of Plot's reckoning, which knows nothing of bold letters. */
 const LETTERS_PX = 17;
 
-/** Something with a distribution of response times: a treatment, a trial, a side of a comparison. */
+/** Something with a distribution of response times: a treatment, a trial, a side of a
+ * comparison. */
 export interface Distributed {
   name: string;
   title: string;
@@ -50,7 +51,8 @@ function endLabels(lines: readonly Line[], [low, high]: [number, number]): { tit
   }));
 }
 
-/** Response time against percentile; every further nine has the same room, since that is where the trouble is. */
+/** Response time against percentile; every further nine has the same room, since that is where
+ * the trouble is. */
 export function PercentileChart({ treatments, plan }: { treatments: readonly Distributed[]; plan: readonly Distributed[] }) {
   const lines: Line[] = treatments
     .map((treatment) => ({ treatment, index: plan.indexOf(treatment), curve: percentileCurve(treatment) }))

@@ -3,7 +3,8 @@ import { SaveButtons } from "../parts/save-buttons.tsx";
 import { useWidth } from "./use-width.ts";
 
 interface Props {
-  /** Draws for a width in pixels. Its colours are CSS variables, so a change of theme needs no new drawing. */
+  /** Draws for a width in pixels. Its colours are CSS variables, so a change of theme needs no
+   * new drawing. */
   draw: (width: number) => Element;
   /** What the chart says, for readers who do not see it. */
   summary: string;

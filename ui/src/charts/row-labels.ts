@@ -14,7 +14,8 @@ export interface RowLabel {
 /** Below this width names and figures are above the bars, not beside them. */
 const NARROW = 640;
 const FONT_SIZE = 13;
-/** Plot reckons line widths with a regular face; bold ones, DejaVu above all, are this much wider. */
+/** Plot reckons line widths with a regular face; bold ones, DejaVu above all, are this much
+ * wider. */
 const BOLD_WIDENS = 1.3;
 
 export interface RowLayout {

@@ -14,7 +14,8 @@ export function searchSummary(search: Searched, what: string): string {
   return `${what} trial by trial. ${parts.join("; ")}.`;
 }
 
-/** Trials in order, and the best so far with its interval; a trial that failed is at the lower edge, one that breaks a bound is hollow. */
+/** Trials in order, and the best so far with its interval; a trial that failed is at the lower
+ * edge, one that breaks a bound is hollow. */
 export function SearchChart({ search, what, unit }: { search: Searched; what: string; unit: string }) {
   const draw = useCallback(
     (width: number) => {

@@ -11,10 +11,9 @@ export function hatchOpacity(trials: number): number {
   return Math.max(ALPHA.least, ALPHA.alone / Math.max(1, trials));
 }
 
-/**
- * Hatches what was measured before a trial was steady: a pattern, since the warm-up has the shade. Where several trials
- * are drawn each adds its part, so that what most of them did stands out. `ink` is a colour.
- */
+/** Hatches what was measured before a trial was steady: a pattern, since the warm-up has the
+ * shade. Where several trials are drawn each adds its part, so that what most of them did stands
+ * out. `ink` is a colour. */
 export function drawUnsettled(chart: uPlot, stretches: readonly Stretch[], trials: number, ink: string): void {
   const { ctx, bbox } = chart;
   const ratio = uPlot.pxRatio;

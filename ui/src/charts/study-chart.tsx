@@ -138,7 +138,8 @@ function heat(table: StudyTable, block: TableBlock, width: number): Element {
   });
 }
 
-/** One panel of a chart, for one combination of the factors that are neither its axis nor its lines. */
+/** One panel of a chart, for one combination of the factors that are neither its axis nor its
+ * lines. */
 export function StudyChart({ chart, block }: { chart: Chart; block: TableBlock }) {
   const draw = useCallback((width: number) => ({ lines, bars, heat })[chart.form](chart.table, block, width), [chart, block]);
   return <PlotFigure draw={draw} summary={chartSummary(chart, block)} name={titleOf(chart.table, block.title)} />;

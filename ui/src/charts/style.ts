@@ -1,4 +1,5 @@
-/** How one treatment is drawn wherever it appears: colour, dash and marker all differ, so that any one of them is enough. */
+/** How one treatment is drawn wherever it appears: colour, dash and marker all differ, so that
+ * any one of them is enough. */
 export interface TreatmentStyle {
   /** Name of the CSS variable that holds the colour. */
   variable: string;
@@ -10,7 +11,8 @@ export interface TreatmentStyle {
 const COLOURS = 8;
 const DASHES: number[][] = [[6, 3], [], [2, 2.5], [10, 3, 2, 3], [14, 4], [4, 4], [7, 3, 2, 3, 2, 3]];
 
-/** By place in the plan, the reference first; beyond eight, colours come again with another dash and marker. */
+/** By place in the plan, the reference first; beyond eight, colours come again with another dash
+ * and marker. */
 export function treatmentStyle(index: number): TreatmentStyle {
   const place = Math.max(0, index);
   const round = Math.floor(place / COLOURS);
@@ -31,7 +33,8 @@ function hexed(colour: string): [number, number, number] {
   return [0, 2, 4].map((at) => Number.parseInt(hex.slice(at, at + 2), 16)) as [number, number, number];
 }
 
-/** Part of the way from the ground to the ink: on a heat map more is further from the page, in both themes and to all eyes. */
+/** Part of the way from the ground to the ink: on a heat map more is further from the page, in
+ * both themes and to all eyes. */
 export function mixed(ground: string, ink: string, part: number): string {
   const [from, to] = [hexed(ground), hexed(ink)];
   return `rgb(${from.map((value, place) => Math.round(value + ((to[place] ?? value) - value) * part)).join(" ")})`;

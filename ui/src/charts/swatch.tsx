@@ -1,7 +1,8 @@
 import { markerPath } from "./markers.ts";
 import { treatmentStyle } from "./style.ts";
 
-/** A short piece of the treatment's line; plain, without dash and marker, for charts that name their lines. */
+/** A short piece of the treatment's line; plain, without dash and marker, for charts that name
+ * their lines. */
 export function Swatch({ index, plain }: { index: number; plain: boolean }) {
   const { variable, dash, marker } = treatmentStyle(index);
   const colour = `var(${variable})`;

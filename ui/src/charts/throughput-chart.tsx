@@ -13,7 +13,8 @@ import { timeOptions } from "./time-options.ts";
 import { useWidth } from "./use-width.ts";
 
 interface Props {
-  /** The stretch in view outlives the chart, which is made again whenever something else is drawn. */
+  /** The stretch in view outlives the chart, which is made again whenever something else is
+   * drawn. */
   axis: TimeAxis;
   /** The trials, aligned. */
   data: Aligned;

@@ -24,7 +24,8 @@ interface Wanted {
   warmup_s: number;
   /** What was measured before the trials drawn were steady. */
   unsettled: readonly Stretch[];
-  /** Of all trials drawn, in a strip of their own above the lines: bands of many trials would hide them. */
+  /** Of all trials drawn, in a strip of their own above the lines: bands of many trials would
+   * hide them. */
   marks: readonly Mark[];
   onCursor: (index: number | null) => void;
 }

@@ -14,7 +14,8 @@ export function timelineSummary(timeline: Timeline, title: string): string {
   return `Throughput over time, ${title}. ${parts.join("; ")}.`;
 }
 
-/** Mean throughput second by second, with a line where each event was, and the level on both sides of it. */
+/** Mean throughput second by second, with a line where each event was, and the level on both
+ * sides of it. */
 export function TimelineChart({ timeline, title }: { timeline: Timeline; title: string }) {
   const draw = useCallback(
     (width: number) => {

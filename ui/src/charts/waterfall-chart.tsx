@@ -37,7 +37,8 @@ export function waterfallSummary(rows: readonly WaterfallRow[]): string {
   return `Waterfall of throughput by step. ${parts.join("; ")}.`;
 }
 
-/** Throughput step by step: each bar floats from the throughput before the step to the one after it. */
+/** Throughput step by step: each bar floats from the throughput before the step to the one after
+ * it. */
 export function WaterfallChart({ rows }: { rows: readonly WaterfallRow[] }) {
   const draw = useCallback(
     (width: number) => {

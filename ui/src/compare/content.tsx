@@ -48,7 +48,8 @@ function Lede({ comparisons, isServed }: { comparisons: readonly Comparison[]; i
 function Answers({ first, others, all, isServed }: { first: Chosen; others: readonly Chosen[]; all: readonly Held[]; isServed: boolean }) {
   const said = others.map((other, index) => ({ other, ...(all[index] ?? { comparison: null, trouble: null }) }));
   const lines = said.map(({ other, comparison, trouble }) => ({ letter: other.letter, text: comparison === null ? whyNot(other.letter, trouble) : answerOf(other.letter, comparison) }));
-  // Tables know sides by their places among all; those between that cannot be compared have no column.
+  // Tables know sides by their places among all; those between that cannot be compared have no
+  // column.
   const places = Array.from({ length: Math.max(0, ...others.map(({ place }) => place)) }, (_, index) => said.find(({ other }) => other.place === index + 1)?.comparison ?? null);
   const tables = merged(places);
   return (
@@ -74,7 +75,8 @@ function Answers({ first, others, all, isServed }: { first: Chosen; others: read
   );
 }
 
-/** What the sides come to against the first. One that is refused is said beside the others; where there are only such, the page says why. */
+/** What the sides come to against the first. One that is refused is said beside the others; where
+ * there are only such, the page says why. */
 function Against({ first, others }: { first: Chosen; others: readonly Chosen[] }) {
   const source = useSource();
   const keyOf = ({ spec }: Chosen) => `${specText(first.spec)} ${specText(spec)}`;

@@ -1,7 +1,8 @@
 import type { Comparison, CompareRow, SideFigure } from "../model.ts";
 import { shown } from "../format/json.ts";
 
-/** One figure of the first side and of the others; null where a side has not been compared by it. */
+/** One figure of the first side and of the others; null where a side has not been compared by
+ * it. */
 export interface MergedRow {
   metric: string;
   larger_is_better: boolean;
@@ -19,13 +20,15 @@ export interface MergedDifference {
 /** What one thing of the first side comes to on all others: a treatment, or a trial. */
 export interface Merged {
   first: string;
-  /** Place of each column among the sides, from 1 on, what is shown there, and why it has no verdict. */
+  /** Place of each column among the sides, from 1 on, what is shown there, and why it has no
+   * verdict. */
   columns: { place: number; title: string; why_no_verdict: string | null }[];
   rows: MergedRow[];
   differs: MergedDifference[];
 }
 
-/** Puts pairs with one and the same first side together. `comparisons` are of the sides from the second on; null where there is none. */
+/** Puts pairs with one and the same first side together. `comparisons` are of the sides from the
+ * second on; null where there is none. */
 export function merged(comparisons: readonly (Comparison | null)[]): Merged[] {
   const pairs = comparisons.flatMap((comparison, index) => (comparison?.pairs ?? []).map((pair) => ({ place: index + 1, pair })));
   const firsts = [...new Set(pairs.map(({ pair }) => pair.a))];

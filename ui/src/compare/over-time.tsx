@@ -25,7 +25,8 @@ export interface Timed {
   trial: Trial;
 }
 
-/** Of a trial without details, and of no other, the report's own seconds are there to be compared. */
+/** Of a trial without details, and of no other, the report's own seconds are there to be
+ * compared. */
 async function seriesOfSide(source: Source, { experiment, trial }: Timed): Promise<readonly TrialColumn[]> {
   if (!source.hasTrial(trial.id)) return seriesOfReport(trial);
   try {

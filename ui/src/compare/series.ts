@@ -25,7 +25,8 @@ function p99Of({ t_s, edges_ms, counts }: Heat): TrialColumn {
   return { metric: P99, label: null, unit: "ms", layer: "load", title: "response time, p99 by classes", t_ms: t_s.map((end) => end * 1000), values };
 }
 
-/** All series of a trial's document, with waits and, where only classes were kept, the p99 among them. */
+/** All series of a trial's document, with waits and, where only classes were kept, the p99 among
+ * them. */
 export function seriesOf({ series, waits, latency_heat }: TrialDocument): TrialColumn[] {
   const of_waits = (waits?.types ?? []).map(({ name, values }): TrialColumn => ({ metric: "waits.sessions", label: name, unit: "sessions", layer: "server", title: "sessions by wait", t_ms: waits?.t_ms ?? [], values }));
   const p99 = latency_heat === null || series.some(({ metric }) => metric === P99) ? [] : [p99Of(latency_heat)];

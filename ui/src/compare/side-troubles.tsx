@@ -6,7 +6,8 @@ export interface Lacking {
   trouble: Trouble;
 }
 
-/** What is missing of single sides, each with the reason, while the others are shown. `what` precedes the reasons. */
+/** What is missing of single sides, each with the reason, while the others are shown. `what`
+ * precedes the reasons. */
 export function SideTroubles({ what, lacking, again }: { what: string; lacking: readonly Lacking[]; again: () => void }) {
   if (lacking.length === 0) return null;
   return (

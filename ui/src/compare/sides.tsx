@@ -58,7 +58,8 @@ export function SidesTable({ sides }: { sides: readonly Chosen[] }) {
   );
 }
 
-/** The curve in a trial's document; null where it has none, and the report's percentiles are all there is. */
+/** The curve in a trial's document; null where it has none, and the report's percentiles are all
+ * there is. */
 async function curveOf(source: Source, experiment: number, trial: number): Promise<Side["distribution"] | null> {
   try {
     const { distribution } = await source.trial(experiment, trial);

@@ -26,7 +26,8 @@ function isWhole({ treatment, trial }: Spec): boolean {
   return treatment === null && trial === null;
 }
 
-/** Why two sides cannot be compared with one another, and what to choose; null where they can be tried. */
+/** Why two sides cannot be compared with one another, and what to choose; null where they can be
+ * tried. */
 export function whyNot(a: Spec, b: Spec): string | null {
   if ((a.trial === null) !== (b.trial === null)) return "A trial is compared with a trial: choose one on both sides.";
   if (a.experiment !== b.experiment) return null;
@@ -48,7 +49,8 @@ export function eachTreatment(report: Report): string[] {
   return testedNames(report).slice(0, LETTERS.length).map((name) => `${String(report.experiment.id)}:${name}`);
 }
 
-/** What is most likely meant by comparing within an experiment: the reference and what the answer is about. */
+/** What is most likely meant by comparing within an experiment: the reference and what the answer
+ * is about. */
 export function firstSides(report: Report): string[] {
   const own = (name: string) => `${String(report.experiment.id)}:${name}`;
   const tested = testedNames(report);
@@ -58,7 +60,8 @@ export function firstSides(report: Report): string[] {
   return second === undefined ? [own(first), ""] : [own(first), own(second)];
 }
 
-/** What a further side begins with: the next of its kind that is not a side yet; an empty one where there is none. */
+/** What a further side begins with: the next of its kind that is not a side yet; an empty one
+ * where there is none. */
 export function nextSide(report: Report | null, specs: readonly (Spec | null)[]): string {
   const last = specs.findLast((spec) => spec !== null);
   if (report === null || last?.experiment !== report.experiment.id) return "";
@@ -76,7 +79,8 @@ export function treatmentOf(report: Report, spec: Spec): string | null {
   return (headlineTreatment(report) ?? report.treatments[0])?.name ?? null;
 }
 
-/** The trial that is drawn for a side: itself, or of a treatment the middle one by throughput of those here. */
+/** The trial that is drawn for a side: itself, or of a treatment the middle one by throughput of
+ * those here. */
 export function trialOf(report: Report, spec: Spec, hasTrial: (trial: number) => boolean): number | null {
   if (spec.trial !== null) return report.trials.some(({ id }) => id === spec.trial) ? spec.trial : null;
   const treatment = treatmentOf(report, spec);

@@ -5,7 +5,8 @@ import type { Server, Source } from "./source.ts";
 import { cut, Trouble, troubleOfStatus } from "./trouble.ts";
 import { checkedTrial } from "./unpack.ts";
 
-/** Documents of trials that are kept: all sides of a comparison. An hour's trial takes some 20 MB in memory. */
+/** Documents of trials that are kept: all sides of a comparison. An hour's trial takes some 20 MB
+ * in memory. */
 const TRIALS_KEPT = 8;
 
 async function json(answer: Response): Promise<unknown> {

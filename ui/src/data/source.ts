@@ -25,7 +25,8 @@ export interface Server {
   whyNoLive: (experiment: number) => Promise<Trouble>;
 }
 
-/** Where the page has its data from: itself, or `pgdyno serve`. Everything rejects with a Trouble. */
+/** Where the page has its data from: itself, or `pgdyno serve`. Everything rejects with a
+ * Trouble. */
 export interface Source {
   mode: Mode;
   report: (experiment: number | null) => Promise<Report>;

@@ -1,4 +1,5 @@
-/** Why something cannot be shown, for the reader. Whatever fails on the way to data becomes one of these. */
+/** Why something cannot be shown, for the reader. Whatever fails on the way to data becomes one
+ * of these. */
 
 export type TroubleKind = "token" | "cut" | "missing" | "refused" | "damaged";
 
@@ -20,7 +21,8 @@ const REFUSED: Partial<Record<number, [TroubleKind, string, string]>> = {
   404: ["missing", "There is no such thing here.", "It may have been removed, or the link is of another store."],
 };
 
-/** A busy server or a locked store, and what a proxy says while there is no server behind it. Any other error comes again. */
+/** A busy server or a locked store, and what a proxy says while there is no server behind it. Any
+ * other error comes again. */
 const PASSING = [502, 503, 504];
 
 const HEADING_LENGTH_MAX = 100;
@@ -29,7 +31,8 @@ const HEADING_LENGTH_MAX = 100;
 export function troubleOfStatus(status: number, error: unknown, whatToDo: unknown): Trouble {
   const [kind, heading, advice] = REFUSED[status] ?? ["refused", `The server answered with an error (${String(status)}).`, status < 500 ? "Choose something else." : "Try again; “pgdyno serve” says more in its terminal."];
   const word = (text: unknown, otherwise: string) => (typeof text === "string" && text !== "" ? text : otherwise);
-  // Of a token it is said here what is known to help; of a name or an origin that is refused the server knows better.
+  // Of a token it is said here what is known to help; of a name or an origin that is refused the
+  // server knows better.
   if (kind === "token") return new Trouble(kind, heading, advice);
   const [said, help] = [word(error, heading), word(whatToDo, advice)];
   const passes = PASSING.includes(status);

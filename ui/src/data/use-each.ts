@@ -19,10 +19,9 @@ function kept<Value>(all: ReadonlyMap<string, Value>, keys: ReadonlySet<string>)
   return [...all.keys()].every((key) => keys.has(key)) ? all : new Map([...all].filter(([key]) => keys.has(key)));
 }
 
-/**
- * Loads each by itself: what is here stays while others come, and what failed is asked for again alone, with growing pauses
- * where the trouble may pass; where it does not, when the reader says so. What is no longer wanted is forgotten.
- */
+/** Loads each by itself: what is here stays while others come, and what failed is asked for again
+ * alone, with growing pauses where the trouble may pass; where it does not, when the reader says
+ * so. What is no longer wanted is forgotten. */
 export function useEach<Value>(wanted: readonly Wanted<Value>[]): [Each<Value>, () => void] {
   const [found, setFound] = useState<Each<Value>>({ values: new Map(), troubles: new Map() });
   const [turn, setTurn] = useState(0);

@@ -2,16 +2,16 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { pauseAfter_ms } from "./pauses.ts";
 import { asTrouble, type Trouble } from "./trouble.ts";
 
-/** Something that is on its way, is here, or cannot come. What is here may be old: `stale` is why no newer one came. */
+/** Something that is on its way, is here, or cannot come. What is here may be old: `stale` is why
+ * no newer one came. */
 export type Loading<Value> =
   | { state: "loading" }
   | { state: "here"; value: Value; heard_unix_ms: number; stale: Trouble | null }
   | { state: "trouble"; trouble: Trouble };
 
-/**
- * Loads again when the key changes, and when it is asked to. What is here stays shown while it is asked again, and when
- * that fails. Troubles that may pass are followed by asking again, with growing pauses.
- */
+/** Loads again when the key changes, and when it is asked to. What is here stays shown while it
+ * is asked again, and when that fails. Troubles that may pass are followed by asking again, with
+ * growing pauses. */
 export function useLoaded<Value>(key: string, load: () => Promise<Value>): [Loading<Value>, () => void] {
   const [found, setFound] = useState<{ key: string; loading: Loading<Value> }>({ key, loading: { state: "loading" } });
   const [turn, setTurn] = useState(0);
@@ -47,7 +47,8 @@ export function useLoaded<Value>(key: string, load: () => Promise<Value>): [Load
   return [found.key === key ? found.loading : { state: "loading" }, again];
 }
 
-/** Asks again when the reader comes back to the page: what others have done meanwhile is to be seen. */
+/** Asks again when the reader comes back to the page: what others have done meanwhile is to be
+ * seen. */
 export function useReturn(again: () => void): void {
   useEffect(() => {
     const look = () => {
@@ -60,12 +61,12 @@ export function useReturn(again: () => void): void {
   }, [again]);
 }
 
-/**
- * So often a list is asked for again while it is shown: rarely enough for a server beside which trials are measured.
- */
+/** So often a list is asked for again while it is shown: rarely enough for a server beside which
+ * trials are measured. */
 const FRESH_MS = 30_000;
 
-/** Asks again when the reader comes back, and now and then while the page is visible: to show what begins meanwhile. */
+/** Asks again when the reader comes back, and now and then while the page is visible: to show
+ * what begins meanwhile. */
 export function useFresh(again: () => void): void {
   useReturn(again);
   useEffect(() => {

@@ -2,7 +2,8 @@ import { useEffect, useRef } from "preact/hooks";
 import { pauseAfter_ms } from "./pauses.ts";
 import type { Loading } from "./use-loaded.ts";
 
-/** Asks again, with growing pauses, as long as the server says that the rest of an answer comes with a later one. */
+/** Asks again, with growing pauses, as long as the server says that the rest of an answer comes
+ * with a later one. */
 export function useRest<Value>(loading: Loading<Value>, isWhole: (value: Value) => boolean, again: () => void): void {
   const asked = useRef(0);
   const heard_unix_ms = loading.state === "here" ? loading.heard_unix_ms : null;

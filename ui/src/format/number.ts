@@ -11,7 +11,8 @@ export function isKnown(value: Maybe): value is number {
   return typeof value === "number" && Number.isFinite(value);
 }
 
-/** By the digits after the point: to make one takes a hundred times as long as to use it, and axes are labelled in every frame. */
+/** By the digits after the point: to make one takes a hundred times as long as to use it, and
+ * axes are labelled in every frame. */
 const FORMATS = new Map<number, Intl.NumberFormat>();
 
 function formatOf(digits: number): Intl.NumberFormat {

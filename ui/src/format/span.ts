@@ -1,8 +1,6 @@
-/**
- * Spans of time, by one rule: three significant figures; what is shown alone has the unit that it is given in as long
- * as it is between a tenth and ten thousand of them, else the next one; what is in a column has the unit of its
- * heading.
- */
+/** Spans of time, by one rule: three significant figures; what is shown alone has the unit that
+ * it is given in as long as it is between a tenth and ten thousand of them, else the next one;
+ * what is in a column has the unit of its heading. */
 
 import { isKnown, threeFigures, UNKNOWN, withUnit, type Maybe } from "./number.ts";
 

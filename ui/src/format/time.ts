@@ -2,7 +2,8 @@ import { isKnown, UNKNOWN, type Maybe } from "./number.ts";
 
 const MINUTE_MS = 60_000;
 
-/** Date and time in the reader's zone unless the caller names one; the zone is behind it, since reports travel. */
+/** Date and time in the reader's zone unless the caller names one; the zone is behind it, since
+ * reports travel. */
 export function dateTime(unixMs: Maybe, timeZone?: string): string {
   if (!isKnown(unixMs)) return UNKNOWN;
   return new Intl.DateTimeFormat("en-GB", {

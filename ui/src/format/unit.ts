@@ -11,7 +11,8 @@ function shortened(value: number): string {
   return size >= 1e4 ? `${tick(value / 1e3)}k` : tick(value);
 }
 
-/** A label of an axis that has room for seven letters: thousands are written out, millions are not. */
+/** A label of an axis that has room for seven letters: thousands are written out, millions are
+ * not. */
 export function axisTick(value: number): string {
   return Math.abs(value) >= 1e6 ? shortened(value) : tick(value);
 }
@@ -36,7 +37,8 @@ export function valueWithUnit(value: Maybe, unit: string): string {
   }
 }
 
-/** Axis labels of one unit that share their step: "0", "512", "1,024" MiB rather than three units on one axis. */
+/** Axis labels of one unit that share their step: "0", "512", "1,024" MiB rather than three units
+ * on one axis. */
 export function ticksWithUnit(ticks: readonly number[], unit: string): string[] {
   const most = Math.max(0, ...ticks.map(Math.abs));
   if (unit === "ratio") return ticks.map((value) => `${tick(value * 100)}%`);
@@ -60,7 +62,8 @@ export function clock(seconds: number): string {
   return hours > 0 ? `${String(hours)}:${two(minutes)}:${two(rest)}` : `${String(minutes)}:${two(rest)}`;
 }
 
-/** A unit as it is shown behind a title: a ratio is drawn in percent, bytes with what they are counted in. */
+/** A unit as it is shown behind a title: a ratio is drawn in percent, bytes with what they are
+ * counted in. */
 export function unitInWords(unit: string): string {
   return unit === "ratio" ? "%" : unit;
 }

@@ -20,7 +20,8 @@ export interface Sorting {
 /** The newest first. */
 export const NEWEST: Sorting = { by: "started", rising: false };
 
-/** What is in the address of the index: the filter, and the order where it is another than the first. */
+/** What is in the address of the index: the filter, and the order where it is another than the
+ * first. */
 export function queryOf(filter: Filter, { by, rising }: Sorting): string {
   const asked = new URLSearchParams(Object.entries(filter).filter(([, value]) => value !== ""));
   if (by !== NEWEST.by || rising !== NEWEST.rising) asked.set("sort", `${rising ? "" : "-"}${by}`);
@@ -48,7 +49,8 @@ export function wordsOf(text: string): string[] {
 /** Experiments by a word that the server has found in them. */
 export type FoundByWord = ReadonlyMap<string, ReadonlySet<number>>;
 
-/** Those that fit all of it; words are looked for in everything that the table shows, and in what the server has found besides: notes. */
+/** Those that fit all of it; words are looked for in everything that the table shows, and in what
+ * the server has found besides: notes. */
 export function filtered(all: readonly Listed[], { words, status, tag, since }: Filter, found: FoundByWord = new Map()): Listed[] {
   const wanted = wordsOf(words);
   // In the reader's zone, as the table's dates are.

@@ -16,10 +16,9 @@ export interface InNotes {
   isPending: boolean;
 }
 
-/**
- * What of the search the server has to do, for the page does not have the notes' texts: each word, once typing pauses, and again with
- * each list that the server has sent, at `received_unix_ms`.
- */
+/** What of the search the server has to do, for the page does not have the notes' texts: each
+ * word, once typing pauses, and again with each list that the server has sent, at
+ * `received_unix_ms`. */
 export function useNotesSearch(text: string, received_unix_ms: number): InNotes {
   const { server } = useSource();
   const [words, setWords] = useState<readonly string[]>([]);

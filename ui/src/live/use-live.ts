@@ -64,10 +64,9 @@ function listen(address: string, { keep, onProgress, onEnd, onError }: Hearing):
   return stream;
 }
 
-/**
- * Follows an experiment, of which `known` trials are shown already (null: unknown); `onTrial` is called when there are
- * others. A stream that is cut or refused is said to be so, and where that may pass tried again, with growing pauses.
- */
+/** Follows an experiment, of which `known` trials are shown already (null: unknown); `onTrial` is
+ * called when there are others. A stream that is cut or refused is said to be so, and where that
+ * may pass tried again, with growing pauses. */
 export function useLive(server: Server | null, experiment: number, known: number | null, onTrial: () => void): [Live, () => void] {
   const [live, setLive] = useState<Live>(FIRST);
   const [turn, setTurn] = useState(0);

@@ -3,7 +3,8 @@ import type { Removals } from "./use-removals.ts";
 
 /** What notes and tags are changed with. */
 export interface Acting {
-  /** Waits for something to be done and loads again; whether it was done. What goes wrong is shown. */
+  /** Waits for something to be done and loads again; whether it was done. What goes wrong is
+   * shown. */
   act: (what: Promise<void>) => Promise<boolean>;
   /** Whether something is on its way. */
   busy: boolean;

@@ -3,7 +3,8 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 /** So long something that was taken away can be had back. */
 const UNDO_MS = 10_000;
 
-/** Something that the reader took away: out of sight at once, away from the server a little later. */
+/** Something that the reader took away: out of sight at once, away from the server a little
+ * later. */
 export interface Removal {
   /** What it is, as "tag nightly" or "note 3". */
   key: string;
@@ -13,7 +14,8 @@ export interface Removal {
 }
 
 interface Held extends Removal {
-  /** Whether it can still be had back, is being taken away, or is away and waits for the list without it. */
+  /** Whether it can still be had back, is being taken away, or is away and waits for the list
+   * without it. */
   phase: "offered" | "sending" | "sent";
 }
 
@@ -29,7 +31,8 @@ export interface Removals {
   settle: () => void;
 }
 
-/** `onSent` is called when the server has taken something away, `onTrouble` when it could not. Who leaves the page has meant it. */
+/** `onSent` is called when the server has taken something away, `onTrouble` when it could not.
+ * Who leaves the page has meant it. */
 export function useRemovals(onSent: () => void, onTrouble: (error: unknown) => void): Removals {
   const [held, setHeld] = useState<readonly Held[]>([]);
   const waiting = useRef(new Map<string, { timer: number; send: () => Promise<void> }>());
@@ -45,7 +48,8 @@ export function useRemovals(onSent: () => void, onTrouble: (error: unknown) => v
       }
       waiting.current.clear();
     };
-    // The browser may have kept the page as it was: what went with the reader cannot be had back, and the server knows what is left.
+    // The browser may have kept the page as it was: what went with the reader cannot be had back,
+    // and the server knows what is left.
     const comeBack = ({ persisted }: PageTransitionEvent) => {
       if (!persisted) return;
       setHeld((last) => last.map((each) => ({ ...each, phase: "sent" })));

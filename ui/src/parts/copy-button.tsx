@@ -4,7 +4,8 @@ type State = "idle" | "copied" | "selected";
 
 const LABEL: Record<State, string> = { idle: "Copy", copied: "Copied", selected: "Selected: press Ctrl+C" };
 
-/** Copies; where the browser refuses (pages opened from disk often are), selects the text for the reader to copy. */
+/** Copies; where the browser refuses (pages opened from disk often are), selects the text for the
+ * reader to copy. */
 export function CopyButton({ text, what }: { text: string; what: string }) {
   const [state, setState] = useState<State>("idle");
   const fallback = useRef<HTMLTextAreaElement>(null);

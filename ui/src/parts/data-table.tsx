@@ -9,7 +9,8 @@ interface Props {
   captionHidden?: boolean;
 }
 
-/** A table that scrolls inside its own frame; the frame takes the keyboard, so that it scrolls without a mouse. */
+/** A table that scrolls inside its own frame; the frame takes the keyboard, so that it scrolls
+ * without a mouse. */
 export function DataTable({ caption, headings, children, class: className = "", captionHidden = false }: Props) {
   return (
     <div class={`table-frame ${className}`} role="region" aria-label={caption} tabIndex={0}>
@@ -30,7 +31,8 @@ export function DataTable({ caption, headings, children, class: className = "", 
   );
 }
 
-/** A cell that carries its heading along, for the narrow layout where rows become cards. Roles keep it a table there. */
+/** A cell that carries its heading along, for the narrow layout where rows become cards. Roles
+ * keep it a table there. */
 export function Cell({ label, number = false, children }: { label: string; number?: boolean; children: ComponentChildren }) {
   return (
     <td role="cell" data-label={label} class={number ? "number" : undefined}>

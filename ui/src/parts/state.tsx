@@ -44,7 +44,8 @@ interface Props<Value> {
   children: (value: Value) => ComponentChildren;
 }
 
-/** Shows what has come, and that it is old; until then that it is on its way, and else why it does not come. */
+/** Shows what has come, and that it is old; until then that it is on its way, and else why it
+ * does not come. */
 export function Loaded<Value>({ loading, again, what, children }: Props<Value>) {
   if (loading.state === "loading") {
     return (
@@ -62,7 +63,8 @@ export function Loaded<Value>({ loading, again, what, children }: Props<Value>) 
   );
 }
 
-/** Keeps a part that cannot be shown from taking the page with it. A boundary catches only what its children throw. */
+/** Keeps a part that cannot be shown from taking the page with it. A boundary catches only what
+ * its children throw. */
 export function Guarded({ refused = false, children }: { refused?: boolean; children: ComponentChildren }) {
   const [error] = useErrorBoundary() as [unknown, () => void];
   if (error === undefined) return <>{children}</>;

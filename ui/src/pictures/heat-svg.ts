@@ -16,7 +16,8 @@ function stepsOf(most: number): number[] {
   return [...new Set([1, ...[0.1, 0.25, 0.5, 1].map((share) => Math.max(1, Math.round(share * most)))])];
 }
 
-/** A heat map as vectors, with title, scales and what its colours mean. `unit` is what was counted. */
+/** A heat map as vectors, with title, scales and what its colours mean. `unit` is what was
+ * counted. */
 export function heatSvg(heat: Heat, width: number, title: string, ylabel: string, unit: string): { text: string; size: Size } {
   const layout = heatLayout(heat, width);
   const [ground, ink, grey] = [cssValue("--page"), cssValue("--t1"), cssValue("--ink-2")];

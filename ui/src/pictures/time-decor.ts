@@ -30,7 +30,8 @@ export interface Decor {
 
 const LEGEND_ROW = 18;
 const SWATCH = 22;
-/** Mean width of a letter at 12 px; names of no picture are measured, for vectors have no canvas. */
+/** Mean width of a letter at 12 px; names of no picture are measured, for vectors have no
+ * canvas. */
 const LETTER = 6.8;
 
 function shownAs(seconds: number, chart: uPlot, width: number): number {

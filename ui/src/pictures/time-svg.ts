@@ -13,10 +13,8 @@ function resolved(value: unknown): string {
   return typeof made === "string" ? made : "none";
 }
 
-/**
- * Path of a column between the instants in view; a gap begins a new piece, and each piece of an area goes down to zero
- * by itself.
- */
+/** Path of a column between the instants in view; a gap begins a new piece, and each piece of an
+ * area goes down to zero by itself. */
 function path(chart: uPlot, column: number, toZero: boolean): string {
   const [times, values] = [chart.data[0], chart.data[column] ?? []];
   const [from, to] = chart.series[0]?.idxs ?? [0, times.length - 1];
@@ -58,7 +56,8 @@ function drawnAxes(chart: uPlot, width: number, height: number): string {
   return [...down, ...along].join("");
 }
 
-/** What a chart over time shows at the moment, as vectors: lines, marks, shading, axes, and below them who is who. */
+/** What a chart over time shows at the moment, as vectors: lines, marks, shading, axes, and below
+ * them who is who. */
 export function timeSvg(chart: uPlot, title: string, decor: Decor): { text: string; size: Size } {
   const [left, top] = [chart.over.offsetLeft, chart.over.offsetTop];
   const [width, height] = [chart.over.clientWidth, chart.over.clientHeight];

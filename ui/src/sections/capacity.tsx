@@ -129,7 +129,8 @@ function Answer({ document, price }: { document: CapacityDocument; price: Capaci
   );
 }
 
-/** CPUs and connections for a throughput: what `pgdyno capacity` answers, by the same computation. */
+/** CPUs and connections for a throughput: what `pgdyno capacity` answers, by the same
+ * computation. */
 export function Capacity({ report }: { report: Report }) {
   const documents = report.capacity ?? [];
   const first = documents[0];

@@ -3,10 +3,9 @@ import { treatmentHeat } from "../analysis/heat.ts";
 import { HeatChart } from "../charts/heat-chart.tsx";
 import type { Treatment, Trial } from "../model.ts";
 
-/**
- * Where response times lay over time, over all trials of a treatment: a tail that comes and goes is seen here, a mean hides it.
- * Trials from before each transaction was counted have the p95 of each second alone.
- */
+/** Where response times lay over time, over all trials of a treatment: a tail that comes and goes
+ * is seen here, a mean hides it. Trials from before each transaction was counted have the p95 of
+ * each second alone. */
 export function SecondsHeat({ treatments, trials }: { treatments: readonly Treatment[]; trials: readonly Trial[] }) {
   const [name, setName] = useState(treatments[0]?.name ?? "");
   const treatment = treatments.find((each) => each.name === name);

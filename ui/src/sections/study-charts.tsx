@@ -6,7 +6,8 @@ import { Published } from "../parts/published.tsx";
 import { Section } from "../parts/section.tsx";
 import { ResultTable } from "../parts/result-table.tsx";
 
-/** Charts in the study's form, with what the study says of its own and the findings that each shows. */
+/** Charts in the study's form, with what the study says of its own and the findings that each
+ * shows. */
 export function StudyCharts({ report }: { report: Report }) {
   const { charts = [], claims = [] } = report;
   if (charts.length === 0) return null;

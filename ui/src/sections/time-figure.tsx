@@ -20,7 +20,8 @@ interface ReadoutProps {
   index: number | null;
 }
 
-/** The values under the pointer, one sentence per treatment; without a pointer, that there are some. */
+/** The values under the pointer, one sentence per treatment; without a pointer, that there are
+ * some. */
 function Readout({ treatments, trials, metric, data: { seconds, columns }, index }: ReadoutProps) {
   const second = index === null ? undefined : seconds[index];
   if (index === null || second === undefined) return <p class="readout">Move the pointer over a second to show its values here.</p>;
@@ -41,7 +42,8 @@ function Readout({ treatments, trials, metric, data: { seconds, columns }, index
   );
 }
 
-/** An axis as long as the longest trial drawn. Where others are drawn, the stretch in view stays. */
+/** An axis as long as the longest trial drawn. Where others are drawn, the stretch in view
+ * stays. */
 function useAxis({ seconds }: Aligned): TimeAxis {
   const kept = useRef<TimeAxis | null>(null);
   const end_s = seconds.at(-1) ?? 1;
@@ -63,10 +65,8 @@ interface Props {
   name: string;
 }
 
-/**
- * The chart of trials over time with what belongs to it: the stretch in view, by mouse and keyboard, the legend and the
- * values under the pointer.
- */
+/** The chart of trials over time with what belongs to it: the stretch in view, by mouse and
+ * keyboard, the legend and the values under the pointer. */
 export function TimeFigure({ treatments, trials, plan, metric, warmup_s, unsettled, marks, summary, name }: Props) {
   const data = useMemo(() => align(trials, metric), [trials, metric]);
   const axis = useAxis(data);

@@ -4,12 +4,14 @@ import { useSource } from "../data/context.ts";
 import { asTrouble } from "../data/trouble.ts";
 import type { Mark, Report } from "../model.ts";
 
-/** What a trial lacked is in its document alone; any finished one will do, for the machine is the same. */
+/** What a trial lacked is in its document alone; any finished one will do, for the machine is the
+ * same. */
 function exampleOf({ trials }: Report, hasTrial: (trial: number) => boolean): number | null {
   return trials.find(({ id, status }) => status === "finished" && hasTrial(id))?.id ?? null;
 }
 
-/** Costs that were not measured, and why, as far as that is known. A trial is looked into when the reader asks. */
+/** Costs that were not measured, and why, as far as that is known. A trial is looked into when
+ * the reader asks. */
 export function Unmeasured({ report }: { report: Report }) {
   const source = useSource();
   const [marks, setMarks] = useState<readonly Mark[] | null>(null);

@@ -105,7 +105,8 @@ function notKnown(why: string | null): string {
   return `Not known: ${why ?? "the server does not say why"}. “pgdyno status” asks for itself.`;
 }
 
-/** All that is changed from this machine, on it and on servers, whether an experiment knows them or not. */
+/** All that is changed from this machine, on it and on servers, whether an experiment knows them
+ * or not. */
 export function OnHost({ all }: { all: Targets }) {
   const { changed_on_host: changed, why_not_known: why, servers_asked: isAsked } = all;
   return (

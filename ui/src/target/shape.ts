@@ -1,4 +1,5 @@
-/** What other commands print of a target, read with care: their JSON may say more or less than is shown here. */
+/** What other commands print of a target, read with care: their JSON may say more or less than is
+ * shown here. */
 
 import { shown } from "../format/json.ts";
 import { dateTime } from "../format/time.ts";
@@ -64,7 +65,8 @@ function itemOf(value: unknown): AdviceItem {
   };
 }
 
-/** The pieces of advice, whether they come as a list or within the document of `pgdyno advise`; null where there is none. */
+/** The pieces of advice, whether they come as a list or within the document of `pgdyno advise`;
+ * null where there is none. */
 export function adviceOf(advice: unknown): AdviceItem[] | null {
   if (Array.isArray(advice)) return advice.map(itemOf);
   const inside = fieldsOf(advice).advice;

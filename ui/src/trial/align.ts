@@ -1,6 +1,7 @@
 import type { Line, Panel } from "./panels.ts";
 
-/** Columns as uPlot wants them, the times in seconds; undefined where a line has no point, null where it has none to show. */
+/** Columns as uPlot wants them, the times in seconds; undefined where a line has no point, null
+ * where it has none to show. */
 export interface Table {
   seconds: number[];
   columns: (number | null | undefined)[][];
@@ -28,7 +29,8 @@ export function table({ lines }: Panel): Table {
   return { seconds: all.map((ms) => ms / 1000), columns };
 }
 
-/** The columns on one another: each the sum of itself and those before it. Where nothing is known there is a gap, not a zero. */
+/** The columns on one another: each the sum of itself and those before it. Where nothing is known
+ * there is a gap, not a zero. */
 export function stack(columns: readonly (number | null | undefined)[][]): (number | null)[][] {
   const sums: (number | null)[][] = [];
   columns.forEach((column, row) => {

@@ -41,10 +41,8 @@ export function byKey(key: string, range: Range, whole: Range): Range | null | u
   }
 }
 
-/**
- * The one axis of time that all charts of a trial share: what one of them shows, all do. Charts are turned directly,
- * without drawing the page again, and it outlives them.
- */
+/** The one axis of time that all charts of a trial share: what one of them shows, all do. Charts
+ * are turned directly, without drawing the page again, and it outlives them. */
 export class TimeAxis {
   /** Charts that are in view are turned at once, the others when they come into it. */
   private readonly charts = new Map<uPlot, { inView: boolean; late: boolean }>();

@@ -33,7 +33,8 @@ function Neighbours({ report, trial }: { report: Report; trial: Trial }) {
 }
 
 /** The trial in one sentence: what it reached, and whether it counts. */
-/** The outcome of the transactions that were due; what nobody counted is not there, or said to be unknown. */
+/** The outcome of the transactions that were due; what nobody counted is not there, or said to be
+ * unknown. */
 function transactions(trial: Trial): string {
   const { committed, failed, skipped, late, latency_limit_ms: limit, retries, rolled_back: rolledBack } = trial;
   const some = (value: number | null | undefined, text: string) => (isKnown(value) && value > 0 ? [`${count(value)} ${text}`] : []);

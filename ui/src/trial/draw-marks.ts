@@ -14,7 +14,8 @@ export function isDrawn({ kind, at_ms }: Mark): boolean {
   return kind !== "gap" || at_ms > STARTS_MS;
 }
 
-/** The warm-up as a shade, what was not steady yet hatched, marks as thin bands over the whole height. Colours are looked up once. */
+/** The warm-up as a shade, what was not steady yet hatched, marks as thin bands over the whole
+ * height. Colours are looked up once. */
 export function behindLines(marks: readonly Mark[], warmup_s: number, unsettled: Stretch | null): (chart: uPlot) => void {
   const [shade, hatch] = [cssValue("--shade"), cssValue("--ink-3")];
   const colours = new Map([...new Set(marks.map(({ kind }) => kind))].map((kind) => [kind, cssValue(MARK_VARIABLE[kind])]));

@@ -13,7 +13,8 @@ const AXIS_WIDTH = 64;
 const COLOURS = 8;
 const DASHES: number[][] = [[], [6, 3], [2, 2.5], [10, 3, 2, 3], [14, 4], [4, 4], [7, 3, 2, 3, 2, 3], [1, 3]];
 
-/** Colour and dash of a line by its place in the panel; stacks are distinguished by colour and order. */
+/** Colour and dash of a line by its place in the panel; stacks are distinguished by colour and
+ * order. */
 export function lineStyle(place: number): LineStyle {
   return { variable: `--t${String((place + 1) % COLOURS)}`, dash: DASHES[place % DASHES.length] ?? [] };
 }
@@ -45,7 +46,8 @@ function softened(colour: string): string {
   return mixed(cssValue("--page"), colour, 0.72);
 }
 
-/** Beyond so many points dashes are too short to be distinguished, and take most of the time of drawing. */
+/** Beyond so many points dashes are too short to be distinguished, and take most of the time of
+ * drawing. */
 export const DASHED_MAX = 800;
 
 function seriesOf(panel: Panel): uPlot.Series[] {

@@ -32,7 +32,8 @@ export function panelSummary({ title, unit, lines }: Panel): string {
   return `${title} over time. ${parts.join("; ")}. The table below the charts holds these values for the selected time.`;
 }
 
-/** A line's colour, dash and name with the value under the pointer, which is written without drawing the page again. */
+/** A line's colour, dash and name with the value under the pointer, which is written without
+ * drawing the page again. */
 function Key({ panel, line, keep }: { panel: Panel; line: number; keep: (element: HTMLElement | null) => void }) {
   const { variable, dash } = styleOf(panel, line);
   return (

@@ -48,7 +48,8 @@ interface Composed {
   stacked?: boolean;
 }
 
-/** Charts that say more together than each of their metrics alone. They are shown first, in this order. */
+/** Charts that say more together than each of their metrics alone. They are shown first, in this
+ * order. */
 const COMPOSED: readonly Composed[] = [
   { id: "tps", title: "Throughput", layer: "load", lines: [["tps", null, "committed"]] },
   { id: "p95_ms", title: "Response time", layer: "load", lines: [["p95_ms", null, "p95"]] },

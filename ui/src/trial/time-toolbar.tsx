@@ -1,7 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Range, TimeAxis } from "./axis.ts";
 
-/** Texts and tables follow so often: nobody reads faster, and drawing them each frame takes longer than the charts. */
+/** Texts and tables follow so often: nobody reads faster, and drawing them each frame takes
+ * longer than the charts. */
 const TEXTS_MS = 150;
 
 /** The stretch in view, for texts and tables. */

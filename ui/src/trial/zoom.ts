@@ -4,7 +4,8 @@ import type { TimeAxis } from "./axis.ts";
 /** Less is a click that slipped, in CSS pixels. */
 const DRAGGED_MIN = 4;
 
-/** What is dragged out goes by the axis, so that it outlives the chart; a double click shows everything again. */
+/** What is dragged out goes by the axis, so that it outlives the chart; a double click shows
+ * everything again. */
 export function zoomCursor(axis: TimeAxis): uPlot.Cursor {
   return {
     y: false,

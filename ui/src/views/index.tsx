@@ -67,7 +67,8 @@ const COLUMNS: readonly { order: Order; title: string }[] = [
   { order: "notes", title: "Notes" },
 ];
 
-/** What is searched for is in the address, so that it can be handed on and the way back leads to it. */
+/** What is searched for is in the address, so that it can be handed on and the way back leads to
+ * it. */
 function List({ all, query, received_unix_ms }: { all: readonly Listed[]; query: string; received_unix_ms: number }) {
   const [{ filter, sorting: order }, setAsked] = useState(() => askedOf(query));
   const [shown, setShown] = useState(ROWS_FIRST);

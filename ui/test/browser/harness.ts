@@ -46,17 +46,20 @@ function linked(report: unknown): string {
 export interface Look {
   viewport?: ViewportSize;
   colorScheme?: "light" | "dark";
-  /** Whether the page has a context of its own. A fake clock needs one, and who loses cookies: both are the context's. */
+  /** Whether the page has a context of its own. A fake clock needs one, and who loses cookies:
+   * both are the context's. */
   apart?: boolean;
 }
 
-/** A context of the run's browser and a directory for the pages it opens from disk, for one test file. */
+/** A context of the run's browser and a directory for the pages it opens from disk, for one test
+ * file. */
 export class Harness {
   private readonly directory = mkdtempSync(join(tmpdir(), "pgdyno-ui-"));
   private readonly browser = chromium.connect(inject("browserEndpoint"));
   private readonly context = this.browser.then((browser) => browser.newContext());
   private readonly pages: Page[] = [];
-  /** Pages of tests that have ended. They stay until the next page is there, so that their renderer lives on for it. */
+  /** Pages of tests that have ended. They stay until the next page is there, so that their
+   * renderer lives on for it. */
   private readonly ended: Page[] = [];
   private files = 0;
 
@@ -72,7 +75,8 @@ export class Harness {
     return this.goTo(await this.newPage(look), url);
   }
 
-  /** The page as `pgdyno serve` would give it out: script and style as files, nothing inline allowed. */
+  /** The page as `pgdyno serve` would give it out: script and style as files, nothing inline
+   * allowed. */
   async openStrictly(report: unknown): Promise<Opened> {
     const heard = await this.newPage({});
     const headers = { "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'" };
@@ -128,7 +132,8 @@ export function useHarness(): Harness {
   return harness;
 }
 
-/** A server over the sample world for each test of a file; what is returned gives that of the test that runs. */
+/** A server over the sample world for each test of a file; what is returned gives that of the
+ * test that runs. */
 export function useServer(): () => MockServer {
   let server: MockServer | null = null;
   beforeEach(async () => {

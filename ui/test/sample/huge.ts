@@ -2,7 +2,8 @@ import type { CurvePoint, Report } from "../../src/model.ts";
 import { coresDocument, zoneDocument } from "./capacity.ts";
 import { ladder } from "./factors.ts";
 
-/** A ladder up to ten thousand clients, sixty steps, with values that nobody expects: nothing, far too much, far apart. */
+/** A ladder up to ten thousand clients, sixty steps, with values that nobody expects: nothing,
+ * far too much, far apart. */
 export function hugeLadder(): Report {
   const report = ladder();
   const like = report.treatments[0];

@@ -46,7 +46,8 @@ export function reportAround(trials: Trial[], blocks: number): Report {
   };
 }
 
-/** Seven treatments in three blocks; one trial failed, one did not settle, two took longer than their warm-up. */
+/** Seven treatments in three blocks; one trial failed, one did not settle, two took longer than
+ * their warm-up. */
 export function sampleReport(): Report {
   const trials = sampleTrials(28, 3);
   const broken = trials.find((trial) => trial.block === 3 && trial.treatment === "huge-pages");

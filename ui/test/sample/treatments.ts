@@ -25,7 +25,8 @@ function verdictOf(low: number, high: number, smallest: number): Verdict {
   return high < 1 ? "worse" : "undecided";
 }
 
-/** Ratios inside blocks; the real statistics live in the Rust crates, this only has to look like them. */
+/** Ratios inside blocks; the real statistics live in the Rust crates, this only has to look like
+ * them. */
 export function effectOf(trials: readonly Trial[], treatment: string, base: string, decision: Decision): Effect | null {
   const after = known(trials, treatment);
   const logs = [...known(trials, base)].flatMap(([block, tps]) => {
@@ -90,7 +91,8 @@ export function sampleTreatments(trials: readonly Trial[], decision: Decision): 
       client_cpu_us_per_tx: mean === null ? null : costsAt(index).client_cpu_us_per_tx,
       server_cpu_us_per_tx: mean === null ? null : costsAt(index).server_cpu_us_per_tx,
       wal_bytes_per_tx: mean === null ? null : costsAt(index).wal_bytes_per_tx,
-      // As pgdyno counts on a machine with counters and a power meter; TLB walks it cannot count there.
+      // As pgdyno counts on a machine with counters and a power meter; TLB walks it cannot count
+      // there.
       figures: mean === null ? {} : costsAt(index),
       step: effect,
       total: before === undefined ? null : effectOf(trials, step.name, "reference", decision),

@@ -70,7 +70,8 @@ function heat(seconds: number, random: Random): Heat {
   return { from_s: 30, t_s, edges_ms, counts };
 }
 
-/** A trial of a sample report with everything beside it; longer than the trial itself where `seconds` says so. */
+/** A trial of a sample report with everything beside it; longer than the trial itself where
+ * `seconds` says so. */
 export function sampleTrialDocument(report: Report, trial: Trial, seconds = trial.series.t_s.length, withHeat = true): TrialDocument {
   const random = seeded(trial.id + 1000);
   const host_ms = Array.from({ length: seconds }, (_, place) => (place + 1) * 1000 + 3);

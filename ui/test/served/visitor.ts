@@ -1,6 +1,7 @@
 import { type Heard, type Look, useHarness } from "../browser/harness.ts";
 
-/** Views by the fragment of their address; the store behind them is the one of crates/pgdyno/tests/all/page.rs. */
+/** Views by the fragment of their address; the store behind them is the one of
+ * crates/pgdyno/tests/all/page.rs. */
 export const VIEWS: Record<string, string> = {
   index: "#/",
   experiment: "#/experiments/1",

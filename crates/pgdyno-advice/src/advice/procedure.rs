@@ -1,4 +1,5 @@
-//! All that ends a danger: the steps of a rule, else how its setting is made to last; and the statements among them.
+//! All that ends a danger: the steps of a rule, else how its setting is made to last; and the
+//! statements among them.
 
 use super::Statement;
 use super::rule::{Rule, RuleKind};
@@ -18,8 +19,8 @@ pub(super) fn of(rule: &Rule, known: &Known, knob: Option<&Knob>, setting: Optio
     }
 }
 
-/// The steps that are statements: they end with a semicolon. A step of text that ends with a colon says where, or when,
-/// those after it are run.
+/// The steps that are statements: they end with a semicolon. A step of text that ends with a colon
+/// says where, or when, those after it are run.
 pub(super) fn statements(steps: &[String]) -> Vec<Statement> {
     let mut at = None;
     let mut found = Vec::new();

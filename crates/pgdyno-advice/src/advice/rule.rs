@@ -102,15 +102,16 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleKind {
-    /// It ends a danger to data or to the server. Never tried for a while, never a step of an experiment, and no measured
-    /// slow-down speaks against it: the whole procedure is named.
+    /// It ends a danger to data or to the server. Never tried for a while, never a step of an
+    /// experiment, and no measured slow-down speaks against it: the whole procedure is named.
     Safety,
     /// It makes something faster or easier to see.
     Tuning,
 }
 
 impl RuleKind {
-    /// The kind of a rule that names none: what is expected of it decides, so that a rule for safety cannot be taken for another.
+    /// The kind of a rule that names none: what is expected of it decides, so that a rule for
+    /// safety cannot be taken for another.
     fn of(effect: &Effect) -> RuleKind {
         match effect.of.as_str() {
             "safety" => RuleKind::Safety,

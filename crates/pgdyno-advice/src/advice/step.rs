@@ -4,8 +4,8 @@ use crate::expression::{Expression, Template};
 use crate::known::Known;
 use serde_json::Value;
 
-/// The step of a rule that means the end of what holds rows back, which goes before every VACUUM: as long as it lasts,
-/// none removes a row.
+/// The step of a rule that means the end of what holds rows back, which goes before every VACUUM:
+/// as long as it lasts, none removes a row.
 const HOLDER: &str = "@holder";
 
 /// A step as a rule has it.

@@ -167,8 +167,8 @@ fn of_all_cases(advisor: &Advisor) -> Vec<(&Rule, Advice)> {
     all
 }
 
-/// A rule that ends a danger to data is one for safety, whatever its file calls it: its knob risks durability, or its effect is
-/// safety. Only what is asked for by name may trade the other way.
+/// A rule that ends a danger to data is one for safety, whatever its file calls it: its knob risks
+/// durability, or its effect is safety. Only what is asked for by name may trade the other way.
 #[test]
 fn rules_about_durability_and_safety_are_of_the_kind_safety() {
     let advisor = advisor();
@@ -233,7 +233,8 @@ fn safety_advice_is_never_tried_and_names_how_it_lasts() {
     }
 }
 
-/// Statements are separate from text, so that each can be run as it is: no test runs what is within a sentence.
+/// Statements are separate from text, so that each can be run as it is: no test runs what is within
+/// a sentence.
 #[test]
 fn statements_are_steps_of_their_own() {
     /// What begins a statement; in a text a command is named without what it is about.

@@ -72,7 +72,8 @@ fn forbidden(advice: &Advice, limits: &Limits<'_>, catalogue: &Catalogue) -> Opt
     limits.forbids(id, layer)
 }
 
-/// What trials here have shown of this very setting: it takes the place of what others found, or speaks against it.
+/// What trials here have shown of this very setting: it takes the place of what others found, or
+/// speaks against it.
 fn measured(advice: &mut Advice, evidence: &[Evidence]) -> Option<String> {
     let setting = advice.setting.as_ref()?;
     let same = |other: &&Evidence| {
@@ -157,7 +158,8 @@ fn weight(confidence: Confidence) -> f64 {
     }
 }
 
-/// Whether at most a small gain is expected, by the upper end of the range. Safety is never small, nor what was measured here.
+/// Whether at most a small gain is expected, by the upper end of the range. Safety is never small,
+/// nor what was measured here.
 fn is_small(advice: &Advice) -> bool {
     let is_measured = advice.confidence == Confidence::Measured;
     let high = advice.effect.high.map(|high| high * weight(advice.confidence));
@@ -167,7 +169,8 @@ fn is_small(advice: &Advice) -> bool {
         && high.is_some_and(|high| high <= GAIN_SMALL)
 }
 
-/// Why advice cannot be beside what goes before it: the same knob, its counterpart, or one that it excludes.
+/// Why advice cannot be beside what goes before it: the same knob, its counterpart, or one that it
+/// excludes.
 fn contradicted(advice: &Advice, before: &[Advice], catalogue: &Catalogue) -> Option<String> {
     let setting = advice.setting.as_ref()?;
     let (id, instance) = split(&setting.knob);

@@ -128,8 +128,8 @@ fn members(list: &Engine) -> Result<Vec<Engine>, Error> {
     Ok(list.try_iter()?.collect())
 }
 
-/// The numbers of a list. A member that is not known is passed over, as SQL's aggregates do: what is known says the least there
-/// is. Where no member is known, nothing is.
+/// The numbers of a list. A member that is not known is passed over, as SQL's aggregates do: what
+/// is known says the least there is. Where no member is known, nothing is.
 fn known_numbers(all: &[Engine]) -> Result<Vec<f64>, Error> {
     let known: Vec<&Engine> = all.iter().filter(|member| !member.is_none()).collect();
     if known.is_empty() && !all.is_empty() {

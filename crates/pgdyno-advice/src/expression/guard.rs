@@ -1,14 +1,17 @@
-//! What an expression or a sentence may hold of the engine's language, and a check of each factor of a product: the engine
-//! repeats a text or a list that is multiplied, up to gigabytes. Reads the text and evaluates nothing.
+//! What an expression or a sentence may hold of the engine's language, and a check of each factor
+//! of a product: the engine repeats a text or a list that is multiplied, up to gigabytes. Reads the
+//! text and evaluates nothing.
 
 use super::TEXT_MAX;
 
 /// The filter that lets numbers pass; it is added behind each factor.
 pub(super) const FACTOR: &str = "_factor";
-/// Statements of a sentence. Others keep values (`set`), whose joins double with each line, or have a syntax of their own.
+/// Statements of a sentence. Others keep values (`set`), whose joins double with each line, or have
+/// a syntax of their own.
 const STATEMENTS: [&str; 6] = ["if", "elif", "else", "endif", "for", "endfor"];
 
-/// The text with its factors checked. Refused are slices, maps, powers, comments and statements that it has no use for.
+/// The text with its factors checked. Refused are slices, maps, powers, comments and statements
+/// that it has no use for.
 pub(super) fn guarded(text: &str, is_expression: bool) -> Result<String, String> {
     if text.len() > TEXT_MAX {
         return Err(format!("longer than {TEXT_MAX} bytes"));
@@ -89,8 +92,8 @@ fn statement(bytes: &[u8], at: usize) -> Result<usize, String> {
     }
 }
 
-/// Where the operand that begins here ends: signs, a value, and what is taken of it. Of what is not an operand, anywhere: the engine
-/// refuses it.
+/// Where the operand that begins here ends: signs, a value, and what is taken of it. Of what is not
+/// an operand, anywhere: the engine refuses it.
 fn operand_end(bytes: &[u8], at: usize) -> usize {
     let byte = |at: usize| bytes.get(at).copied().unwrap_or(b' ');
     let mut at = after_space(bytes, at);

@@ -26,7 +26,8 @@ pub(super) const ALL: [(&str, Rule); 14] = [
     ("xid.dead_rows_held", dead_rows_held),
 ];
 
-/// A limit of the control group, or `None` where there is none: where no process was looked for, none is known to hold.
+/// A limit of the control group, or `None` where there is none: where no process was looked for,
+/// none is known to hold.
 fn limit<'i>(index: &'i Index, name: &str) -> Result<Option<&'i Value>, String> {
     let looked_for = index.first_below("cgroup").is_some() || index.facts.contains_key("process.pid");
     if !looked_for {
@@ -93,11 +94,12 @@ fn uptime_s(index: &Index) -> Result<f64, String> {
     uptime.ok_or_else(|| "server.uptime_s is not a number".to_owned())
 }
 
-/// Counters that are reset when the server recovers from a crash, of which those of a database say nothing of it.
+/// Counters that are reset when the server recovers from a crash, of which those of a database say
+/// nothing of it.
 const SHARED: [&str; 2] = ["wal.since", "checkpoints.since"];
 
-/// How long the counters have surely counted: since the server's start or their reset, by hand or after a crash, whichever came last.
-/// Where they were never reset there is no instant of it.
+/// How long the counters have surely counted: since the server's start or their reset, by hand or
+/// after a crash, whichever came last. Where they were never reset there is no instant of it.
 fn statistics_age(index: &Index) -> Outcome {
     let uptime_s = uptime_s(index)?;
     let resets = ["statistics.since"].into_iter().chain(SHARED);
@@ -113,8 +115,9 @@ fn statistics_age(index: &Index) -> Outcome {
     Ok(number_of((uptime_s - (last_s - started_s)).max(0.0)))
 }
 
-/// Commits of all databases per second, at least: they outlive a restart in order, and when each database's began is not known. None began
-/// before the first of these, unless all were reset by hand.
+/// Commits of all databases per second, at least: they outlive a restart in order, and when each
+/// database's began is not known. None began before the first of these, unless all were reset by
+/// hand.
 fn committed_per_s(index: &Index) -> Outcome {
     let committed = index.get("transactions.committed")?.as_f64();
     let committed = committed.ok_or("transactions.committed is not a number")?;
@@ -132,11 +135,13 @@ fn committed_per_s(index: &Index) -> Outcome {
 const HOLDER_S_MIN: f64 = 60.0;
 const HOLDER_XID_AGE_MIN: f64 = 10_000.0;
 
-/// What has held rows of the connected database back for longest: while it does, no vacuum removes them.
+/// What has held rows of the connected database back for longest: while it does, no vacuum removes
+/// them.
 fn holder(index: &Index) -> Outcome {
     let holders = index.get("xid.held_back_by")?.as_array();
     let number = |holder: &Value, field: &str| holder.get(field).and_then(Value::as_f64).unwrap_or(0.0);
-    // A slot that nobody reads holds until somebody does, however long it has been so, which is not known before 17.
+    // A slot that nobody reads holds until somebody does, however long it has been so, which is not
+    // known before 17.
     let is_unread = |holder: &Value| {
         let is_slot = holder.get("kind").and_then(Value::as_str) == Some("replication slot");
         is_slot && holder.get("pid").is_none_or(Value::is_null)
@@ -156,11 +161,13 @@ fn holder(index: &Index) -> Outcome {
     oldest.cloned().ok_or_else(none)
 }
 
-/// So many rows and such a part of a table are dead only where vacuum does not come or may not remove them.
+/// So many rows and such a part of a table are dead only where vacuum does not come or may not
+/// remove them.
 const DEAD_ROWS_MIN: f64 = 100_000.0;
 const DEAD_RATIO_MIN: f64 = 0.3;
 
-/// Dead rows of the tables that have very many, while something holds rows back; 0 where nothing does.
+/// Dead rows of the tables that have very many, while something holds rows back; 0 where nothing
+/// does.
 fn dead_rows_held(index: &Index) -> Outcome {
     index.get("xid.held_back_by")?;
     if holder(index).is_err() {
@@ -246,7 +253,8 @@ fn of_file_system(kind: &str) -> Option<Medium> {
     }
 }
 
-/// Volumes over a network that a cloud's machine sees as an NVMe disk, by a part of the model's name.
+/// Volumes over a network that a cloud's machine sees as an NVMe disk, by a part of the model's
+/// name.
 const REMOTE_MODELS: [&str; 3] = ["Elastic Block Store", "nvme_card-pd", "MSFT NVMe Accelerator"];
 
 fn of_disk(disk: &Value) -> Medium {
@@ -264,7 +272,8 @@ fn of_disk(disk: &Value) -> Medium {
         "pmem" | "scm" => Medium::Ssd,
         "zram" | "ram" => Medium::Memory,
         "iscsi" | "fibre channel" | "nbd" | "ceph" => Medium::Network,
-        // What a hypervisor gives is called rotational unless it says otherwise, whatever is behind it.
+        // What a hypervisor gives is called rotational unless it says otherwise, whatever is behind
+        // it.
         "virtio" | "virtio scsi" | "xen" | "hyper-v" => match rotational {
             Some(false) => Medium::Ssd,
             _ => Medium::Unknown,

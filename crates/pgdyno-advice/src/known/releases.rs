@@ -1,4 +1,5 @@
-//! How far a server is behind PostgreSQL's releases, by the dated table of them (catalog/releases.toml) and the server's own clock.
+//! How far a server is behind PostgreSQL's releases, by the dated table of them
+//! (catalog/releases.toml) and the server's own clock.
 
 use super::time::utc_s;
 use super::{Index, Outcome};

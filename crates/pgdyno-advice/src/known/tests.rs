@@ -220,7 +220,8 @@ fn counters_have_counted_since_the_later_of_start_and_reset() {
     check(&of(&[]), "statistics.age_s", Err("no server was asked"));
 }
 
-/// A crash resets all counters, and only the shared ones say when; commits outlive a restart in order.
+/// A crash resets all counters, and only the shared ones say when; commits outlive a restart in
+/// order.
 #[test]
 fn counters_that_a_crash_has_reset_are_younger_than_the_server() {
     let at = |since: Option<&str>, wal_since: &str| {

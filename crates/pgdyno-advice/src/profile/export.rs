@@ -1,4 +1,5 @@
-//! A resolved profile as a file of another program. What a format cannot carry is in it as comments, by name.
+//! A resolved profile as a file of another program. What a format cannot carry is in it as
+//! comments, by name.
 
 use super::resolve::{Resolved, ResolvedSetting};
 use pgdyno_knobs::{AUTO, Catalogue, Cost, Kind, Knob, Place, sysctl_path};

@@ -272,7 +272,8 @@ pub(super) fn resolve(
     settings.reverse();
     skipped.reverse();
     let is_set = |knob: &str| settings.iter().any(|setting| setting.knob == knob);
-    // Of several settings for one knob the one that counts is shown; conditions of the others are of no interest.
+    // Of several settings for one knob the one that counts is shown; conditions of the others are
+    // of no interest.
     skipped.retain(|left| !(is_set(&left.knob) && matches!(left.why, Why::Condition { .. })));
     let mut seen = BTreeSet::new();
     skipped.retain(|left| seen.insert((left.knob.clone(), left.because.clone())));
@@ -285,7 +286,8 @@ pub(super) fn resolve(
 }
 
 impl Resolver<'_> {
-    /// The setting as it is to be applied, or why not. `later` are those that come after it in the profile.
+    /// The setting as it is to be applied, or why not. `later` are those that come after it in the
+    /// profile.
     fn decide(
         &self,
         of: &Profile,
@@ -433,7 +435,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether one of two knobs names the other as what makes no sense beside it, or as what it zeroes.
+    /// Whether one of two knobs names the other as what makes no sense beside it, or as what it
+    /// zeroes.
     fn is_excluded(&self, knob: &Knob, other: &str) -> bool {
         let Some(other) = self.catalogue.find(other) else {
             return false;

@@ -1,4 +1,5 @@
-//! What a search may set on a target: knobs with values that may be the best there, worked out of the catalogue's priors.
+//! What a search may set on a target: knobs with values that may be the best there, worked out of
+//! the catalogue's priors.
 
 use super::resolve::Now;
 use super::{ProfileValue, Unit, value};
@@ -106,7 +107,8 @@ pub struct Matters {
 }
 
 impl Matters {
-    /// How much it matters for a load that is of several kinds: as for the kind for which it matters most, by their shares.
+    /// How much it matters for a load that is of several kinds: as for the kind for which it
+    /// matters most, by their shares.
     fn of(self, load: Matters) -> f64 {
         let parts = [
             self.reads * load.reads,
@@ -176,7 +178,8 @@ pub struct SpaceFor<'a> {
     pub load: Matters,
     /// Seconds of a trial with its warm-up; `None` where that is not known.
     pub trial_s: Option<f64>,
-    /// Settings of the starting points: each is a value that is tried, where its knob is one of the space.
+    /// Settings of the starting points: each is a value that is tried, where its knob is one of the
+    /// space.
     pub starts: &'a [Vec<Setting>],
 }
 
@@ -185,7 +188,8 @@ impl Priors {
     ///
     /// # Errors
     ///
-    /// A file that does not say what is expected: a knob that does not exist, another number of weights than of values.
+    /// A file that does not say what is expected: a knob that does not exist, another number of
+    /// weights than of values.
     pub fn shipped(catalogue: &Catalogue) -> Result<Priors, PriorError> {
         let mut all = Vec::new();
         for (file, text) in FILES {
@@ -235,8 +239,8 @@ impl Priors {
         space
     }
 
-    /// A knob with these values and the present one, which is the first; it need have no prior. Where it has one, no value is beyond what
-    /// that allows.
+    /// A knob with these values and the present one, which is the first; it need have no prior.
+    /// Where it has one, no value is beyond what that allows.
     ///
     /// # Errors
     ///

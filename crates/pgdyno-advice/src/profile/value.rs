@@ -6,7 +6,8 @@ use pgdyno_knobs::{Form, Kind, Knob, gucvalue::quantity};
 const KB: f64 = 1024.0;
 const MB: f64 = KB * 1024.0;
 const GB: f64 = MB * 1024.0;
-/// From here on a size is rounded down to whole MB, below to whole kB: less than matters in any such setting.
+/// From here on a size is rounded down to whole MB, below to whole kB: less than matters in any
+/// such setting.
 const WHOLE_MB_FROM: f64 = 16.0 * MB;
 
 /// A number without zeros at its end.
@@ -41,7 +42,8 @@ pub(super) fn text_of(number: f64, unit: Option<Unit>, knob: &Knob) -> Result<St
     }
 }
 
-/// A value that an expression gave, as a knob takes it: a number is bytes for a knob that is a size, else in the knob's own unit.
+/// A value that an expression gave, as a knob takes it: a number is bytes for a knob that is a
+/// size, else in the knob's own unit.
 pub fn knob_text(value: &serde_json::Value, knob: &Knob) -> Result<String, String> {
     let is_size = matches!(knob.unit.as_deref(), Some("bytes" | "kB" | "8kB" | "MB"));
     of_json(value, is_size.then_some(Unit::Bytes), knob)

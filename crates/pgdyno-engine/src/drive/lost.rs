@@ -8,11 +8,12 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 impl Drive<'_> {
-    /// A client's connection is gone, or could not be made; a new one is asked for, or made by the next transaction.
+    /// A client's connection is gone, or could not be made; a new one is asked for, or made by the
+    /// next transaction.
     pub(crate) fn lose(&mut self, client: u32, lost: Lost) {
         let at = client as usize;
-        // A transaction's own connection that could not be made has cost nothing but this transaction; the reason of
-        // the first one is reported.
+        // A transaction's own connection that could not be made has cost nothing but this
+        // transaction; the reason of the first one is reported.
         let had_none = self.wants_no_connection(client);
         let connects = self.part.connections.is_some();
         if !connects {
@@ -53,7 +54,8 @@ impl Drive<'_> {
         match (self.clients[at].has_ended(), was_idle) {
             (false, _) if connects => self.waiting.push(Reverse((now + RECONNECT_CHECK_NS, client))),
             (false, _) if now < self.limits.end_ns => self.reconnector.ask_for(client),
-            // With nothing left to do it needs no connection; that it had ended was counted when it became idle.
+            // With nothing left to do it needs no connection; that it had ended was counted when it
+            // became idle.
             (true, false) => self.count_ended(now),
             _ => {}
         }
@@ -62,7 +64,8 @@ impl Drive<'_> {
         }
     }
 
-    /// A new connection for a client that had lost its own, if one has come: attach it, and call [`Drive::revive`].
+    /// A new connection for a client that had lost its own, if one has come: attach it, and call
+    /// [`Drive::revive`].
     pub(crate) fn new_connection(&mut self) -> Option<(u32, Socket)> {
         if self.alive == self.clients() {
             return None;

@@ -27,8 +27,8 @@ impl Pause {
         self.until_ns.saturating_sub(self.now_ns)
     }
 
-    /// Whether a timer that goes off at an instant ends it: then, or before, which does no harm. One that may have gone off already,
-    /// by a clock of another CPU, does not.
+    /// Whether a timer that goes off at an instant ends it: then, or before, which does no harm.
+    /// One that may have gone off already, by a clock of another CPU, does not.
     pub(crate) fn ends_by(self, timer_ns: u64) -> bool {
         (self.now_ns + CLOCKS_APART_NS..=self.until_ns).contains(&timer_ns)
     }

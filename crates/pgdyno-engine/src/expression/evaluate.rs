@@ -1,5 +1,5 @@
-//! What an expression yields (PostgreSQL documentation, pgbench, "Built-in Operators" and "Built-in Functions"); nothing is
-//! allocated but for `debug` and for errors.
+//! What an expression yields (PostgreSQL documentation, pgbench, "Built-in Operators" and "Built-in
+//! Functions"); nothing is allocated but for `debug` and for errors.
 
 use super::functions;
 use crate::expression::{Expr, Function};

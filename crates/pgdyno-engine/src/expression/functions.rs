@@ -4,8 +4,8 @@ use crate::random::Stream;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoroshiro128StarStar;
 
-/// FNV-1a over the eight bytes of `value`, the lowest first (source: Fowler, Noll, Vo; the seed is mixed into the
-/// offset basis as pgbench does).
+/// FNV-1a over the eight bytes of `value`, the lowest first (source: Fowler, Noll, Vo; the seed is
+/// mixed into the offset basis as pgbench does).
 pub(crate) fn hash_fnv1a(value: i64, seed: i64) -> i64 {
     const PRIME: u64 = 0x100_0000_01b3;
     const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -32,9 +32,10 @@ pub(crate) fn hash_murmur2(value: i64, seed: i64) -> i64 {
 /// Rounds of [`permute`].
 const ROUNDS: u32 = 6;
 
-/// Where `value` (modulo `size`) goes in a pseudorandom permutation of 0 to `size` - 1: the values of pgbench's
-/// `permute` (since PostgreSQL 15). Each round mixes the lower and the upper half of the range, as far as a power of
-/// two reaches, by an odd factor, an exclusive or and a rotation, and shifts all.
+/// Where `value` (modulo `size`) goes in a pseudorandom permutation of 0 to `size` - 1: the values
+/// of pgbench's `permute` (since PostgreSQL 15). Each round mixes the lower and the upper half of
+/// the range, as far as a power of two reaches, by an odd factor, an exclusive or and a rotation,
+/// and shifts all.
 pub(crate) fn permute(value: i64, size: i64, seed: i64) -> i64 {
     let size = size.cast_unsigned();
     if size < 2 {
@@ -86,8 +87,8 @@ fn position(low: i64, high: i64, unit: f64) -> i64 {
     low.saturating_add((count * unit) as i64).min(high)
 }
 
-/// A normal distribution cut at `parameter` standard deviations on both sides, laid over the range; `parameter` is at
-/// least 2 (source: PostgreSQL documentation, pgbench, "random_gaussian").
+/// A normal distribution cut at `parameter` standard deviations on both sides, laid over the range;
+/// `parameter` is at least 2 (source: PostgreSQL documentation, pgbench, "random_gaussian").
 pub(crate) fn random_gaussian(stream: &mut Stream, low: i64, high: i64, parameter: f64) -> i64 {
     loop {
         // Box and Muller's transform.
@@ -99,15 +100,16 @@ pub(crate) fn random_gaussian(stream: &mut Stream, low: i64, high: i64, paramete
     }
 }
 
-/// An exponential distribution cut at `parameter`, laid over the range (source: as above, "random_exponential").
+/// An exponential distribution cut at `parameter`, laid over the range (source: as above,
+/// "random_exponential").
 pub(crate) fn random_exponential(stream: &mut Stream, low: i64, high: i64, parameter: f64) -> i64 {
     let cut = (-parameter).exp();
     let drawn = -(cut + (1.0 - cut) * stream.open_unit()).ln() / parameter;
     position(low, high, drawn)
 }
 
-/// A bounded Zipfian distribution with an exponent between 1.001 and 1000, by rejection (source: L. Devroye,
-/// "Non-Uniform Random Variate Generation", 1986, page 550).
+/// A bounded Zipfian distribution with an exponent between 1.001 and 1000, by rejection (source: L.
+/// Devroye, "Non-Uniform Random Variate Generation", 1986, page 550).
 pub(crate) fn random_zipfian(stream: &mut Stream, low: i64, high: i64, exponent: f64) -> i64 {
     #[expect(clippy::cast_precision_loss, reason = "a count of numbers")]
     let count = (high - low) as f64 + 1.0;

@@ -1,5 +1,5 @@
-//! Servers that misbehave: each is a counted error, never a panic, never a hang; and the load goes on with a new
-//! connection.
+//! Servers that misbehave: each is a counted error, never a panic, never a hang; and the load goes
+//! on with a new connection.
 
 use crate::{ENGINES, echo, endpoint, plan};
 use pgdyno_engine::{Engine, LoadResult, Plan, run};
@@ -34,7 +34,8 @@ fn load(plan: &Plan, answer: Box<Answer>) -> LoadResult {
     .expect("a load")
 }
 
-/// Answers the first request of the first connections with `bytes` and closes; later ones as it should be.
+/// Answers the first request of the first connections with `bytes` and closes; later ones as it
+/// should be.
 fn spoil(stream: &mut TcpStream, number: u32, clients: u32, bytes: &[u8]) {
     if number >= clients {
         return answer_all(stream, REPLY);

@@ -1,4 +1,5 @@
-//! The integration tests of this crate in one binary. What a load allocates is counted in pgdyno-workload's.
+//! The integration tests of this crate in one binary. What a load allocates is counted in
+//! pgdyno-workload's.
 
 mod faults;
 mod stalls;

@@ -1,6 +1,6 @@
-//! The books of a load on a server that stalls: in an open loop it is seen in the response times of all that were due
-//! meanwhile, and what never found a client is counted; in a closed loop, in those of the transactions that the end
-//! cuts off.
+//! The books of a load on a server that stalls: in an open loop it is seen in the response times of
+//! all that were due meanwhile, and what never found a client is counted; in a closed loop, in
+//! those of the transactions that the end cuts off.
 
 use crate::endpoint;
 use crate::{echo, plan};
@@ -115,7 +115,8 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
                 assert!(books.add_up() && books.failed == 0);
                 let all = RATE * SECONDS as f64;
                 assert!((all - books.all as f64).abs() <= 10.0, "{}", books.all);
-                // Of evenly spaced arrivals, those due in the pause waited for the rest of it: from all of it down to none.
+                // Of evenly spaced arrivals, those due in the pause waited for the rest of it: from
+                // all of it down to none.
                 for percentile in [99.0, 99.9] {
                     let slower = (100.0 - percentile) / 100.0 * all / RATE;
                     let expected_ms = (pause_s - slower) * 1e3;
@@ -126,7 +127,8 @@ fn a_pause_of_the_server_is_in_the_response_times_of_all_that_were_due() {
                         "{engine:?} p{percentile}: {found_ms}, exact {expected_ms}"
                     );
                 }
-                // Half of them took longer than the limit of half a second; a machine that stalls adds to them.
+                // Half of them took longer than the limit of half a second; a machine that stalls
+                // adds to them.
                 let late = (pause_s - 0.5) * RATE;
                 assert!(books.late as f64 > 0.9 * late - 10.0, "{} of {late}", books.late);
                 let parts = books.parts.as_ref().expect("an open loop");
@@ -142,8 +144,8 @@ fn takes(time: Duration) {
     thread::sleep(time);
 }
 
-/// Evenly spaced arrivals wait for half of the time between two batches, in the median, though replies wake the thread all the while;
-/// the schedule is kept all the same.
+/// Evenly spaced arrivals wait for half of the time between two batches, in the median, though
+/// replies wake the thread all the while; the schedule is kept all the same.
 #[test]
 fn arrivals_in_batches_are_all_there_and_their_wait_is_reported() {
     let _alone = alone();
@@ -201,7 +203,8 @@ fn what_never_found_a_client_is_skipped_and_in_the_percentiles() {
     )
     .expect("a load");
     let books = &result.measured;
-    // Eight found a client, and their replies came after the end: they are in the books, and not in the rate.
+    // Eight found a client, and their replies came after the end: they are in the books, and not in
+    // the rate.
     assert_eq!(
         (books.committed, books.after_end, books.skipped),
         (8, 8, 92),

@@ -48,8 +48,8 @@ fn requests_come_to_one_server_at_a_time_and_each_has_its_books() {
         let whole_s = begun.elapsed().as_secs_f64();
         let asked = asked.lock().expect("a lock");
         let changes = asked.windows(2).filter(|pair| pair[0] != pair[1]).count();
-        // At the change of a turn, what both clients have under way may mingle with what they begin. Without turns two of three requests
-        // are another server's than the one before.
+        // At the change of a turn, what both clients have under way may mingle with what they
+        // begin. Without turns two of three requests are another server's than the one before.
         let turns = begun.elapsed().as_millis() / SLICE.as_millis() + 1;
         assert!(
             (changes as u128) < 5 * turns,

@@ -1,8 +1,10 @@
-//! Files in a directory that another user may write: the one way by which they are read and written, for root above all.
+//! Files in a directory that another user may write: the one way by which they are read and
+//! written, for root above all.
 //!
-//! A [`Directory`] is held open. Every name is a single component that is opened from this handle, never through a symbolic link;
-//! what was opened is checked by its own handle: a regular file that the directory's owner may read itself, of limited size. Files are
-//! written the same way: made new under another name, given owner and mode by their handle, made durable, and renamed. So the
+//! A [`Directory`] is held open. Every name is a single component that is opened from this handle,
+//! never through a symbolic link; what was opened is checked by its own handle: a regular file that
+//! the directory's owner may read itself, of limited size. Files are written the same way: made new
+//! under another name, given owner and mode by their handle, made durable, and renamed. So the
 //! owner of the directory gains nothing by exchanging a file for a link at any instant.
 
 mod identity;
@@ -108,8 +110,9 @@ pub(crate) fn not_regular(found: &Stat) -> io::Error {
 }
 
 impl Directory {
-    /// Opens a directory by its path. Symbolic links on the way are followed where they belong to root, to this process's user or
-    /// to the owner of the directory that they lead to: nobody else can choose which directory is opened.
+    /// Opens a directory by its path. Symbolic links on the way are followed where they belong to
+    /// root, to this process's user or to the owner of the directory that they lead to: nobody else
+    /// can choose which directory is opened.
     ///
     /// # Errors
     ///
@@ -165,7 +168,8 @@ impl Directory {
         }
     }
 
-    /// Where the kernel has it now, without links: another user may lead its path elsewhere meanwhile.
+    /// Where the kernel has it now, without links: another user may lead its path elsewhere
+    /// meanwhile.
     ///
     /// # Errors
     ///
@@ -203,13 +207,14 @@ impl Directory {
         is_mine(self.owner.uid) && !self.owner.is_shared()
     }
 
-    /// Whether the path of an entry that we make leads to it, and to nothing else, as long as we do not remove it: what a program
-    /// needs that is given a path.
+    /// Whether the path of an entry that we make leads to it, and to nothing else, as long as we do
+    /// not remove it: what a program needs that is given a path.
     pub fn keeps_paths(&self) -> bool {
         !self.is_exposed && self.owner.keeps_entries()
     }
 
-    /// Whoever can put an entry here may read it himself, so nothing is disclosed to him by our reading it for him.
+    /// Whoever can put an entry here may read it himself, so nothing is disclosed to him by our
+    /// reading it for him.
     fn check(&self, found: &Stat) -> io::Result<()> {
         let (file, own) = (owner_of(found), self.owner);
         if self.is_private() || file.mode & 0o004 != 0 {
@@ -276,8 +281,8 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// What the system says; `PermissionDenied` with the reason for a symbolic link, a FIFO, a device, and a file that the
-    /// directory's owner may not read.
+    /// What the system says; `PermissionDenied` with the reason for a symbolic link, a FIFO, a
+    /// device, and a file that the directory's owner may not read.
     pub fn file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let file = self.regular(name.as_ref(), OFlags::RDONLY)?;
         self.check(&fstat(&file)?)?;
@@ -313,8 +318,8 @@ impl Directory {
     ///
     /// # Errors
     ///
-    /// As [`Directory::file`]; where others can make entries, `PermissionDenied` for a file that the directory's owner does not own
-    /// and for one with several names.
+    /// As [`Directory::file`]; where others can make entries, `PermissionDenied` for a file that
+    /// the directory's owner does not own and for one with several names.
     pub fn update(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         self.written(name.as_ref(), OFlags::RDWR)
     }
@@ -325,8 +330,8 @@ impl Directory {
         Ok(file)
     }
 
-    /// Gives a regular file of this process's user another mode. It is not opened for that: the end of any handle of a file drops the
-    /// record locks that this process has on it.
+    /// Gives a regular file of this process's user another mode. It is not opened for that: the end
+    /// of any handle of a file drops the record locks that this process has on it.
     ///
     /// # Errors
     ///
@@ -344,8 +349,8 @@ impl Directory {
     }
 
     fn regular(&self, name: &OsStr, flags: OFlags) -> io::Result<File> {
-        // A FIFO would wait for its other end, and a device can act when it is opened: the kind is checked before, and
-        // again by the handle.
+        // A FIFO would wait for its other end, and a device can act when it is opened: the kind is
+        // checked before, and again by the handle.
         let before = statat(&self.handle, checked(name)?, AtFlags::SYMLINK_NOFOLLOW)?;
         if kind_of(&before) != EntryKind::File {
             return Err(not_regular(&before));
@@ -488,7 +493,8 @@ impl Directory {
         )?))
     }
 
-    /// Puts a file in place in one step, durably, with this owner and mode; whatever had the name is replaced, not followed.
+    /// Puts a file in place in one step, durably, with this owner and mode; whatever had the name
+    /// is replaced, not followed.
     ///
     /// # Errors
     ///

@@ -27,15 +27,17 @@ impl Owner {
 
     /// Whether others than this process's user and root can make entries in such a directory.
     ///
-    /// For root whatever a group may write is shared: users are members of root's group too, and the mask of an access control
-    /// list is shown as the group's bits. Another user's own group is the user's alone on most systems.
+    /// For root whatever a group may write is shared: users are members of root's group too, and
+    /// the mask of an access control list is shown as the group's bits. Another user's own group is
+    /// the user's alone on most systems.
     pub(super) fn is_shared(self) -> bool {
         let own = Owner::own(0);
         let by_group = self.mode & 0o020 != 0 && (own.uid == 0 || self.gid != own.gid);
         by_group || self.mode & 0o002 != 0
     }
 
-    /// Whether entries of ours stay what they are in such a directory: in /tmp others can make entries, and exchange none of ours.
+    /// Whether entries of ours stay what they are in such a directory: in /tmp others can make
+    /// entries, and exchange none of ours.
     pub(super) fn keeps_entries(self) -> bool {
         const STICKY: u32 = 0o1000;
         is_mine(self.uid) && (!self.is_shared() || self.mode & STICKY != 0)
@@ -68,7 +70,8 @@ pub(super) fn is_mine(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// Gives an open file or directory an owner and a mode. Only root gives away; what is right already stays.
+/// Gives an open file or directory an owner and a mode. Only root gives away; what is right already
+/// stays.
 ///
 /// # Errors
 ///

@@ -11,7 +11,8 @@ fn owner(uid: u32, mode: u32) -> Owner {
     Owner { uid, gid: uid, mode }
 }
 
-/// A directory of another user's (root alone can make one), and a directory of root's with a secret.
+/// A directory of another user's (root alone can make one), and a directory of root's with a
+/// secret.
 struct Scene {
     dir: tempfile::TempDir,
     theirs: PathBuf,
@@ -153,7 +154,8 @@ fn a_tree_is_removed_without_what_its_links_name() {
     assert!(secret.exists());
 }
 
-/// The owner of the directory exchanges its file for a link, again and again, while root reads and writes it.
+/// The owner of the directory exchanges its file for a link, again and again, while root reads and
+/// writes it.
 #[test]
 fn a_swapped_link_discloses_nothing_at_any_instant() {
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,7 +242,8 @@ fn a_directory_that_was_exchanged_is_where_its_handle_leads() {
     assert_eq!(held.resolved().unwrap_err().kind(), io::ErrorKind::NotFound);
 }
 
-/// The bits of a group are the mask of an access control list, and users are members of root's group.
+/// The bits of a group are the mask of an access control list, and users are members of root's
+/// group.
 #[test]
 fn a_directory_that_a_group_may_write_is_shared_whatever_group_it_is() {
     let dir = tempfile::tempdir().unwrap();

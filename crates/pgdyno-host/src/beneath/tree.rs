@@ -6,11 +6,13 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 
-/// Directories below one another; a data directory has four. Each level on the way is an open handle.
+/// Directories below one another; a data directory has four. Each level on the way is an open
+/// handle.
 const DEPTH_MAX: usize = 64;
 
 impl Directory {
-    /// Removes an entry with all that is below it. Nothing there is fine. A mount point below stays, empty.
+    /// Removes an entry with all that is below it. Nothing there is fine. A mount point below
+    /// stays, empty.
     ///
     /// # Errors
     ///
@@ -54,7 +56,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Bytes of the regular files below, without the entries `but` of its top. What goes away meanwhile does not count.
+    /// Bytes of the regular files below, without the entries `but` of its top. What goes away
+    /// meanwhile does not count.
     ///
     /// # Errors
     ///
@@ -97,11 +100,13 @@ pub fn tree_bytes(path: &Path) -> u64 {
         .unwrap_or(0)
 }
 
-/// The mode of a directory that others may enter and list: what the mask of this process leaves of it.
+/// The mode of a directory that others may enter and list: what the mask of this process leaves of
+/// it.
 pub const USUAL_MODE: u32 = 0o777;
 
-/// Makes a directory with this mode, so that it is not gone after a power loss, or opens the one that is there. Those above it that are
-/// missing have [`USUAL_MODE`]: what else is made below them may be another user's.
+/// Makes a directory with this mode, so that it is not gone after a power loss, or opens the one
+/// that is there. Those above it that are missing have [`USUAL_MODE`]: what else is made below them
+/// may be another user's.
 ///
 /// # Errors
 ///

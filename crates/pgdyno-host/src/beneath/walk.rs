@@ -1,5 +1,6 @@
-//! Path resolution in user space, one component at a time from an open directory: no step is resolved twice, so a rename between two
-//! steps redirects nothing. It needs no openat2(2), which older kernels and some containers lack.
+//! Path resolution in user space, one component at a time from an open directory: no step is
+//! resolved twice, so a rename between two steps redirects nothing. It needs no openat2(2), which
+//! older kernels and some containers lack.
 
 use super::{is_mine, owner_of, refused};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,8 +33,8 @@ impl Reached {
     }
 }
 
-/// Resolves `path` with `root` as "/": absolute links begin there, and ".." ends there. `through_last`: a symbolic link at the end
-/// is followed, too.
+/// Resolves `path` with `root` as "/": absolute links begin there, and ".." ends there.
+/// `through_last`: a symbolic link at the end is followed, too.
 pub(crate) fn walk(root: BorrowedFd<'_>, path: &Path, through_last: bool) -> io::Result<Reached> {
     let mut way = vec![root.try_clone_to_owned()?];
     let mut links_of = Vec::new();

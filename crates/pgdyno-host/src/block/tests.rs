@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// A device in a tree that looks like sysfs: place below /sys/devices, number, files with their content, devices below.
+/// A device in a tree that looks like sysfs: place below /sys/devices, number, files with their
+/// content, devices below.
 fn make(root: &Path, place: &str, number: &str, files: &[(&str, &str)], below: &[&str]) {
     let name = place.rsplit('/').next().unwrap();
     let directory = root.join("sys/devices").join(place);

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 const CPUINFO: &str = "/proc/cpuinfo";
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// What a database server gains from: checksums, large pages, cheap switches of address spaces, steady clocks,
-/// compression in hardware.
+/// What a database server gains from: checksums, large pages, cheap switches of address spaces,
+/// steady clocks, compression in hardware.
 const FEATURES: [&str; 26] = [
     "aes",
     "asimd",
@@ -77,7 +77,8 @@ pub(super) fn note(sheet: &mut Sheet<'_>) {
     note_mitigations(sheet);
 }
 
-/// x86 and LoongArch write a model; arm64 numbers of maker and part; s390x a machine type; POWER "cpu"; RISC-V "uarch".
+/// x86 and LoongArch write a model; arm64 numbers of maker and part; s390x a machine type; POWER
+/// "cpu"; RISC-V "uarch".
 fn model(text: &str) -> Option<String> {
     for key in ["model name", "Model Name", "Processor"] {
         if let Some(name) = field(text, key).filter(|name| !name.is_empty()) {
@@ -99,7 +100,8 @@ type Maker = (
     &'static [(&'static str, &'static str)],
 );
 
-/// Makers and parts by the numbers in MIDR_EL1, which Arm's technical reference manuals give for each core.
+/// Makers and parts by the numbers in MIDR_EL1, which Arm's technical reference manuals give for
+/// each core.
 const ARM: [Maker; 10] = [
     (
         "0x41",
@@ -236,7 +238,8 @@ fn note_architecture(sheet: &mut Sheet<'_>, cpuinfo: Option<&str>) {
     }
 }
 
-/// Flaws that this processor has, with what the kernel does about each; those that it has not are omitted.
+/// Flaws that this processor has, with what the kernel does about each; those that it has not are
+/// omitted.
 fn note_mitigations(sheet: &mut Sheet<'_>) {
     let directory = format!("{CPUS}/vulnerabilities");
     let names = sheet.host.list(&directory).map_err(super::sheet::why);

@@ -1,5 +1,5 @@
-//! The control groups that a process is in, version 1 or 2, and the limits that hold for it: the strictest of its group
-//! and of all groups above it.
+//! The control groups that a process is in, version 1 or 2, and the limits that hold for it: the
+//! strictest of its group and of all groups above it.
 
 use super::sheet::{Sheet, bytes_of_size, object, scalar, text_of};
 use crate::access::{HostAccess, HostError};
@@ -8,7 +8,8 @@ use crate::mount::{self, Mount};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Version 1 writes "no limit" as the largest number of whole pages; no machine has this many bytes.
+/// Version 1 writes "no limit" as the largest number of whole pages; no machine has this many
+/// bytes.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
 /// Groups above one another that are read.
 const LEVELS_MAX: usize = 64;
@@ -95,7 +96,8 @@ impl Groups<'_> {
             rest = &rest[..rest.rfind('/').unwrap_or(0)];
         }
         directories.push(mount.point.clone());
-        // Only the root of all has release_agent (version 1), and only it has no cgroup.type (version 2).
+        // Only the root of all has release_agent (version 1), and only it has no cgroup.type
+        // (version 2).
         let whole = match version {
             1 => self.host.read(&format!("{}/release_agent", mount.point)).is_ok(),
             _ => self.host.read(&format!("{}/cgroup.type", mount.point)).is_err(),
@@ -188,7 +190,8 @@ fn note_limit(sheet: &mut Sheet<'_>, name: &str, source: &str, limit: Limit) {
     }
 }
 
-/// The lowest number that a controller's file, of version 1 or 2, has at any level; "none" where no level sets one.
+/// The lowest number that a controller's file, of version 1 or 2, has at any level; "none" where no
+/// level sets one.
 fn lowest(groups: &Groups<'_>, controller: &str, v1: &str, v2: &str) -> Limit {
     let levels = groups.levels(controller)?;
     let file = if levels.version == 1 { v1 } else { v2 };

@@ -1,4 +1,5 @@
-//! The kernel: release, distribution, boot line, clock, and the scheduler's knobs wherever this version keeps them.
+//! The kernel: release, distribution, boot line, clock, and the scheduler's knobs wherever this
+//! version keeps them.
 
 use super::sheet::{Sheet, scalar, start_of};
 use crate::access::HostError;
@@ -44,12 +45,14 @@ fn distribution(sheet: &Sheet<'_>) -> Result<String, String> {
         })
 }
 
-/// Parts of the names of parameters that hold secrets (of remote disks, of keys, of the first program).
+/// Parts of the names of parameters that hold secrets (of remote disks, of keys, of the first
+/// program).
 const SECRET: [&str; 7] = ["pass", "secret", "credential", "token", "auth", "key", "user"];
 /// Addresses of remote disks and files, in which name and password are before an "@".
 const ADDRESSES: [&str; 2] = ["//", "iscsi:"];
 
-/// The kernel's own parameters. What follows "--" is for the first program and none of the kernel's.
+/// The kernel's own parameters. What follows "--" is for the first program and none of the
+/// kernel's.
 fn without_secrets(line: &str) -> String {
     let is_secret = |name: &str, value: &str| {
         let name = name.to_lowercase();
@@ -76,8 +79,9 @@ fn parameters(line: &str) -> Vec<&str> {
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// The scheduler's knobs: fact, and where kernels keep it, newest first. They left /proc/sys/kernel for debugfs in 5.13;
-/// 6.6 renamed min_granularity_ns to base_slice_ns and dropped latency_ns and wakeup_granularity_ns.
+/// The scheduler's knobs: fact, and where kernels keep it, newest first. They left /proc/sys/kernel
+/// for debugfs in 5.13; 6.6 renamed min_granularity_ns to base_slice_ns and dropped latency_ns and
+/// wakeup_granularity_ns.
 const SCHEDULER: [(&str, &[&str]); 8] = [
     (
         "sched.base_slice_ns",

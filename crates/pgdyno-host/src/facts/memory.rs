@@ -20,7 +20,8 @@ const LINES: [(&str, &str); 8] = [
     ("swap.free_bytes", "SwapFree"),
 ];
 
-/// Memory that programs can have without swapping; `None` where the kernel does not report it (before 3.14).
+/// Memory that programs can have without swapping; `None` where the kernel does not report it
+/// (before 3.14).
 pub fn memory_available_bytes(host: &dyn HostAccess) -> Option<u64> {
     bytes_of_line(&host.read(MEMINFO).ok()?, AVAILABLE)
 }

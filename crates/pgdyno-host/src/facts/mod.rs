@@ -1,4 +1,5 @@
-//! Facts of a host: what was found, where it was read, and why something is missing. docs/reference/facts.md lists them all.
+//! Facts of a host: what was found, where it was read, and why something is missing.
+//! docs/reference/facts.md lists them all.
 //!
 //! Nothing here writes, and nothing here needs a server.
 

@@ -19,7 +19,8 @@ pub(super) fn note(sheet: &mut Sheet<'_>) {
         nodes.collect::<Vec<_>>()
     });
     sheet.note("numa.nodes", &format!("{NODES}/node*"), nodes);
-    // A node slower than memory (persistent, CXL) takes pages that are little used, where this is on.
+    // A node slower than memory (persistent, CXL) takes pages that are little used, where this is
+    // on.
     sheet.value("numa.demotion_enabled", "/sys/kernel/mm/numa/demotion_enabled");
 }
 

@@ -62,7 +62,8 @@ fn sizes_in(sheet: &Sheet<'_>, directory: &str, what: &str) -> Result<Vec<(Strin
     Ok(sizes)
 }
 
-/// A pool over all nodes. Reserved pages are promised to mappings, surplus ones go when they are free.
+/// A pool over all nodes. Reserved pages are promised to mappings, surplus ones go when they are
+/// free.
 fn whole_pool(sheet: &Sheet<'_>, (name, bytes): &(String, u64)) -> Value {
     let number = |file: &str| or_null(sheet.number_of(&format!("{POOLS}/{name}/{file}")));
     object([

@@ -1,4 +1,5 @@
-//! One process, a server's first: its limits, memory as it is really mapped, CPUs, and the groups it is in.
+//! One process, a server's first: its limits, memory as it is really mapped, CPUs, and the groups
+//! it is in.
 
 use super::group;
 use super::sheet::{Sheet, bytes_of_line, field, object, start_of};
@@ -61,7 +62,8 @@ fn stat_field(stat: &str, number: usize) -> Option<u64> {
         .ok()
 }
 
-/// Facts of a process that is there: a server's first process. Names begin with "process." and "cgroup.".
+/// Facts of a process that is there: a server's first process. Names begin with "process." and
+/// "cgroup.".
 pub fn process_facts(host: &dyn HostAccess, pid: u32) -> Vec<Fact> {
     let mut sheet = Sheet::new(host);
     sheet.note("process.pid", &format!("/proc/{pid}"), Ok(pid));
@@ -183,7 +185,8 @@ fn note_scheduling(sheet: &mut Sheet<'_>, pid: u32) {
     sheet.note("process.nice", &path, nice);
 }
 
-/// What is mapped, and by pages of which size: the mappings themselves show whether huge pages are in use.
+/// What is mapped, and by pages of which size: the mappings themselves show whether huge pages are
+/// in use.
 fn note_mapped(sheet: &mut Sheet<'_>, pid: u32) {
     let path = format!("/proc/{pid}/smaps");
     let text = sheet.text_of_long(&path).and_then(|text| {
@@ -248,7 +251,8 @@ fn largest_mapping(text: &str) -> Option<Value> {
     ]))
 }
 
-/// Page tables of the process and of those it has started: each has its own for the same shared memory.
+/// Page tables of the process and of those it has started: each has its own for the same shared
+/// memory.
 fn note_children(sheet: &mut Sheet<'_>, pid: u32) {
     let source = format!("/proc/{pid}/task/{pid}/children");
     let seen = sheet.text_of_long(&source);
@@ -270,8 +274,8 @@ fn note_children(sheet: &mut Sheet<'_>, pid: u32) {
     );
 }
 
-/// The number of other processes of the same name that no process of that name has started: other servers on this host, which
-/// need a part of what it has.
+/// The number of other processes of the same name that no process of that name has started: other
+/// servers on this host, which need a part of what it has.
 fn note_others(sheet: &mut Sheet<'_>, pid: u32) {
     /// More processes than these are not read.
     const PROCESSES_MAX: usize = 100_000;
@@ -296,8 +300,8 @@ fn note_others(sheet: &mut Sheet<'_>, pid: u32) {
     sheet.note("process.other_servers", "/proc/*/comm", count());
 }
 
-/// Policies of memory nodes that its mappings have. Reading them walks all its pages, so it is skipped where there is
-/// one node.
+/// Policies of memory nodes that its mappings have. Reading them walks all its pages, so it is
+/// skipped where there is one node.
 fn note_policy(sheet: &mut Sheet<'_>, pid: u32) {
     const ONLINE: &str = "/sys/devices/system/node/online";
     let path = format!("/proc/{pid}/numa_maps");

@@ -1,4 +1,5 @@
-//! A sheet on which facts are noted while files are read, and the few forms that the kernel's files have.
+//! A sheet on which facts are noted while files are read, and the few forms that the kernel's files
+//! have.
 
 use crate::access::{HostAccess, HostError};
 use crate::choices::chosen;
@@ -6,7 +7,8 @@ use crate::fact::Fact;
 use crate::list::numbers_of_list;
 use serde_json::{Map, Value};
 
-/// Longest text taken over from a file into a fact; files of the kernel that hold one value are far shorter.
+/// Longest text taken over from a file into a fact; files of the kernel that hold one value are far
+/// shorter.
 const TEXT_MAX: usize = 4096;
 
 /// Facts so far, and the host they are read from.
@@ -144,7 +146,8 @@ fn is_long_number(text: &str) -> bool {
     text.len() > 18 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
-/// A number where it is one, several numbers as a list, true and false as such, else the text with single blanks.
+/// A number where it is one, several numbers as a list, true and false as such, else the text with
+/// single blanks.
 pub(super) fn scalar(text: &str) -> Value {
     if let Ok(truth) = text.parse::<bool>() {
         return truth.into();

@@ -54,8 +54,8 @@ impl Place {
     }
 }
 
-/// Facts of the storage that holds `path`; `role` says what is kept there: "data", "wal", "temp.NAME". Names begin with
-/// "storage.ROLE.".
+/// Facts of the storage that holds `path`; `role` says what is kept there: "data", "wal",
+/// "temp.NAME". Names begin with "storage.ROLE.".
 pub fn storage_facts(host: &dyn HostAccess, role: &str, path: &str) -> Vec<Fact> {
     let mut sheet = Sheet::new(host);
     let name = |what: &str| format!("storage.{role}.{what}");
@@ -135,9 +135,9 @@ fn shown_option(option: &str) -> String {
     }
 }
 
-/// Whether two paths, the data's and the WAL's, end on the same block device, and on the same disk. Two loop devices over
-/// files of one disk are two devices on the same disk: both are shown. `same_disk` is null where the disks are not
-/// all known and none is shared as far as they are.
+/// Whether two paths, the data's and the WAL's, end on the same block device, and on the same disk.
+/// Two loop devices over files of one disk are two devices on the same disk: both are shown.
+/// `same_disk` is null where the disks are not all known and none is shared as far as they are.
 pub fn same_device_fact(host: &dyn HostAccess, data: &str, wal: &str) -> Fact {
     let outcome = Place::find(host, data)
         .and_then(|data| Ok((data, Place::find(host, wal)?)))

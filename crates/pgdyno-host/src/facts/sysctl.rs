@@ -2,8 +2,8 @@
 
 use super::sheet::Sheet;
 
-/// Each is read from its file below /proc/sys; the fact has "sysctl." before the name. Units are the kernel's own
-/// (Documentation/admin-guide/sysctl in its source), mostly said by the name.
+/// Each is read from its file below /proc/sys; the fact has "sysctl." before the name. Units are
+/// the kernel's own (Documentation/admin-guide/sysctl in its source), mostly said by the name.
 const NAMES: [&str; 71] = [
     // Page cache and write-back.
     "vm.dirty_background_bytes",

@@ -81,8 +81,8 @@ struct Cache {
     cpus: String,
 }
 
-/// Every cache once. Where a file is cut, its neighbours may be too, and a number that is cut looks like another number:
-/// then nothing is known.
+/// Every cache once. Where a file is cut, its neighbours may be too, and a number that is cut looks
+/// like another number: then nothing is known.
 fn read_caches(sheet: &Sheet<'_>, cpus: &[u32]) -> Result<Vec<Cache>, String> {
     let mut found: BTreeMap<(u64, String, String), Cache> = BTreeMap::new();
     for cpu in cpus {

@@ -134,8 +134,8 @@ pub(super) fn note(sheet: &mut Sheet<'_>) {
     note_container(sheet);
 }
 
-/// The kernel's first namespaces have fixed numbers (include/linux/proc_ns.h in its source). Who is in them is in no
-/// container, whatever files an image has left in its root.
+/// The kernel's first namespaces have fixed numbers (include/linux/proc_ns.h in its source). Who is
+/// in them is in no container, whatever files an image has left in its root.
 const FIRST_NAMESPACES: [(&str, &str); 2] = [
     ("/proc/self/ns/pid", "pid:[4026531836]"),
     ("/proc/self/ns/cgroup", "cgroup:[4026531835]"),

@@ -1,8 +1,10 @@
-//! Counters of the CPU and of the kernel's scheduler on a server's processes, by perf_event_open(2).
+//! Counters of the CPU and of the kernel's scheduler on a server's processes, by
+//! perf_event_open(2).
 //!
-//! A counter on the server's main process is inherited by every process that it starts from then on, and its value
-//! holds theirs; each process that was there before has counters of its own. More counters than the CPU has are given
-//! to it by turns: a count is scaled by the time that the counter was wanted over the time that it ran.
+//! A counter on the server's main process is inherited by every process that it starts from then
+//! on, and its value holds theirs; each process that was there before has counters of its own. More
+//! counters than the CPU has are given to it by turns: a count is scaled by the time that the
+//! counter was wanted over the time that it ran.
 
 use crate::access::{HostAccess, LocalHost};
 use crate::process::children;
@@ -115,8 +117,8 @@ pub struct PerfCounters {
 }
 
 impl PerfCounters {
-    /// Counts on the process and its living children from now on. Never fails: what the machine refuses is in
-    /// [`PerfCounters::refused`].
+    /// Counts on the process and its living children from now on. Never fails: what the machine
+    /// refuses is in [`PerfCounters::refused`].
     pub fn open(postmaster: u32) -> PerfCounters {
         PerfCounters::open_on(&LocalHost::new(), postmaster)
     }
@@ -149,8 +151,8 @@ impl PerfCounters {
     }
 
     fn open_parent(&mut self, host: &dyn HostAccess, postmaster: u32) {
-        // One that starts between this list and the last counter of the parent inherits those that were opened before it:
-        // some microseconds of one process are counted in part.
+        // One that starts between this list and the last counter of the parent inherits those that
+        // were opened before it: some microseconds of one process are counted in part.
         let before = children(host, postmaster);
         let paranoid = host
             .read_trimmed("/proc/sys/kernel/perf_event_paranoid")
@@ -223,8 +225,9 @@ impl PerfCounters {
         &self.refused
     }
 
-    /// Growth of each counter since the last call (or since it was opened), scaled where a counter ran only a part of the
-    /// time. `perf.counted_ratio` is that part where it is less than all. The first reading has what is refused too.
+    /// Growth of each counter since the last call (or since it was opened), scaled where a counter
+    /// ran only a part of the time. `perf.counted_ratio` is that part where it is less than all.
+    /// The first reading has what is refused too.
     pub fn tick(&mut self) -> Reading {
         let at = Instant::now();
         let mut reading = Reading::new(at, self.since.replace(at));
@@ -290,8 +293,8 @@ impl Sum {
         }
     }
 
-    /// All of it, with the processes on which the counter never ran at the rate of the others; `None` where it ran on
-    /// none.
+    /// All of it, with the processes on which the counter never ran at the rate of the others;
+    /// `None` where it ran on none.
     fn whole(&self) -> Option<f64> {
         if self.never_ran.is_zero() {
             return Some(self.count);
@@ -361,7 +364,8 @@ fn why_refused(error: &io::Error, paranoid: &str) -> String {
     }
 }
 
-/// How many further files may be opened: the soft limit is raised for them as far as the hard one allows.
+/// How many further files may be opened: the soft limit is raised for them as far as the hard one
+/// allows.
 fn file_room(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let needed = wanted + OTHER_FILES;
@@ -381,9 +385,9 @@ fn file_room(wanted: u64) -> u64 {
     current.saturating_sub(OTHER_FILES)
 }
 
-/// Cycles in which a page walk for a load or a store was under way, by CPU model: DTLB_LOAD_MISSES.WALK_ACTIVE and
-/// DTLB_STORE_MISSES.WALK_ACTIVE of Intel's event files (event, unit mask 0x10, counter mask 1), from Skylake to Rocket
-/// Lake and from Golden Cove on.
+/// Cycles in which a page walk for a load or a store was under way, by CPU model:
+/// DTLB_LOAD_MISSES.WALK_ACTIVE and DTLB_STORE_MISSES.WALK_ACTIVE of Intel's event files (event,
+/// unit mask 0x10, counter mask 1), from Skylake to Rocket Lake and from Golden Cove on.
 fn page_walks(cpuinfo: &str) -> Option<[Kind; 2]> {
     let field = |name: &str| {
         cpuinfo.lines().find_map(|line| {
@@ -409,7 +413,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
 
-    /// A process that does a bit of work for each line that it is given, in processes of its own too.
+    /// A process that does a bit of work for each line that it is given, in processes of its own
+    /// too.
     const WORKER: &str =
         "while read line; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; /bin/true; echo; done";
 

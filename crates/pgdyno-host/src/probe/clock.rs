@@ -1,4 +1,5 @@
-//! Whether the time of day is kept: what the kernel knows of it (adjtimex(2)), and whether it was set meanwhile.
+//! Whether the time of day is kept: what the kernel knows of it (adjtimex(2)), and whether it was
+//! set meanwhile.
 
 use crate::access::{HostAccess, HostError};
 use rustix::time::{ClockId, clock_gettime};
@@ -22,7 +23,8 @@ pub struct ClockState {
 /// Reads the state of the clock, and sets nothing.
 pub fn clock_state() -> io::Result<ClockState> {
     let mut timex = MaybeUninit::<libc::timex>::zeroed();
-    // SAFETY: timex is plain numbers, for which zero is a value; with modes = 0 the kernel only fills it.
+    // SAFETY: timex is plain numbers, for which zero is a value; with modes = 0 the kernel only
+    // fills it.
     let (state, timex) = unsafe {
         let state = libc::adjtimex(timex.as_mut_ptr());
         (state, timex.assume_init())
@@ -47,8 +49,9 @@ pub fn clock_source(host: &dyn HostAccess) -> Result<String, HostError> {
     host.read_trimmed("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 }
 
-/// Reads of the three clocks, of which the quickest counts: between the first and the last of them the kernel may give
-/// the CPU to others for milliseconds, which would appear as if the time of day had been set.
+/// Reads of the three clocks, of which the quickest counts: between the first and the last of them
+/// the kernel may give the CPU to others for milliseconds, which would appear as if the time of day
+/// had been set.
 const LOOKS: usize = 16;
 
 /// Three clocks at one instant.
@@ -64,7 +67,8 @@ pub struct ClockWatch {
 pub struct Drift {
     /// Time since the watch began.
     pub elapsed_s: f64,
-    /// How far the time of day was set forward (or back) meanwhile; slewing moves both clocks and does not count.
+    /// How far the time of day was set forward (or back) meanwhile; slewing moves both clocks and
+    /// does not count.
     pub set_by_us: f64,
     /// How much quicker the kernel lets time pass than the hardware does.
     pub slewed_ppm: f64,

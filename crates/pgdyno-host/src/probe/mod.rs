@@ -1,5 +1,5 @@
-//! Small measurements of this machine: what a read of the clock, a flush and a read of a disk take. Nothing is written
-//! but files of its own, which are gone afterwards.
+//! Small measurements of this machine: what a read of the clock, a flush and a read of a disk take.
+//! Nothing is written but files of its own, which are gone afterwards.
 
 mod clock;
 mod own_file;

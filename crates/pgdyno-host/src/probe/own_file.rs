@@ -1,8 +1,9 @@
-//! A file of our own for a measurement: made beside what is measured, never over something, gone at the end.
+//! A file of our own for a measurement: made beside what is measured, never over something, gone at
+//! the end.
 //!
-//! It has a name while it is used, though a nameless one could not be left behind: some file systems (btrfs) flush a
-//! file without a name more cheaply, for nobody could ever find it again. It is locked while it is used, which
-//! distinguishes it from one whose owner was killed.
+//! It has a name while it is used, though a nameless one could not be left behind: some file
+//! systems (btrfs) flush a file without a name more cheaply, for nobody could ever find it again.
+//! It is locked while it is used, which distinguishes it from one whose owner was killed.
 
 use super::ProbeError;
 use crate::beneath::{Directory, EntryKind};
@@ -100,7 +101,8 @@ pub struct LeftOver {
     pub removed: io::Result<()>,
 }
 
-/// Removes what killed checks have left in a directory. Files in use are left alone, and so is whatever is not a file.
+/// Removes what killed checks have left in a directory. Files in use are left alone, and so is
+/// whatever is not a file.
 pub fn left_overs(directory: &Path) -> Vec<LeftOver> {
     let Ok(held) = Directory::open(directory) else {
         return Vec::new();
@@ -139,8 +141,8 @@ fn lock(directory: &Directory, name: &OsStr) -> io::Result<Option<File>> {
     }
 }
 
-/// How large a file may become in a directory: a part of what is free, such that enough is left; and no larger than this
-/// process may make one, for the kernel would end it.
+/// How large a file may become in a directory: a part of what is free, such that enough is left;
+/// and no larger than this process may make one, for the kernel would end it.
 pub(super) fn room_bytes(directory: &Path, part_of_free: u64) -> Result<u64, ProbeError> {
     let free = free_bytes(directory)?;
     let limit = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);

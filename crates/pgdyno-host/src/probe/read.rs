@@ -1,5 +1,5 @@
-//! How quickly a volume is read: single blocks of 8 kB here and there, and long stretches one after the other, one
-//! request at a time and past the page cache.
+//! How quickly a volume is read: single blocks of 8 kB here and there, and long stretches one after
+//! the other, one request at a time and past the page cache.
 
 use super::own_file::{Aligned, Noise, OwnFile, free_bytes, room_bytes};
 use super::spread::{TIMES_MAX, ns};
@@ -95,7 +95,8 @@ impl ReadFile {
         self.bytes
     }
 
-    /// Whether it is read with O_DIRECT. Where that is refused, the page cache is asked to forget what was read.
+    /// Whether it is read with O_DIRECT. Where that is refused, the page cache is asked to forget
+    /// what was read.
     pub fn is_direct(&self) -> bool {
         self.is_direct
     }
@@ -160,7 +161,8 @@ impl ReadFile {
     }
 }
 
-/// The file past the page cache, or through it where that is refused: when it is opened (EINVAL), or only when it is used.
+/// The file past the page cache, or through it where that is refused: when it is opened (EINVAL),
+/// or only when it is used.
 fn open(own: &OwnFile) -> io::Result<(File, bool)> {
     let mut block = Aligned::new(BLOCK_BYTES);
     let direct = own.reopen(libc::O_DIRECT).and_then(|file| {

@@ -1,5 +1,6 @@
-//! How long it takes until a small write is safe on a volume, by each way that there is. The measurement is that of
-//! pg_test_fsync: blocks of 8 kB over the beginning of a file that is laid out beforehand.
+//! How long it takes until a small write is safe on a volume, by each way that there is. The
+//! measurement is that of pg_test_fsync: blocks of 8 kB over the beginning of a file that is laid
+//! out beforehand.
 
 use super::own_file::{Aligned, Noise, OwnFile, free_bytes, room_bytes};
 use super::spread::{TIMES_MAX, ns};

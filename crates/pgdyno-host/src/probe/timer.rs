@@ -1,4 +1,5 @@
-//! What a read of the clock takes, as pg_test_timing measures it: read after read, and the differences counted.
+//! What a read of the clock takes, as pg_test_timing measures it: read after read, and the
+//! differences counted.
 
 use super::must_stop;
 use rustix::time::{ClockId, clock_gettime};
@@ -6,7 +7,8 @@ use serde::Serialize;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Reads between two checks for a stop: less than a millisecond, in which the kernel seldom takes the CPU away.
+/// Reads between two checks for a stop: less than a millisecond, in which the kernel seldom takes
+/// the CPU away.
 const LOOKS_AT_ONCE: u32 = 1 << 13;
 const STRETCHES_USUAL: usize = 1 << 14;
 /// Differences of up to 2^63 ns.
@@ -17,18 +19,21 @@ const CLASSES: usize = 64;
 pub struct TimerCost {
     /// Number of times that the clock was read.
     pub reads: u64,
-    /// Mean time of a read, the time in which other processes had the CPU included, as of pg_test_timing.
+    /// Mean time of a read, the time in which other processes had the CPU included, as of
+    /// pg_test_timing.
     pub mean_ns: f64,
     /// What one took in the middle one of many short stretches, most of which nobody interrupts.
     pub typical_ns: f64,
-    /// Differences between two reads: below so many nanoseconds (a power of two, from half of it), and how many.
+    /// Differences between two reads: below so many nanoseconds (a power of two, from half of it),
+    /// and how many.
     pub histogram: Vec<(u64, u64)>,
     /// How often the clock went backwards; never, on a sound one.
     pub backwards: u64,
 }
 
 impl TimerCost {
-    /// The share of reads that took less than so many nanoseconds, 0 to 1; as exact as the classes are.
+    /// The share of reads that took less than so many nanoseconds, 0 to 1; as exact as the classes
+    /// are.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn share_below(&self, limit_ns: u64) -> f64 {
         let below = self

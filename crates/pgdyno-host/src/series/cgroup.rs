@@ -1,7 +1,7 @@
 //! The control group of a process, version 1 or 2: what it uses, and the limits that bind it.
 //!
-//! A limit of a group above holds too; the least of all is the one that binds, and how near it is and how often it was
-//! hit is reported of the group that has it.
+//! A limit of a group above holds too; the least of all is the one that binds, and how near it is
+//! and how often it was hit is reported of the group that has it.
 
 use super::files::{Buffer, Kept};
 use super::step::{Before, Last, WENT_BACK, gap_of};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How often limits, and whether the process has gone to another group, are checked again.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-/// Version 1 writes "no limit" as the largest number of whole pages; no machine has this much memory.
+/// Version 1 writes "no limit" as the largest number of whole pages; no machine has this much
+/// memory.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 /// A path of groups deeper than this is not followed.
 const DEEPEST: usize = 32;
@@ -134,8 +135,9 @@ impl Places {
     }
 }
 
-/// A line of /proc/PID/cgroup is "number:controllers:path", with no controllers for version 2 (cgroups(7)). The path
-/// counts from the root of the hierarchy; a mount may show only a part of it, which its fourth field names.
+/// A line of /proc/PID/cgroup is "number:controllers:path", with no controllers for version 2
+/// (cgroups(7)). The path counts from the root of the hierarchy; a mount may show only a part of
+/// it, which its fourth field names.
 fn place(groups: &str, mounts: &str, controller: &str) -> Option<Place> {
     let mut v2_path = None;
     let mut v1_path = None;
@@ -174,7 +176,8 @@ fn place(groups: &str, mounts: &str, controller: &str) -> Option<Place> {
     Some(Place { v2, whole, levels })
 }
 
-/// (root, mount point) of a line of mountinfo that is the hierarchy of this controller, or of version 2 (`None`).
+/// (root, mount point) of a line of mountinfo that is the hierarchy of this controller, or of
+/// version 2 (`None`).
 fn mount_of<'a>(line: &'a str, controller: Option<&str>) -> Option<(&'a str, &'a str)> {
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ').skip(3);
@@ -189,8 +192,8 @@ fn mount_of<'a>(line: &'a str, controller: Option<&str>) -> Option<(&'a str, &'a
 }
 
 impl Place {
-    /// The group of all processes. Within a namespace of control groups another one may look like it; only the true one of
-    /// version 2 has no type.
+    /// The group of all processes. Within a namespace of control groups another one may look like
+    /// it; only the true one of version 2 has no type.
     fn is_root(&self, host: &dyn HostAccess) -> bool {
         let [only] = self.levels.as_slice() else {
             return false;

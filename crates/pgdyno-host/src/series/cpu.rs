@@ -28,8 +28,8 @@ const METRICS: [&str; GUEST_NICE] = [
     "cpu.guest_ratio",
 ];
 
-/// The kernel's own documentation says that idle and iowait may decrease a little (another CPU may finish the wait);
-/// in ticks of 10 ms. More than that is a counter that was restarted.
+/// The kernel's own documentation says that idle and iowait may decrease a little (another CPU may
+/// finish the wait); in ticks of 10 ms. More than that is a counter that was restarted.
 const IDLE_MAY_LOSE_TICKS: u64 = 100;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -139,8 +139,8 @@ impl Cpu {
         cpu
     }
 
-    /// Shares of the time between two reads by mode; they make 1 in all, guest apart from user. `None`: a counter was
-    /// restarted. All zero: no tick has passed.
+    /// Shares of the time between two reads by mode; they make 1 in all, guest apart from user.
+    /// `None`: a counter was restarted. All zero: no tick has passed.
     fn ratios(&self, before: &Cpu) -> Option<[f64; GUEST_NICE]> {
         let mut grown = [0.0; COLUMNS];
         for (column, place) in grown.iter_mut().enumerate() {
@@ -275,7 +275,8 @@ mod tests {
         // A first read has gauges only.
         has(&first, &["cpu.run_queue 3", "cpu.blocked 1"]);
         assert_eq!((first.values.len(), first.since), (2, None));
-        // Ticks: user 50 of which guest 20, nice 10 of which guest 5, system 10, idle 110, iowait 10, steal 10: 200.
+        // Ticks: user 50 of which guest 20, nice 10 of which guest 5, system 10, idle 110, iowait
+        // 10, steal 10: 200.
         has(
             &second,
             &[

@@ -1,8 +1,9 @@
 //! Block devices from /proc/diskstats, as iostat defines its columns.
 //!
-//! Fields are numbered as Documentation/admin-guide/iostats.rst does: 11 of them, 15 with discards (4.18), 17 with
-//! flushes (5.5). Per request: await is the growth of a time by that of its count. For the device: the queue is the
-//! growth of field 11 (time weighted by requests in flight) by the interval, util that of field 10 by the interval.
+//! Fields are numbered as Documentation/admin-guide/iostats.rst does: 11 of them, 15 with discards
+//! (4.18), 17 with flushes (5.5). Per request: await is the growth of a time by that of its count.
+//! For the device: the queue is the growth of field 11 (time weighted by requests in flight) by the
+//! interval, util that of field 10 by the interval.
 
 use super::files::{Buffer, Kept};
 use super::step::{Before, Last, Named, WENT_BACK, growths, report_gone, same};
@@ -83,8 +84,9 @@ impl Disks {
         })
     }
 
-    /// Leaves whole devices that have ever been used: no partitions, and none of the many loop and RAM disks that only
-    /// are there. Gives the reason where partitions cannot be distinguished from devices.
+    /// Leaves whole devices that have ever been used: no partitions, and none of the many loop and
+    /// RAM disks that only are there. Gives the reason where partitions cannot be distinguished
+    /// from devices.
     fn keep_whole(&mut self, host: &dyn HostAccess, disks: &mut Vec<Disk>) -> Option<String> {
         disks.retain(|disk| disk.fields[0] > 0 || disk.fields[4] > 0);
         let known = |name: &String| self.whole.contains(name) || self.parts.contains(name);
@@ -164,7 +166,8 @@ impl Disk {
         let (mut from, mut to) = (before.fields, self.fields);
         from[IN_FLIGHT] = 0;
         to[IN_FLIGHT] = 0;
-        // A time that wrapped is known from a restart by the counts, which have 64 bits and do not go backwards with it.
+        // A time that wrapped is known from a restart by the counts, which have 64 bits and do not
+        // go backwards with it.
         for time in TIMES {
             if to[time] < from[time] && from[time] <= u64::from(u32::MAX) {
                 to[time] += 1 << 32;
@@ -265,7 +268,8 @@ mod tests {
                 "disk.util_ratio[vda] 0.5",
             ],
         );
-        // Nothing was discarded, so nothing waited for it; an unused loop device and a partition are omitted.
+        // Nothing was discarded, so nothing waited for it; an unused loop device and a partition
+        // are omitted.
         has_no(&reading, "disk.discard_await_ms");
         assert!(reading.values.iter().all(|(key, _)| key.label == "vda"));
         assert!(reading.gaps.is_empty());

@@ -29,8 +29,9 @@ pub(super) struct Energy {
 }
 
 impl Energy {
-    /// The power of each zone between two reads. That a machine has no zone (usual in virtual machines), or that its counters are for
-    /// root alone (since 5.10), is no gap of each recording: the fact `cpu.power_zones` says so.
+    /// The power of each zone between two reads. That a machine has no zone (usual in virtual
+    /// machines), or that its counters are for root alone (since 5.10), is no gap of each
+    /// recording: the fact `cpu.power_zones` says so.
     pub(super) fn read(&mut self, host: &dyn HostAccess, buffer: &mut Buffer, at: Instant) -> Reading {
         let zones = match &mut self.zones {
             Some(zones) => zones,
@@ -118,7 +119,8 @@ fn fill(
         let Some((before, now)) = before.zip(*now) else {
             continue;
         };
-        // It begins again after minutes of full power; nobody reads so seldom that it does so twice.
+        // It begins again after minutes of full power; nobody reads so seldom that it does so
+        // twice.
         let grown = match now.checked_sub(before) {
             Some(grown) => Some(grown),
             None => now

@@ -1,4 +1,5 @@
-//! Files that are read at every tick, cheaply: they stay open where the machine is local, and one buffer serves all.
+//! Files that are read at every tick, cheaply: they stay open where the machine is local, and one
+//! buffer serves all.
 
 use crate::access::{HostAccess, HostError};
 use std::fs::File;
@@ -19,8 +20,9 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    /// Reads an open file from its start. Files of /proc give a part at each call and are whole only at an empty one;
-    /// but those that are made in one piece are whole at once (`at_once`), which spares the second call.
+    /// Reads an open file from its start. Files of /proc give a part at each call and are whole
+    /// only at an empty one; but those that are made in one piece are whole at once (`at_once`),
+    /// which spares the second call.
     fn fill(&mut self, file: &File, at_once: bool) -> io::Result<()> {
         self.length = 0;
         if self.bytes.is_empty() {
@@ -56,7 +58,8 @@ impl Buffer {
                 return &self.text;
             }
         }
-        // Checked again because a borrow that is returned in one arm lasts for both; some ns per kB.
+        // Checked again because a borrow that is returned in one arm lasts for both; some ns per
+        // kB.
         str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
 }
@@ -82,8 +85,8 @@ impl Kept {
         }
     }
 
-    /// A short file of a process, made in one piece by the kernel; `stays` where it may stay open between two reads, as
-    /// not all processes' files can.
+    /// A short file of a process, made in one piece by the kernel; `stays` where it may stay open
+    /// between two reads, as not all processes' files can.
     pub(super) fn of_process(pid: u32, name: &str, stays: bool) -> Kept {
         Kept {
             stays,
@@ -120,7 +123,8 @@ impl Kept {
                 }
             },
         };
-        // A file whose read failed is opened again the next time: its group or device may have been replaced.
+        // A file whose read failed is opened again the next time: its group or device may have been
+        // replaced.
         buffer
             .fill(&file, self.at_once)
             .map_err(|e| HostError::new(&self.path, "read", e))?;

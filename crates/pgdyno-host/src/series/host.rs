@@ -20,7 +20,8 @@ use std::time::Instant;
 /// What of a host is watched.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostSeriesOptions {
-    /// Block devices by their names in /sys/block; `None`: all whole devices that have ever been used.
+    /// Block devices by their names in /sys/block; `None`: all whole devices that have ever been
+    /// used.
     pub disks: Option<Vec<String>>,
     /// The server whose processes are watched, and whose network it is.
     pub postmaster: Option<u32>,
@@ -28,8 +29,9 @@ pub struct HostSeriesOptions {
     pub cgroup_of: Option<u32>,
 }
 
-/// Samples a host: CPUs, memory, pressure, devices, network, power, NUMA nodes, the kernel's threads, the server's control group and its processes
-/// by class. docs/reference/metrics.md lists its metrics.
+/// Samples a host: CPUs, memory, pressure, devices, network, power, NUMA nodes, the kernel's
+/// threads, the server's control group and its processes by class. docs/reference/metrics.md lists
+/// its metrics.
 #[derive(Debug)]
 pub struct HostSeries {
     buffer: Buffer,
@@ -70,9 +72,9 @@ impl HostSeries {
 
     /// Reads everything once. The first call has gauges only. Call it at 1 Hz, at 10 Hz at most.
     ///
-    /// One reading for each file or group of files, each with its own instant. A reason why something is missing is
-    /// reported once, until it changes. Some readings are there only every few seconds (what the processes read and
-    /// write, their share of memory).
+    /// One reading for each file or group of files, each with its own instant. A reason why
+    /// something is missing is reported once, until it changes. Some readings are there only every
+    /// few seconds (what the processes read and write, their share of memory).
     pub fn tick(&mut self, host: &dyn HostAccess) -> Vec<Reading> {
         let (buffer, now) = (&mut self.buffer, Instant::now);
         let mut readings = vec![

@@ -1,4 +1,5 @@
-//! CPU time of the kernel's threads that look after memory: kswapd and kcompactd of each node, khugepaged, ksmd.
+//! CPU time of the kernel's threads that look after memory: kswapd and kcompactd of each node,
+//! khugepaged, ksmd.
 
 use super::files::{Buffer, Kept};
 use super::step::{Before, Last, lost};
@@ -16,7 +17,8 @@ struct Thread {
     stat: Kept,
 }
 
-/// Threads as they were found when processes could first be listed: they live as long as the kernel.
+/// Threads as they were found when processes could first be listed: they live as long as the
+/// kernel.
 #[derive(Debug, Default)]
 pub(super) struct KernelThreads {
     threads: Option<Vec<Thread>>,
@@ -24,8 +26,8 @@ pub(super) struct KernelThreads {
 }
 
 impl KernelThreads {
-    /// CPUs that each has used between two reads, in steps of 10 ms of CPU time. A host that shows no such thread, as within a
-    /// container, has no values and no gap.
+    /// CPUs that each has used between two reads, in steps of 10 ms of CPU time. A host that shows
+    /// no such thread, as within a container, has no values and no gap.
     pub(super) fn read(&mut self, host: &dyn HostAccess, buffer: &mut Buffer, at: Instant) -> Reading {
         let threads = match &mut self.threads {
             Some(threads) => threads,

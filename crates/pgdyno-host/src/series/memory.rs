@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn lines_that_a_kernel_has_not_are_gaps() {
-        // Before 3.14 no MemAvailable; without huge pages (s390x in some guests) none of their lines.
+        // Before 3.14 no MemAvailable; without huge pages (s390x in some guests) none of their
+        // lines.
         let reading = read("MemTotal: 1000 kB\nMemFree: nonsense\nSwapTotal: 5 kB\nSwapFree: 6 kB\n");
         has(&reading, &["memory.total_bytes 1024000"]);
         for metric in [

@@ -1,5 +1,6 @@
-//! Series: what samplers of a host and of a server hand on. A value is never without the instant at which it was read; a
-//! rate knows its interval; what could not be read is a gap with a reason, never a zero.
+//! Series: what samplers of a host and of a server hand on. A value is never without the instant at
+//! which it was read; a rate knows its interval; what could not be read is a gap with a reason,
+//! never a zero.
 
 mod cgroup;
 mod cpu;
@@ -25,8 +26,8 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// Name of a metric with its unit last ("disk.read_bytes_per_s"), and which one of several ("vda"; empty where there is
-/// only one).
+/// Name of a metric with its unit last ("disk.read_bytes_per_s"), and which one of several ("vda";
+/// empty where there is only one).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Key {
     /// The metric; docs/reference/metrics.md lists them all.
@@ -113,8 +114,8 @@ impl Reading {
     }
 }
 
-/// The growth of a counter between two readings; `None` where it went backwards: it was reset, or whoever kept it
-/// restarted.
+/// The growth of a counter between two readings; `None` where it went backwards: it was reset, or
+/// whoever kept it restarted.
 #[expect(clippy::cast_precision_loss, reason = "differences of counters")]
 pub fn growth(before: u64, now: u64) -> Option<f64> {
     now.checked_sub(before).map(|d| d as f64)

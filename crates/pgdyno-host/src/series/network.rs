@@ -1,4 +1,5 @@
-//! Network interfaces from /proc/net/dev, and TCP's own counters from /proc/net/snmp and /proc/net/netstat.
+//! Network interfaces from /proc/net/dev, and TCP's own counters from /proc/net/snmp and
+//! /proc/net/netstat.
 
 use super::files::{Buffer, Kept};
 use super::step::{Before, Last, Named, WENT_BACK, growths, lost, report_gone, same};
@@ -19,8 +20,8 @@ const METRICS: [&str; 8] = [
     "net.transmit_drops_per_s",
 ];
 
-/// The largest share of its speed, 0 to 1, at which an interface of these readings received or sent; `None` where no speed is known, as of most
-/// virtual ones.
+/// The largest share of its speed, 0 to 1, at which an interface of these readings received or
+/// sent; `None` where no speed is known, as of most virtual ones.
 pub fn network_use(host: &dyn HostAccess, readings: &[Reading]) -> Option<f64> {
     const BYTES_OF_MEGABIT: f64 = 125_000.0;
     let ways = ["net.receive_bytes_per_s", "net.transmit_bytes_per_s"];
@@ -150,7 +151,8 @@ fn step(
 fn parse_dev(text: &str) -> Vec<Interface> {
     let mut interfaces = Vec::new();
     for line in text.lines() {
-        // The numbers hold no colon, the name of an alias may; older kernels leave no blank after it.
+        // The numbers hold no colon, the name of an alias may; older kernels leave no blank after
+        // it.
         let Some((name, numbers)) = line.rsplit_once(':') else {
             continue;
         };
@@ -191,7 +193,8 @@ fn fill_dev(before: Option<Before<'_, Vec<Interface>>>, now: &[Interface], readi
     report_gone(state, now, "/proc/net/dev", reading);
 }
 
-/// Names and numbers of a protocol: a line of names, then one of numbers, both with the protocol before them.
+/// Names and numbers of a protocol: a line of names, then one of numbers, both with the protocol
+/// before them.
 fn pairs<'a>(text: &'a str, protocol: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol));
     let names = lines.next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Pressure stalls (PSI): the share of time in which some or all tasks waited for CPU, memory or I/O.
+//! Pressure stalls (PSI): the share of time in which some or all tasks waited for CPU, memory or
+//! I/O.
 
 use super::files::{Buffer, Kept};
 use super::step::{Before, Last, WENT_BACK};
@@ -83,7 +84,8 @@ fn fill(
         let Some(metric) = metric else { continue };
         match pair {
             (Some(before), Some(now)) => match growth(before, now) {
-                // The kernel adds up a stall when it ends or is asked; a moment's excess over the interval is not a share.
+                // The kernel adds up a stall when it ends or is asked; a moment's excess over the
+                // interval is not a share.
                 Some(us) => reading.push(Key::one(metric), (us / US_PER_S / seconds).min(1.0)),
                 None => reading.gap(metric, WENT_BACK),
             },

@@ -1,4 +1,5 @@
-//! From one read to the next: what was kept of the last one, how long ago it was, and which reasons were reported.
+//! From one read to the next: what was kept of the last one, how long ago it was, and which reasons
+//! were reported.
 
 use super::{Reading, growth};
 use crate::access::HostError;
@@ -26,7 +27,8 @@ pub(super) struct Before<'a, S> {
 }
 
 impl<S> Last<S> {
-    /// Takes the new state and lets `fill` write the reading, with the state before where there is one.
+    /// Takes the new state and lets `fill` write the reading, with the state before where there is
+    /// one.
     pub(super) fn step(
         &mut self,
         at: Instant,
@@ -88,7 +90,8 @@ pub(super) trait Named {
     fn name(&self) -> &str;
 }
 
-/// The thing of the same name; `place` is where it was in the other list, which nearly always is its place here too.
+/// The thing of the same name; `place` is where it was in the other list, which nearly always is
+/// its place here too.
 pub(super) fn same<'a, T: Named>(all: &'a [T], place: usize, name: &str) -> Option<&'a T> {
     all.get(place)
         .filter(|one| one.name() == name)
@@ -104,7 +107,8 @@ pub(super) fn report_gone<T: Named>(before: &[T], now: &[T], source: &str, readi
     }
 }
 
-/// Reasons that a source gave at its last reading: each is reported once, until it changes or has ceased in between.
+/// Reasons that a source gave at its last reading: each is reported once, until it changes or has
+/// ceased in between.
 #[derive(Debug, Default)]
 pub(super) struct ReportedGaps(BTreeMap<String, String>);
 

@@ -90,8 +90,8 @@ type Counts = [Option<u64>; COUNTERS.len()];
 pub(super) struct Vmstat {
     file: Kept,
     last: Last<Counts>,
-    /// What each line of the file is for: the file has the same lines at every read, and comparing names again and
-    /// again would be the most expensive part of it.
+    /// What each line of the file is for: the file has the same lines at every read, and comparing
+    /// names again and again would be the most expensive part of it.
     lines: Vec<Line>,
 }
 

@@ -1,4 +1,5 @@
-//! One knob as data: where it sits, how it is read and written, what its values look like, what applying costs and risks.
+//! One knob as data: where it sits, how it is read and written, what its values look like, what
+//! applying costs and risks.
 
 use serde::{Deserialize, Serialize};
 
@@ -76,7 +77,8 @@ pub enum Kind {
     SwapFile,
     /// A file whose value holds as long as it is open.
     HeldFile,
-    /// Something that the kernel does when asked to, and that leaves no state to restore: known, never set.
+    /// Something that the kernel does when asked to, and that leaves no state to restore: known,
+    /// never set.
     Action,
     /// A word of the boot line: advised with the lines to write, and checked afterwards; never set.
     BootParameter,
@@ -104,12 +106,13 @@ impl Kind {
     }
 }
 
-/// The thing that a knob is a knob of, where there may be several: named behind an @, as in `block.read_ahead_kb@dm-0`.
+/// The thing that a knob is a knob of, where there may be several: named behind an @, as in
+/// `block.read_ahead_kb@dm-0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Per {
-    /// A block device by its name in /sys/block, or `data` or `wal` for the one that holds them, or `data-members` or
-    /// `wal-members` for those that it is made of. Without one: `data`.
+    /// A block device by its name in /sys/block, or `data` or `wal` for the one that holds them, or
+    /// `data-members` or `wal-members` for those that it is made of. Without one: `data`.
     Disk,
     /// A network interface by its name: `eth0`.
     Interface,
@@ -152,7 +155,8 @@ pub enum Gives {
     Cpus,
     /// Sessions at a time: its value.
     Sessions,
-    /// The size of the huge pages that its shared memory takes, in its own unit; 0 for the kernel's default.
+    /// The size of the huge pages that its shared memory takes, in its own unit; 0 for the kernel's
+    /// default.
     HugePageSize,
 }
 
@@ -185,7 +189,8 @@ impl Cost {
     }
 }
 
-/// What is left of an old value when a new one counts: whether loads with the one and with the other may follow one another at once.
+/// What is left of an old value when a new one counts: whether loads with the one and with the
+/// other may follow one another at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CarryOver {
@@ -232,11 +237,13 @@ pub struct Knob {
     pub layer: Layer,
     /// How it is read and written.
     pub kind: Kind,
-    /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`, `{interface}`,
-    /// `{size}`, `{node}`, `{interrupt}` by the instance; `{default_size}` is the kernel's own size of huge pages in
-    /// kB; `{cgroup:CONTROLLER}` is the directory of the server's own control group, `{disk_number}` "major:minor" of
-    /// the disk of the data; a `*` means all that are there, which are set alike. Behind a `#` is the part of the file
-    /// that is the value: the line that begins with a word, and where it has several values, the key of one.
+    /// Paths of its file, of which the first that this kernel has is meant. Placeholders: `{disk}`,
+    /// `{interface}`, `{size}`, `{node}`, `{interrupt}` by the instance; `{default_size}` is the
+    /// kernel's own size of huge pages in kB; `{cgroup:CONTROLLER}` is the directory of the
+    /// server's own control group, `{disk_number}` "major:minor" of the disk of the data; a `*`
+    /// means all that are there, which are set alike. Behind a `#` is the part of the file that is
+    /// the value: the line that begins with a word, and where it has several values, the key of
+    /// one.
     #[serde(default)]
     pub addresses: Vec<String>,
     /// The thing that it is a knob of, where there may be several.
@@ -252,15 +259,18 @@ pub struct Knob {
     /// Syntax of its value.
     #[serde(default)]
     pub form: Form,
-    /// Unit of a bare number ("bytes", "kB", "8kB", "pages", "ms", "us", "percent", "cpus" and the like), where it has one.
+    /// Unit of a bare number ("bytes", "kB", "8kB", "pages", "ms", "us", "percent", "cpus" and the
+    /// like), where it has one.
     pub unit: Option<String>,
     /// Least legal number, in `unit`.
     pub min: Option<i64>,
     /// Greatest legal number, in `unit`.
     pub max: Option<i64>,
-    /// The greatest part of the host's memory that it may take, in percent: beyond that is not tuning, but an outage.
+    /// The greatest part of the host's memory that it may take, in percent: beyond that is not
+    /// tuning, but an outage.
     pub memory_percent_max: Option<u32>,
-    /// The knob that it has to stay below: the kernel takes another value, and a half of it, without a word.
+    /// The knob that it has to stay below: the kernel takes another value, and a half of it,
+    /// without a word.
     pub below: Option<String>,
     /// Legal words, where they do not depend on the host or the server.
     #[serde(default)]
@@ -281,7 +291,8 @@ pub struct Knob {
     pub cost: Cost,
     /// The last version of PostgreSQL in which it takes a restart all the same.
     pub restart_until: Option<u32>,
-    /// What is left of an old value; `None` where that is not known, or a change takes more than a reload.
+    /// What is left of an old value; `None` where that is not known, or a change takes more than a
+    /// reload.
     pub carry_over: Option<CarryOver>,
     /// What a bad value can cost: nothing, an outage, or committed data.
     pub risk: Risk,
@@ -291,13 +302,14 @@ pub struct Knob {
     /// Knobs that make no sense beside it.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// Of what is only advised: the word to look for on the boot line, among the options of the mount or the flags of the
-    /// volume. Without `{value}` in it, it is there (`on`) or not (`off`); with it, `default` means that it is not there.
+    /// Of what is only advised: the word to look for on the boot line, among the options of the
+    /// mount or the flags of the volume. Without `{value}` in it, it is there (`on`) or not
+    /// (`off`); with it, `default` means that it is not there.
     pub word: Option<String>,
     /// Value that a mount has where the option was not given.
     pub unset: Option<String>,
-    /// Of what is only advised: the lines to write. `{value}`, `{mount}` (where the file system is mounted) and `{volume}`
-    /// (the name of the device-mapper volume) are to be filled in.
+    /// Of what is only advised: the lines to write. `{value}`, `{mount}` (where the file system is
+    /// mounted) and `{volume}` (the name of the device-mapper volume) are to be filled in.
     #[serde(default)]
     pub lines: Vec<String>,
     /// The lines that take it away again: for `off`, or `default`.
@@ -324,7 +336,8 @@ impl Knob {
         if safe { Risk::None } else { self.risk }
     }
 
-    /// The memory node whose CPUs a value means: `node:1`, for a kernel file that lists the server's CPUs.
+    /// The memory node whose CPUs a value means: `node:1`, for a kernel file that lists the
+    /// server's CPUs.
     pub fn node_of(&self, value: &str) -> Option<u32> {
         let lists_cpus =
             self.kind == Kind::Sysfs && self.form == Form::CpuList && self.gives == Some(Gives::Cpus);
@@ -342,7 +355,8 @@ impl Knob {
         if is_older { Cost::Restart } else { self.cost }
     }
 
-    /// How many CPUs this value gives the server; `None` of a knob that gives none, and of a value that sets no limit.
+    /// How many CPUs this value gives the server; `None` of a knob that gives none, and of a value
+    /// that sets no limit.
     pub fn cpus_of(&self, value: &str) -> Option<f64> {
         let Some(Gives::Cpus) = self.gives else {
             return None;
@@ -448,7 +462,8 @@ fn listed_cpus(list: &str) -> Option<f64> {
     (count > 0).then(|| f64::from(count))
 }
 
-/// Below /proc/sys, the dots of a name are slashes (an interface's own dot is written as a slash: sysctl(8)).
+/// Below /proc/sys, the dots of a name are slashes (an interface's own dot is written as a slash:
+/// sysctl(8)).
 pub fn sysctl_path(id: &str) -> String {
     let swapped: String = id
         .chars()

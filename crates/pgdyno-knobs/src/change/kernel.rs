@@ -1,4 +1,5 @@
-//! The kernel's part of applying: which files are to be written, in which order, and what must be back afterwards.
+//! The kernel's part of applying: which files are to be written, in which order, and what must be
+//! back afterwards.
 
 use super::{Changer, Phase, Touched};
 use crate::address::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb_of_pool};
@@ -107,7 +108,8 @@ impl Changer<'_> {
         Ok(named)
     }
 
-    /// Which kernel files are to be written: what is no longer named is restored first, then what is named.
+    /// Which kernel files are to be written: what is no longer named is restored first, then what
+    /// is named.
     pub(super) fn kernel_changes(
         &self,
         settings: &[Setting],
@@ -117,7 +119,8 @@ impl Changer<'_> {
         // Within an undo unit, the file that sets the others again is written first.
         named.sort_by_key(KernelChange::place_in_cell);
         let mut changes: Vec<KernelChange> = Vec::new();
-        // What the first file of an undo unit sets again is restored after it: before, the value may not be legal.
+        // What the first file of an undo unit sets again is restored after it: before, the value
+        // may not be legal.
         let mut late: Vec<KernelChange> = Vec::new();
         let is_named = |path: &str| named.iter().any(|change| change.path == path);
         for touched in self.units.iter().filter(|touched| touched.unit.phase() == phase) {
@@ -182,7 +185,8 @@ impl Changer<'_> {
         changes.iter().try_for_each(|change| self.change_kernel(change))
     }
 
-    /// A pool's size is only known once the server is stopped; and a file is set again by what is first in its undo unit.
+    /// A pool's size is only known once the server is stopped; and a file is set again by what is
+    /// first in its undo unit.
     fn is_to_be_written(&self, change: &KernelChange, before: &[KernelChange]) -> Result<bool, ApplyError> {
         let set_again = before.iter().any(|other| {
             other.unit == change.unit && other.sets_others_again() && !change.sets_others_again()
@@ -271,7 +275,8 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// Pages that the stopped server will need, and so many servers like it, beside what others use of the pool.
+    /// Pages that the stopped server will need, and so many servers like it, beside what others use
+    /// of the pool.
     fn pool_size(&self, change: &KernelChange, servers: u64) -> Result<u64, ApplyError> {
         let control = &self.target()?.control;
         let none = || ApplyError::NoPoolSize("this kernel has no huge pages".into());
@@ -325,8 +330,8 @@ impl Changer<'_> {
     }
 }
 
-/// Whether a file that sets others of its undo unit again is to have another value than before: what those are then is the
-/// kernel's choice, and their values from before may not even be legal.
+/// Whether a file that sets others of its undo unit again is to have another value than before:
+/// what those are then is the kernel's choice, and their values from before may not even be legal.
 fn lead_differs<'a>(unit: &UndoUnit, first: &SavedState, named: impl Fn(&str) -> Option<&'a str>) -> bool {
     let (
         UndoUnit::Files {
@@ -391,7 +396,8 @@ fn pool_of(saved: &SavedState) -> u64 {
 /// The file that drops caches of the kernel, once, when it is written.
 pub const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Drops what the kernel has in its page cache and has written; nothing stays changed (Documentation/admin-guide/sysctl/vm.rst).
+/// Drops what the kernel has in its page cache and has written; nothing stays changed
+/// (Documentation/admin-guide/sysctl/vm.rst).
 pub(super) fn drop_caches(host: &dyn HostAccess) -> Result<(), ApplyError> {
     const PAGE_CACHE_DENTRIES_INODES: &str = "3";
     rustix::fs::sync();

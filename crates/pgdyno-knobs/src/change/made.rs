@@ -1,4 +1,5 @@
-//! Data on a server that pgdyno did not create: in the journal before it is made, so that every restore drops it.
+//! Data on a server that pgdyno did not create: in the journal before it is made, so that every
+//! restore drops it.
 
 use super::Changer;
 use crate::applied::ApplyError;
@@ -9,8 +10,9 @@ use crate::undo::{SavedState, UndoUnit, UndoUnitError};
 const OF_BOOT_ID: usize = 8;
 
 impl Changer<'_> {
-    /// Has data made by `make`, which is given the mark that the comment on each object must end with; `what` says for people what is
-    /// made. What carries the mark is dropped when everything is restored, in this process or in another after a crash.
+    /// Has data made by `make`, which is given the mark that the comment on each object must end
+    /// with; `what` says for people what is made. What carries the mark is dropped when everything
+    /// is restored, in this process or in another after a crash.
     ///
     /// # Errors
     ///
@@ -41,12 +43,13 @@ impl Changer<'_> {
         made.ok_or_else(|| UndoUnitError::Mixed.into())
     }
 
-    /// Has a database made by `make`, which runs also where this journal's database of that name was dropped since. It is dropped when
-    /// everything is restored.
+    /// Has a database made by `make`, which runs also where this journal's database of that name
+    /// was dropped since. It is dropped when everything is restored.
     ///
     /// # Errors
     ///
-    /// [`ApplyError::DatabaseThere`], the journal's and the server's; that of `make` is the inner result.
+    /// [`ApplyError::DatabaseThere`], the journal's and the server's; that of `make` is the inner
+    /// result.
     pub fn make_database<E>(
         &mut self,
         name: &str,
@@ -81,8 +84,8 @@ impl Changer<'_> {
         Ok(made)
     }
 
-    /// Notes in the journal which objects the server has before `commands`, of which nothing is known, run on it. Restoring names what
-    /// has been added, and drops nothing.
+    /// Notes in the journal which objects the server has before `commands`, of which nothing is
+    /// known, run on it. Restoring names what has been added, and drops nothing.
     ///
     /// # Errors
     ///

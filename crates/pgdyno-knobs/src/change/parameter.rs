@@ -8,7 +8,8 @@ use crate::undo::{SavedState, UndoUnit, in_auto_conf};
 use pgdyno_server::{Server, alter_system_reset, alter_system_set, autoconf, is_empty_list, one_spelling};
 use std::collections::BTreeMap;
 
-/// A parameter that was touched, as postgresql.auto.conf has it: the value before the first change, and now.
+/// A parameter that was touched, as postgresql.auto.conf has it: the value before the first change,
+/// and now.
 #[derive(Debug, Clone)]
 pub(super) struct Parameter {
     pub(super) first: Option<String>,

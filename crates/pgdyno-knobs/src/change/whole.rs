@@ -1,5 +1,5 @@
-//! Applying what is neither a parameter nor a kernel file: tables, the WAL's place, swap, processors, files of our own. Each
-//! is saved and written as a whole.
+//! Applying what is neither a parameter nor a kernel file: tables, the WAL's place, swap,
+//! processors, files of our own. Each is saved and written as a whole.
 
 use super::{Changer, Held, Phase, Touched};
 use crate::applied::ApplyError;
@@ -52,7 +52,8 @@ impl Changer<'_> {
         }
         let touched = self.units.iter().find(|touched| touched.unit == *unit);
         match touched.map(|touched| &touched.first) {
-            // Another first process has nothing of what was set: else `touched` has taken its CPUs from before.
+            // Another first process has nothing of what was set: else `touched` has taken its CPUs
+            // from before.
             Some(first) if !first.is_of_another_server(now) => first.clone(),
             _ => now.clone(),
         }
@@ -112,8 +113,8 @@ impl Changer<'_> {
         Ok(())
     }
 
-    /// The place of an undo unit among those that were touched; `before` is its state if this is the first time, or the first of a
-    /// server that was started again.
+    /// The place of an undo unit among those that were touched; `before` is its state if this is
+    /// the first time, or the first of a server that was started again.
     pub(super) fn touched(&mut self, unit: &UndoUnit, before: &SavedState) -> usize {
         if let Some(at) = self.units.iter().position(|touched| touched.unit == *unit) {
             if self.units[at].first.is_of_another_server(before) {
@@ -130,7 +131,8 @@ impl Changer<'_> {
         self.units.len() - 1
     }
 
-    /// Opens the file and keeps it open: the kernel forgets the value when this process ends, however it ends.
+    /// Opens the file and keeps it open: the kernel forgets the value when this process ends,
+    /// however it ends.
     fn hold(&mut self, name: &str, unit: &UndoUnit, path: &str, value: &str) -> Result<(), ApplyError> {
         if self
             .held

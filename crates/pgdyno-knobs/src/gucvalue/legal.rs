@@ -1,5 +1,5 @@
-//! Whether a server takes a value for a parameter, by what pg_settings says of it ("Parameter Names and Values" in PostgreSQL's
-//! manual).
+//! Whether a server takes a value for a parameter, by what pg_settings says of it ("Parameter Names
+//! and Values" in PostgreSQL's manual).
 
 use super::{base_factor, factor};
 use pgdyno_server::{Guc, GucBounds};
@@ -13,7 +13,8 @@ const HIDDEN: [(&str, &str); 3] = [
     ("debug", "debug2"),
 ];
 
-/// What the server expects, where it would refuse the value; `None` where it takes it, or only the server decides.
+/// What the server expects, where it would refuse the value; `None` where it takes it, or only the
+/// server decides.
 pub(crate) fn expected(value: &str, guc: &Guc, bounds: &GucBounds) -> Option<String> {
     match guc.vartype.as_str() {
         "bool" => (!is_truth(value)).then(|| "on or off".to_owned()),

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing was kept; 2 had no undo units of several
-/// files that set others again, and of swap files their size alone; 3 had lines without numbers and checksums; 4 did not count them; 5 did not say when a
-/// server is stopped.
+/// Written by this version. Format 1 had kernel files and parameters of servers alone, and nothing
+/// was kept; 2 had no undo units of several files that set others again, and of swap files their
+/// size alone; 3 had lines without numbers and checksums; 4 did not count them; 5 did not say when
+/// a server is stopped.
 const FORMAT: u32 = 6;
 const OLDEST_FORMAT: u32 = 1;
 /// The first whose lines prove themselves.
@@ -122,12 +123,14 @@ pub enum Entry {
         unit: UndoUnit,
         /// State of the undo unit before the write.
         before: SavedState,
-        /// What is about to be written: a path's new content, or a parameter's new value (`None` removes it).
+        /// What is about to be written: a path's new content, or a parameter's new value (`None`
+        /// removes it).
         writing: Option<String>,
         /// Which of the undo unit's files that is.
         #[serde(default, skip_serializing_if = "is_first")]
         file: usize,
-        /// Whether an earlier line of this journal has the same undo unit: then the state before is one of ours.
+        /// Whether an earlier line of this journal has the same undo unit: then the state before is
+        /// one of ours.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         again: bool,
     },
@@ -170,7 +173,8 @@ pub struct Content {
 }
 
 impl Content {
-    /// How long the changes stay; `None` where their process did not come to say so, and was killed.
+    /// How long the changes stay; `None` where their process did not come to say so, and was
+    /// killed.
     pub fn kept(&self) -> Option<Keep> {
         self.entries.iter().rev().find_map(|entry| match entry {
             Entry::Confirmed => Some(Keep::UntilRestored),
@@ -239,7 +243,8 @@ pub(super) fn id_of(path: &Path) -> String {
     }
 }
 
-/// Reads the content of a journal without its copy; the name of `path` is a part of what its checksums are of.
+/// Reads the content of a journal without its copy; the name of `path` is a part of what its
+/// checksums are of.
 ///
 /// # Errors
 ///
@@ -281,8 +286,8 @@ fn format_in(json: &[u8]) -> Option<u32> {
     u32::try_from(value.get("open")?.get("format")?.as_u64()?).ok()
 }
 
-/// A journal of an older format, up to its first line that cannot be read. One that is the last is a change that was never
-/// made, for the write comes after the line is on disk.
+/// A journal of an older format, up to its first line that cannot be read. One that is the last is
+/// a change that was never made, for the write comes after the line is on disk.
 fn of_bare_lines(bytes: &[u8], path: &Path) -> Content {
     let mut content = Content {
         purpose: Purpose::lost(path),
@@ -360,7 +365,8 @@ fn of_sealed_lines(id: &str, journal: Option<&[u8]>, copy: Option<&[u8]>, path: 
         }
     }
     let from_copy = found.len() - in_journal;
-    // Lines are counted once they are on disk, and what they announce is done after that: fewer than were counted are cut off.
+    // Lines are counted once they are on disk, and what they announce is done after that: fewer
+    // than were counted are cut off.
     let in_files = found.last_key_value().map_or(0, |(number, _)| *number);
     let last = in_files.max(count.unwrap_or(0));
     let mut entries = Vec::new();

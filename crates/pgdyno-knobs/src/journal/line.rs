@@ -1,4 +1,5 @@
-//! A line of a journal: its JSON, its number and a checksum, so that each line proves itself and its place.
+//! A line of a journal: its JSON, its number and a checksum, so that each line proves itself and
+//! its place.
 
 use sha2::{Digest, Sha256};
 
@@ -62,8 +63,8 @@ const COUNT_DIGITS: usize = 10;
 const SLOTS: usize = 2;
 const SLOT_BYTES: usize = COUNT_DIGITS + 1 + 2 * SUM_BYTES;
 
-/// The line that counts the others, when there are so many. It has one length for ever and is written over in place: two slots take
-/// turns, so that one of them is whole however a write ends.
+/// The line that counts the others, when there are so many. It has one length for ever and is
+/// written over in place: two slots take turns, so that one of them is whole however a write ends.
 pub(super) fn count_line(journal: &str, number: usize) -> String {
     let slot = slot(journal, number);
     format!("{COUNT}{slot}{SEPARATOR}{slot}\n")

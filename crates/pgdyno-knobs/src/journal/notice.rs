@@ -1,8 +1,9 @@
-//! Notices: what users of a host show one another of their journals. A notice names the knobs that are changed, since when and by which
-//! process, and no value.
+//! Notices: what users of a host show one another of their journals. A notice names the knobs that
+//! are changed, since when and by which process, and no value.
 //!
-//! The notices of a registry are in its directory `notices`, which everybody may read. Those of other users are untrusted text: at most
-//! they keep a change from being made, and a user's keep root from changing the parameters of that user's own servers alone.
+//! The notices of a registry are in its directory `notices`, which everybody may read. Those of
+//! other users are untrusted text: at most they keep a change from being made, and a user's keep
+//! root from changing the parameters of that user's own servers alone.
 
 use super::registry::{Journals, OtherUser};
 use super::{JournalError, io_error, line};
@@ -96,7 +97,8 @@ impl Notice {
     }
 }
 
-/// For the fuzz targets: any bytes are a notice that is written and read again as the same, or an error.
+/// For the fuzz targets: any bytes are a notice that is written and read again as the same, or an
+/// error.
 pub(crate) fn fuzzed_notice(bytes: &[u8]) {
     if let Ok(notice) = Notice::parse(bytes) {
         let written = serde_json::to_vec(&notice).ok();
@@ -110,7 +112,8 @@ fn hashes(keys: &[String]) -> Vec<String> {
 }
 
 impl ChangedByOther {
-    /// Whether it has changed a knob: of the host, or of the server that has one of these keys and whose data this user owns.
+    /// Whether it has changed a knob: of the host, or of the server that has one of these keys and
+    /// whose data this user owns.
     fn is_of(&self, knob: &str, is_of_host: bool, keys: &[String], data_of: Option<u32>) -> bool {
         let knobs = if is_of_host { &self.host } else { &self.server };
         if !knobs.iter().any(|known| known == knob) {
@@ -138,7 +141,8 @@ impl Journals {
                     unreadable.extend(wrong);
                 }
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                // A home that the kernel closes to this process. What is refused here for its owner or its mode is reported.
+                // A home that the kernel closes to this process. What is refused here for its owner
+                // or its mode is reported.
                 Err(e) if e.raw_os_error() == Some(Errno::ACCESS.raw_os_error()) && other.uid != 0 => {}
                 Err(e) => unreadable.push(format!("the changes of {}: {e}", other.name)),
             }
@@ -146,8 +150,8 @@ impl Journals {
         (all, unreadable)
     }
 
-    /// The change of another user that a change of a knob would take for the original state; `server` gives its keys and the owner of
-    /// its data.
+    /// The change of another user that a change of a knob would take for the original state;
+    /// `server` gives its keys and the owner of its data.
     pub(crate) fn conflict(
         &self,
         knob: &str,
@@ -200,7 +204,8 @@ impl Journals {
         held.remove(name_of(&path)).map_err(io_error(&path, "removed"))
     }
 
-    /// Removes notices whose journal and copy are gone, by hand or by a damaged disk: nobody could restore what they name.
+    /// Removes notices whose journal and copy are gone, by hand or by a damaged disk: nobody could
+    /// restore what they name.
     pub(super) fn remove_stale_notices(&self) -> Result<(), JournalError> {
         let directory = self.registry.join(DIRECTORY);
         let (held, registry) =
@@ -237,7 +242,8 @@ fn name_of(path: &Path) -> &OsStr {
     path.file_name().unwrap_or_default()
 }
 
-/// Another user's notices, each from a regular file of that user's, below directories of that user's, without a link between.
+/// Another user's notices, each from a regular file of that user's, below directories of that
+/// user's, without a link between.
 fn notices_of(other: &OtherUser) -> io::Result<(Vec<ChangedByOther>, Vec<String>)> {
     // A home of a server that does not answer is waited for without end.
     if may_hang(&LocalHost::new(), &other.home) {

@@ -1,7 +1,8 @@
-//! Where journals are: each home's own directory, and the registry, one for all homes of a user on this host.
+//! Where journals are: each home's own directory, and the registry, one for all homes of a user on
+//! this host.
 //!
-//! The registry holds a copy of each journal and the locks. By it a command with another PGDYNO_HOME finds what is changed, and
-//! what a damaged journal has lost is read from the copy.
+//! The registry holds a copy of each journal and the locks. By it a command with another
+//! PGDYNO_HOME finds what is changed, and what a damaged journal has lost is read from the copy.
 
 use super::content::{Content, assemble};
 use super::{JournalError, io_error, line, sync_directory, trust};
@@ -102,8 +103,9 @@ impl Journals {
 }
 
 impl Journals {
-    /// Journals of this home and of all others in the registry that are not closed, in the order in which they were begun.
-    /// What is in the directory and cannot be trusted is among them: reading it says why.
+    /// Journals of this home and of all others in the registry that are not closed, in the order in
+    /// which they were begun. What is in the directory and cannot be trusted is among them: reading
+    /// it says why.
     pub fn listed(&self) -> Result<Vec<Listed>, JournalError> {
         let own = files_in(&self.directory, ENDING)?;
         // What is in the place of a journal and is none has its copy beside it.
@@ -145,7 +147,8 @@ impl Journals {
         Ok(all)
     }
 
-    /// What one holds, and whether its process lives; nothing is locked or changed. `None` where it is closed by now.
+    /// What one holds, and whether its process lives; nothing is locked or changed. `None` where it
+    /// is closed by now.
     pub fn look(&self, path: &Path) -> Result<Option<(Content, bool)>, JournalError> {
         let Some(found) = self.found(path, OFlags::RDONLY)? else {
             return Ok(None);
@@ -178,7 +181,8 @@ impl Journals {
 
     /// Makes the registry, so that it is there after a power loss too.
     pub(super) fn make_registry(&self) -> Result<(), JournalError> {
-        // The server's file is in the copies whole, which can hold secrets of others: only their owner opens them.
+        // The server's file is in the copies whole, which can hold secrets of others: only their
+        // owner opens them.
         let made = pgdyno_host::make_directory(&self.registry, REGISTRY_MODE);
         let mut held = made.map_err(io_error(&self.registry, "made"))?;
         trust::directory(&self.registry)?;
@@ -233,7 +237,8 @@ impl Found {
             .flatten()
             .any(|file| match file.try_lock_shared() {
                 Ok(()) => {
-                    // Not until it is closed, for a child of another thread may have it open as well.
+                    // Not until it is closed, for a child of another thread may have it open as
+                    // well.
                     let _ = file.unlock();
                     false
                 }
@@ -281,7 +286,8 @@ fn header_of(copy: &Path) -> Result<Header, JournalError> {
     Header::parse(&bytes).map_err(wrong)
 }
 
-/// For the fuzz targets: any bytes are a header that is written and read again as the same, or an error.
+/// For the fuzz targets: any bytes are a header that is written and read again as the same, or an
+/// error.
 pub(crate) fn fuzzed_header(bytes: &[u8]) {
     if let Ok(header) = Header::parse(bytes) {
         let written = serde_json::to_vec(&header).ok();

@@ -1,4 +1,5 @@
-//! What changes are of: settings of the host, settings of a server, and the locks by which others keep off them.
+//! What changes are of: settings of the host, settings of a server, and the locks by which others
+//! keep off them.
 
 use super::line;
 use std::fmt;

@@ -145,7 +145,8 @@ fn lines_of(bytes: &[u8]) -> Vec<&[u8]> {
     lines
 }
 
-/// Writes lines that are given by their places; its lines are 0 open, 1 intent, 2 done, 3 intent, 4 done, 5 intent, 6 done.
+/// Writes lines that are given by their places; its lines are 0 open, 1 intent, 2 done, 3 intent, 4
+/// done, 5 intent, 6 done.
 fn only(path: &Path, lines: &[&[u8]], wanted: &[usize]) {
     let kept: Vec<&[u8]> = wanted.iter().map(|&at| lines[at]).collect();
     fs::write(path, kept.concat()).unwrap();
@@ -167,7 +168,8 @@ fn chmod(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// How a journal is damaged, what is restored without its copy, and whether that alone shows that something is wrong.
+/// How a journal is damaged, what is restored without its copy, and whether that alone shows that
+/// something is wrong.
 const DAMAGES: [(&str, Damage, Proven, bool); 34] = [
     ("emptied", |path, _| fs::write(path, "").unwrap(), Nothing, true),
     (
@@ -460,7 +462,8 @@ fn journal_cut_by_whole_lines_without_its_copy_is_named() {
     }
 }
 
-/// A kill between the two writes leaves a line that is not counted, at any byte of the count; one before them leaves a part of a line.
+/// A kill between the two writes leaves a line that is not counted, at any byte of the count; one
+/// before them leaves a part of a line.
 #[test]
 fn kill_between_a_line_and_its_count_is_no_damage() {
     for (lines, counted) in [(7, 6), (7, 7), (6, 6), (6, 5), (2, 1), (1, 1)] {
@@ -496,7 +499,8 @@ fn kill_between_a_line_and_its_count_is_no_damage() {
                     2 => (FIRST.0, SET.1),
                     _ => FIRST,
                 };
-                // What the lost lines of this test have set is somebody else's value to the journal.
+                // What the lost lines of this test have set is somebody else's value to the
+                // journal.
                 let is_left = restored.iter().any(|line| line.outcome == Outcome::Left);
                 assert!(machine.state() == expected || is_left, "{what}: {restored:?}");
             }

@@ -1,4 +1,5 @@
-//! Whether a file or directory of journals is to be trusted: what is written by it is written as its reader, who may be root.
+//! Whether a file or directory of journals is to be trusted: what is written by it is written as
+//! its reader, who may be root.
 
 use super::{JournalError, io_error};
 use rustix::fs::{Mode, OFlags};
@@ -12,8 +13,8 @@ const SIZE_MAX_BYTES: u64 = 256 << 20;
 /// Who else may write: the group, and all others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 
-/// Opens a regular file that nobody but its owner can have written, who is this user or root. No link is followed, and no
-/// pipe waited for. `None` where there is none.
+/// Opens a regular file that nobody but its owner can have written, who is this user or root. No
+/// link is followed, and no pipe waited for. `None` where there is none.
 pub(super) fn open(path: &Path, how: OFlags) -> Result<Option<File>, JournalError> {
     // The kind is checked first: opening some devices does something.
     match fs::symlink_metadata(path) {

@@ -1,4 +1,5 @@
-//! Whose turn it is: settings of a host are changed by one process at a time, and settings of a server too; the next one waits.
+//! Whose turn it is: settings of a host are changed by one process at a time, and settings of a
+//! server too; the next one waits.
 
 use super::registry::Journals;
 use super::scope::{Part, Scope};

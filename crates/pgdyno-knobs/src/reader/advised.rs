@@ -1,4 +1,5 @@
-//! Reading what pgdyno never sets itself: words of the boot line, options of mounts, flags of encrypted volumes.
+//! Reading what pgdyno never sets itself: words of the boot line, options of mounts, flags of
+//! encrypted volumes.
 
 use super::{DEFAULT, Reader};
 use crate::applied::ApplyError;
@@ -7,8 +8,8 @@ use pgdyno_host::storage_facts;
 use pgdyno_sandbox::answer;
 use std::process::Command;
 
-/// The value that a knob has now, as it would be advised: "on" or "off" for a word, what is in its place for one with
-/// a value, "default" where it is not there.
+/// The value that a knob has now, as it would be advised: "on" or "off" for a word, what is in its
+/// place for one with a value, "default" where it is not there.
 pub(crate) fn now(reader: &Reader<'_>, knob: &Knob, instance: Option<&str>) -> Result<String, ApplyError> {
     let word = knob.word.as_deref().unwrap_or_default();
     let words = match knob.kind {
@@ -64,8 +65,8 @@ fn mount_options(
         .collect())
 }
 
-/// What /sys does not have: dmsetup asks the kernel for it, without the key. Of several volumes below one file system,
-/// each value that one has.
+/// What /sys does not have: dmsetup asks the kernel for it, without the key. Of several volumes
+/// below one file system, each value that one has.
 fn volume_flag(
     reader: &Reader<'_>,
     knob: &Knob,
@@ -117,8 +118,8 @@ fn volume_flag(
     Ok(values.join(" / "))
 }
 
-/// The optional words of a crypt target: behind its start, length, kind, cipher, key, first vector, device, first sector and
-/// the number of these words.
+/// The optional words of a crypt target: behind its start, length, kind, cipher, key, first vector,
+/// device, first sector and the number of these words.
 fn flags_in(table: &str) -> Vec<String> {
     const BEFORE: usize = 9;
     table.split_whitespace().skip(BEFORE).map(str::to_owned).collect()

@@ -9,12 +9,13 @@ use pgdyno_host::{choices, has_own_root};
 use pgdyno_sandbox::ControlError;
 use pgdyno_server::Postmaster;
 
-/// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left, of which the kernel keeps the
-/// most for itself, a guest of 1 GB could start nothing more.
+/// One of so many parts of all memory is not put into a pool of huge pages. With a twentieth left,
+/// of which the kernel keeps the most for itself, a guest of 1 GB could start nothing more.
 const POOL_LEAVES_PART: u64 = 12;
 
 impl Reader<'_> {
-    /// Whether a setting could be applied here at all, found without changing anything: the first of what keeps it from that.
+    /// Whether a setting could be applied here at all, found without changing anything: the first
+    /// of what keeps it from that.
     pub fn check(&self, setting: &Setting) -> Result<(), ApplyError> {
         let first = self.objections(setting).into_iter().next();
         first.map_or(Ok(()), |objection| Err(objection.error))
@@ -46,7 +47,8 @@ impl Reader<'_> {
                         self.check_room(&address.path, pages)?;
                     }
                 }
-                // Consent to a restart comes last, so that a knob that cannot be set at all is not said to lack consent alone.
+                // Consent to a restart comes last, so that a knob that cannot be set at all is not
+                // said to lack consent alone.
                 if knob.cost == Cost::Restart && !can_restart {
                     return Err(ControlError::NotAllowed.into());
                 }
@@ -85,8 +87,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the machine can live with so many pages in a pool: the kernel fills it as far as it can, and kills processes
-    /// afterwards, the one that would restore it among them.
+    /// Whether the machine can live with so many pages in a pool: the kernel fills it as far as it
+    /// can, and kills processes afterwards, the one that would restore it among them.
     pub(crate) fn check_room(&self, path: &str, pages: u64) -> Result<(), ApplyError> {
         let meminfo = self.host.read("/proc/meminfo")?;
         let (Some(size_kb), Some(total_kb), Some(available_kb)) = (
@@ -198,8 +200,8 @@ impl Reader<'_> {
                         "a server that sees this host's directories, which one in a container does not"
                             .into(),
                     ),
-                    // A WAL that its owner has moved is refused: restoring could not make that directory again. Where a move was cut
-                    // short there is no path.
+                    // A WAL that its owner has moved is refused: restoring could not make that
+                    // directory again. Where a move was cut short there is no path.
                     (_, SavedState::WalDirectory(Some(now)))
                         if !now.as_os_str().is_empty() && !wal::is_ours(data, now) =>
                     {

@@ -1,4 +1,5 @@
-//! Everything that keeps a setting from being applied here, each with what mends it; and whether it would restart the server.
+//! Everything that keeps a setting from being applied here, each with what mends it; and whether it
+//! would restart the server.
 
 use super::{BY_OPTIONS, Mechanism, Reader};
 use crate::applied::ApplyError;
@@ -17,7 +18,8 @@ use pgdyno_server::{
 pub struct Objection {
     /// The error that applying it would end with.
     pub error: ApplyError,
-    /// What removes it: SQL for a superuser, or what is to be done otherwise. Empty where the caller's consent does.
+    /// What removes it: SQL for a superuser, or what is to be done otherwise. Empty where the
+    /// caller's consent does.
     pub mends: Vec<String>,
 }
 
@@ -38,7 +40,8 @@ impl From<ApplyError> for Objection {
 const AS_ROOT: &str =
     "sudo pgdyno ... (on the host itself: a container's /proc/sys may be read-only for root too)";
 const WITHOUT_OPTIONS: &str = "unset PGOPTIONS (and leave options= out of the connection string)";
-/// The first version in which roles other than superusers may be allowed to set a parameter of theirs.
+/// The first version in which roles other than superusers may be allowed to set a parameter of
+/// theirs.
 pub(super) const GRANTED_SINCE: u32 = 15;
 
 impl Reader<'_> {
@@ -169,8 +172,8 @@ impl Reader<'_> {
         }
     }
 
-    /// What postgresql.auto.conf is to hold of a parameter. ALTER SYSTEM can only remove a list that has no names; in the file itself it
-    /// can be written.
+    /// What postgresql.auto.conf is to hold of a parameter. ALTER SYSTEM can only remove a list
+    /// that has no names; in the file itself it can be written.
     pub(crate) fn in_file_as(&self, setting: &Setting) -> Option<String> {
         let is_removed = is_empty_list(&setting.knob, &setting.value)
             && self.target.is_none_or(|target| target.data.is_none());

@@ -1,4 +1,5 @@
-//! Parameters that a load's own sessions begin with, by libpq's `options`: nothing changes on the server.
+//! Parameters that a load's own sessions begin with, by libpq's `options`: nothing changes on the
+//! server.
 
 use super::Reader;
 use super::objection::{GRANTED_SINCE, Objection, no_right, of_value};
@@ -7,7 +8,8 @@ use crate::catalogue::{Kind, Setting};
 use crate::gucvalue;
 use pgdyno_server::{Server, may_set, session_options, setting_rights};
 
-/// Contexts of parameters that sessions may begin with; of the others only roles with a right to it.
+/// Contexts of parameters that sessions may begin with; of the others only roles with a right to
+/// it.
 const OF_EVERYBODY: [&str; 2] = ["user", "backend"];
 const OF_FEW: [&str; 2] = ["superuser", "superuser-backend"];
 
@@ -47,7 +49,8 @@ impl Reader<'_> {
         Ok(objections)
     }
 
-    /// The options of a load's sessions with these settings, and what such a session reports of each.
+    /// The options of a load's sessions with these settings, and what such a session reports of
+    /// each.
     ///
     /// # Errors
     ///

@@ -8,7 +8,8 @@ use crate::undo::{KernelFile, SavedState, UndoUnit};
 pub(crate) struct Boot {
     /// Whether the machine was booted again.
     pub(crate) rebooted: bool,
-    /// Kernel files and values that files of pgdyno's own, written by the journal, set at each boot.
+    /// Kernel files and values that files of pgdyno's own, written by the journal, set at each
+    /// boot.
     persisted: Vec<(String, String)>,
 }
 
@@ -49,8 +50,9 @@ impl Boot {
         files.any(|(at, file)| self.has_set(Some(file), now.value(at)))
     }
 
-    /// The state `now` of a group's undo unit without what a boot has set of it: that is as before, and so is what the kernel has set
-    /// again beside it as it did then. Everything else was set by this boot or by someone since, and stays.
+    /// The state `now` of a group's undo unit without what a boot has set of it: that is as before,
+    /// and so is what the kernel has set again beside it as it did then. Everything else was set by
+    /// this boot or by someone since, and stays.
     pub(super) fn without_its(&self, group: &Group, now: &SavedState) -> SavedState {
         let UndoUnit::Files {
             files,
@@ -84,7 +86,8 @@ mod tests {
     const SCHEDULER: &str = "/sys/block/vda/queue/scheduler";
     const REQUESTS: &str = "/sys/block/vda/queue/nr_requests";
 
-    /// Scheduler and requests of a device: `set` by a journal and kept beyond a reboot, `booted` as they are after it.
+    /// Scheduler and requests of a device: `set` by a journal and kept beyond a reboot, `booted` as
+    /// they are after it.
     fn check(
         set: (&str, &str),
         booted: (&str, &str),

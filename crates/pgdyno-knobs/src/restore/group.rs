@@ -1,4 +1,5 @@
-//! What a journal has changed of one undo unit: its state before, what was written, and which states are ours.
+//! What a journal has changed of one undo unit: its state before, what was written, and which
+//! states are ours.
 
 use super::{Outcome, Restored, UNDONE_BY_REBOOT};
 use crate::journal::{Content, Entry};
@@ -95,8 +96,8 @@ pub(crate) fn groups_of(entries: &[Entry]) -> Vec<Group> {
 }
 
 impl Group {
-    /// Where several files set the same ones again, each knob's with these: what somebody else does to one of them is no reason to leave
-    /// another one.
+    /// Where several files set the same ones again, each knob's with these: what somebody else does
+    /// to one of them is no reason to leave another one.
     fn by_knob(self) -> Vec<Group> {
         let leads = match &self.unit {
             UndoUnit::Files { leads, .. } if *leads > 1 => *leads,
@@ -228,8 +229,9 @@ impl Group {
         }
     }
 
-    /// What was changed of what is there now: a server that was started again has CPUs of its own, and what they were before ours
-    /// is where it was bound first. `None` where nothing of it was changed.
+    /// What was changed of what is there now: a server that was started again has CPUs of its own,
+    /// and what they were before ours is where it was bound first. `None` where nothing of it was
+    /// changed.
     pub(crate) fn of(&self, now: &SavedState) -> Option<Group> {
         let mut states = std::iter::once(&self.first).chain(&self.known);
         let first = states.find(|state| !state.is_of_another_server(now))?;
@@ -253,7 +255,8 @@ impl Group {
         }
     }
 
-    /// The last value that was set: going back to the one from before, in between trials, is none of interest.
+    /// The last value that was set: going back to the one from before, in between trials, is none
+    /// of interest.
     pub(crate) fn last_write(&self, knob: &str) -> Option<String> {
         let from_before = |value: &String| match &self.first {
             SavedState::Files(values) => values
@@ -315,7 +318,8 @@ impl Group {
             && now.iter().enumerate().all(|(at, value)| {
                 written(value)
                     || self.knows(at, value.as_deref())
-                    // The kernel zeroes a counterpart, sets companions again, and fills a pool page by page.
+                    // The kernel zeroes a counterpart, sets companions again, and fills a pool page
+                    // by page.
                     || (counterparts && value.as_deref() == Some("0"))
                     || (!counterparts && at >= leads)
                     || self.known.last().is_some_and(|known| self.is_between(known.value(at), value.as_deref()))
@@ -328,7 +332,8 @@ impl Group {
         states.any(|known| known.value(file) == value)
     }
 
-    /// A part of a table that is as the journal knows it, or as a write that was cut short has made it; or a new one.
+    /// A part of a table that is as the journal knows it, or as a write that was cut short has made
+    /// it; or a new one.
     fn is_our_row(&self, row: &(String, Option<String>)) -> bool {
         let rows = |state: &SavedState| match state {
             SavedState::Storage(rows) => rows.clone(),
@@ -344,7 +349,8 @@ impl Group {
         is_known || is_new || is_written
     }
 
-    /// A number from before up to what was to be written: a large write can be left half done, and the kernel rounds.
+    /// A number from before up to what was to be written: a large write can be left half done, and
+    /// the kernel rounds.
     fn is_between(&self, before: Option<&str>, now: Option<&str>) -> bool {
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<i64>().ok());
         let last = self.writes.last().and_then(|write| write.value.as_deref());
@@ -373,7 +379,8 @@ impl Group {
     }
 }
 
-/// The file from before, with the settings that someone else has changed since as that one left them.
+/// The file from before, with the settings that someone else has changed since as that one left
+/// them.
 pub(crate) fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) -> String {
     if foreign.is_empty() {
         return first.to_owned();
@@ -395,8 +402,8 @@ pub(crate) fn merged(first: &str, foreign: &BTreeMap<String, Option<String>>) ->
 }
 
 impl Content {
-    /// What a later journal has set over this one's: restored alone, this one would be taken for overwritten by someone else, and
-    /// its values from before would be lost with it.
+    /// What a later journal has set over this one's: restored alone, this one would be taken for
+    /// overwritten by someone else, and its values from before would be lost with it.
     pub fn covered_by(&self, later: &Content) -> Option<String> {
         let (ours, theirs) = (groups_of(&self.entries), groups_of(&later.entries));
         let keys = (&self.purpose.server_key, &later.purpose.server_key);

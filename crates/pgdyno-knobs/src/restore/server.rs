@@ -1,4 +1,5 @@
-//! The server of a journal: connects to it, restores its parameters, and starts or stops it as it was.
+//! The server of a journal: connects to it, restores its parameters, and starts or stops it as it
+//! was.
 
 use super::group::Group;
 use super::{Note, Outcome, Restored, Restorer, foreign_message};
@@ -46,8 +47,9 @@ impl Restorer<'_> {
         }
     }
 
-    /// Why nothing is restored in a server: one that is not a sandbox lets nobody in, or a sandbox would have to be stopped while the host
-    /// boots. `None` where neither is so, or where it does not run.
+    /// Why nothing is restored in a server: one that is not a sandbox lets nobody in, or a sandbox
+    /// would have to be stopped while the host boots. `None` where neither is so, or where it does
+    /// not run.
     pub(super) fn closed(&self, reference: &ServerRef) -> Option<String> {
         let conninfo = match reference {
             ServerRef::Address { conninfo, .. } => conninfo,
@@ -92,9 +94,9 @@ impl Restorer<'_> {
         }
     }
 
-    /// Starts, restarts or stops the server as it was, with the settings it had; `names` are the restored parameters, in the
-    /// files in `data` where these are within reach. A sandbox that was stopped is started all the same where there is something to ask
-    /// of it.
+    /// Starts, restarts or stops the server as it was, with the settings it had; `names` are the
+    /// restored parameters, in the files in `data` where these are within reach. A sandbox that was
+    /// stopped is started all the same where there is something to ask of it.
     pub(super) fn restart(
         &self,
         control: &Control,
@@ -137,7 +139,8 @@ impl Restorer<'_> {
                         "{names} count after its next start: nothing is restarted at boot"
                     )),
                     Ok(_) if control.can_restart() => started(restart(control, note)),
-                    // It is down with what was just taken back; of one that only a command restarts nobody knows.
+                    // It is down with what was just taken back; of one that only a command restarts
+                    // nobody knows.
                     Err(_)
                         if !self.options.at_boot
                             && (is_ours || control.can_restart() && !control.can_stop()) =>
@@ -158,8 +161,8 @@ impl Restorer<'_> {
         }
     }
 
-    /// Reloads and names the settings that still wait for a restart. What was set may let nobody in before it is reloaded: then a server
-    /// whose process is on this host gets a signal to reload.
+    /// Reloads and names the settings that still wait for a restart. What was set may let nobody in
+    /// before it is reloaded: then a server whose process is on this host gets a signal to reload.
     fn reload_at(&self, conninfo: &Conninfo, names: &[&str], data: Option<&Path>) -> Result<String, String> {
         let error = match Server::connect(conninfo) {
             Ok(_) => return waiting_at(conninfo, names),
@@ -223,8 +226,8 @@ impl Restorer<'_> {
     }
 }
 
-/// A start that a killed process left behind may come in between with the settings it had read: then it is stopped and
-/// started once more.
+/// A start that a killed process left behind may come in between with the settings it had read:
+/// then it is stopped and started once more.
 fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
     let fresh = || sandbox.stop().and_then(|()| sandbox.start());
     match fresh() {
@@ -233,7 +236,8 @@ fn start_afresh(sandbox: &Sandbox) -> Result<(), String> {
     }
 }
 
-/// Restarts a server of the user's own. The journal says that it is stopped meanwhile, so that a restore after a kill starts it.
+/// Restarts a server of the user's own. The journal says that it is stopped meanwhile, so that a
+/// restore after a kill starts it.
 fn restart(control: &Control, note: &mut Note<'_>) -> Result<(), String> {
     note(&Entry::Stopping).map_err(|error| error.to_string())?;
     stop(control)?;

@@ -1,4 +1,5 @@
-//! The CPUs that a server's processes run on. Processes that it starts later inherit them from the first one.
+//! The CPUs that a server's processes run on. Processes that it starts later inherit them from the
+//! first one.
 
 use super::{SavedState, UndoUnitError};
 use pgdyno_host::{HostAccess, HostError, children, cpus_of};
@@ -26,7 +27,8 @@ pub(crate) fn capture(host: &dyn HostAccess, data: &Path) -> Result<SavedState, 
     })
 }
 
-/// Binds the first process, then all that it has started; what it starts meanwhile inherits from it.
+/// Binds the first process, then all that it has started; what it starts meanwhile inherits from
+/// it.
 pub(crate) fn bind(host: &dyn HostAccess, pid: u32, cpus: &str) -> Result<(), HostError> {
     let wanted = numbers(cpus);
     host.bind_raw(pid, &wanted)?;

@@ -1,4 +1,5 @@
-//! A kernel file of an undo unit: how it is read, and where it is after its device was given another name.
+//! A kernel file of an undo unit: how it is read, and where it is after its device was given
+//! another name.
 
 use crate::catalogue::{Kind, Knob};
 use pgdyno_host::{HostAccess, HostError, block, chosen};
@@ -40,7 +41,8 @@ pub struct KernelFile {
     pub path: String,
     /// Whether the file holds the value alone or all choices.
     pub form: Form,
-    /// What identifies the block device whose file it is, for names change (`None`: no device's, or unknown).
+    /// What identifies the block device whose file it is, for names change (`None`: no device's, or
+    /// unknown).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
 }
@@ -54,14 +56,16 @@ impl KernelFile {
         KernelFile { path, form, device }
     }
 
-    /// Its path today: under the name that its device has now. `None` where the device is gone. A loop device without a file
-    /// keeps its settings in the kernel, for the next file that it shows.
+    /// Its path today: under the name that its device has now. `None` where the device is gone. A
+    /// loop device without a file keeps its settings in the kernel, for the next file that it
+    /// shows.
     pub(crate) fn path_now(&self, host: &dyn HostAccess) -> Option<String> {
         let Some(disk) = disk_in(&self.path) else {
             return Some(self.path.clone());
         };
         let now = match &self.device {
-            // The paths of a multipath device have one identity: as long as it fits, the name counts.
+            // The paths of a multipath device have one identity: as long as it fits, the name
+            // counts.
             Some(device) if block::identity_of(host, disk).as_ref() != Some(device) => {
                 let is_detached = || self.is_of_loop() && block::identity_of(host, disk).is_none();
                 block::disk_with_identity(host, device).or_else(|| is_detached().then(|| disk.to_owned()))?
@@ -82,7 +86,8 @@ impl KernelFile {
             .is_some_and(|device| device.starts_with("file:"))
     }
 
-    /// Whether it is of a loop device that shows another file by now, or none, and has the settings of ours still.
+    /// Whether it is of a loop device that shows another file by now, or none, and has the settings
+    /// of ours still.
     pub(crate) fn is_left_on_loop(&self, host: &dyn HostAccess) -> bool {
         disk_in(&self.path).is_some_and(|disk| {
             self.is_of_loop()
@@ -96,8 +101,9 @@ fn disk_in(path: &str) -> Option<&str> {
     path.strip_prefix(BLOCK)?.split('/').next()
 }
 
-/// The part of a kernel file that is a value of its own: that of the line that begins with a word, as `254:0 1000` of a block device, and
-/// where the line has several, the one of a key, as `254:0 rbps=1000 wbps=max`.
+/// The part of a kernel file that is a value of its own: that of the line that begins with a word,
+/// as `254:0 1000` of a block device, and where the line has several, the one of a key, as
+/// `254:0 rbps=1000 wbps=max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FilePart<'p> {
     pub(crate) line: &'p str,
@@ -143,7 +149,8 @@ impl FilePart<'_> {
     }
 }
 
-/// The file of a path, and what is written into it so that the file, or the part that the path names, has a value.
+/// The file of a path, and what is written into it so that the file, or the part that the path
+/// names, has a value.
 pub(crate) fn write_of<'p>(path: &'p str, value: &str) -> (&'p str, String) {
     let (file, part) = FilePart::of_path(path);
     (

@@ -1,4 +1,5 @@
-//! Pools of huge pages: the kernel counts pages that a process has in them until it ends, whatever size the pool was given meanwhile.
+//! Pools of huge pages: the kernel counts pages that a process has in them until it ends, whatever
+//! size the pool was given meanwhile.
 
 use super::{SavedState, TargetAccess, UndoUnit, UndoUnitError};
 use pgdyno_server::pause;
@@ -10,8 +11,8 @@ const PAGES_LEAVE_WITHIN: Duration = Duration::from_secs(5);
 const OF_NODE: &str = "/node/node";
 
 impl UndoUnit {
-    /// Reads its state when it should be `wanted`. A process that ends frees its huge pages a moment after its other files and sockets are
-    /// closed.
+    /// Reads its state when it should be `wanted`. A process that ends frees its huge pages a
+    /// moment after its other files and sockets are closed.
     pub(crate) fn capture_after(
         &self,
         access: TargetAccess<'_>,
@@ -32,8 +33,9 @@ impl UndoUnit {
         matches!(self, UndoUnit::Files { files, .. } if files.iter().any(|file| file.path.ends_with("/nr_hugepages")))
     }
 
-    /// Whether all that has changed since a pool was left is that processes have released pages that it had beyond its size: those of its
-    /// nodes are fewer, its size is the same, and all of it is there.
+    /// Whether all that has changed since a pool was left is that processes have released pages
+    /// that it had beyond its size: those of its nodes are fewer, its size is the same, and all of
+    /// it is there.
     pub(crate) fn has_released_pages(&self, left: &SavedState, now: &SavedState) -> bool {
         let (UndoUnit::Files { files, .. }, SavedState::Files(left), SavedState::Files(now)) =
             (self, left, now)

@@ -86,8 +86,8 @@ impl SwapFile {
     }
 }
 
-/// The directory of a swap file, and the file's name; `None` where there is no such directory. The programs for swap files take
-/// paths, so nobody else may be able to exchange what is there.
+/// The directory of a swap file, and the file's name; `None` where there is no such directory. The
+/// programs for swap files take paths, so nobody else may be able to exchange what is there.
 fn place_of(path: &str) -> Result<Option<(Directory, OsString)>, UndoUnitError> {
     let (directory, name) = match Directory::above(Path::new(path)) {
         Ok(found) => found,
@@ -149,8 +149,8 @@ pub(crate) fn look(host: &dyn HostAccess, path: &str) -> Result<Option<SwapFile>
     }))
 }
 
-/// Brings the file to a size, in use; `None` or 0 removes it. What `to` leaves open stays as it was. Only a file that was made
-/// as swap, or a name without one, is touched.
+/// Brings the file to a size, in use; `None` or 0 removes it. What `to` leaves open stays as it
+/// was. Only a file that was made as swap, or a name without one, is touched.
 pub(crate) fn set(host: &dyn HostAccess, path: &str, to: Option<&SwapFile>) -> Result<(), UndoUnitError> {
     let before = look(host, path)?;
     if before.as_ref().is_some_and(|file| file.bytes > 0) {
@@ -214,7 +214,8 @@ fn label_in(header: &[u8]) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Whether a file is swap space, or was cut short before it got its signature: holds nothing but zeros there.
+/// Whether a file is swap space, or was cut short before it got its signature: holds nothing but
+/// zeros there.
 fn is_swap(directory: &Directory, name: &OsStr) -> bool {
     let start = start_of(directory, name);
     !start.is_empty() && (is_signed(&start) || start.iter().all(|&byte| byte == 0))
@@ -233,7 +234,8 @@ fn start_of(directory: &Directory, name: &OsStr) -> Vec<u8> {
     start
 }
 
-/// Whether it has the signature of swap space at the end of its first page, whatever the size of pages.
+/// Whether it has the signature of swap space at the end of its first page, whatever the size of
+/// pages.
 fn is_signed(start: &[u8]) -> bool {
     [4096, 8192, 16384, 32768, 65536]
         .iter()

@@ -68,7 +68,8 @@ fn what_a_scheduler_resets_has_the_schedulers_unit() {
     assert_ne!(unit("block.read_ahead_kb@vda"), unit("block.scheduler@vda"));
 }
 
-/// Whichever of them is written, the kernel keeps more memory free: that is restored after all of them.
+/// Whichever of them is written, the kernel keeps more memory free: that is restored after all of
+/// them.
 #[test]
 fn what_sets_the_same_file_is_one_undo_unit() {
     let machine = machine();

@@ -1,8 +1,9 @@
-//! Moving the WAL of a stopped server to another directory and back, such that at every instant one whole copy is found.
+//! Moving the WAL of a stopped server to another directory and back, such that at every instant one
+//! whole copy is found.
 //!
-//! The files are copied and made durable; then pg_wal gets another name, and the new one (a symbolic link, or the
-//! directory itself) takes its place; then the renamed one is removed. So pg_wal, if there is one, is whole; if there
-//! is none, the renamed one is.
+//! The files are copied and made durable; then pg_wal gets another name, and the new one (a
+//! symbolic link, or the directory itself) takes its place; then the renamed one is removed. So
+//! pg_wal, if there is one, is whole; if there is none, the renamed one is.
 
 use super::UndoUnitError;
 use pgdyno_host::{COMING, Directory, EntryKind, Owner, give};
@@ -10,8 +11,8 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// In a directory that holds a server's WAL by pgdyno's doing: the data directory, and below it, where the directory was there
-/// before, its owner, group and mode from then.
+/// In a directory that holds a server's WAL by pgdyno's doing: the data directory, and below it,
+/// where the directory was there before, its owner, group and mode from then.
 const MARK: &str = "pgdyno-wal-of";
 /// A path and three numbers.
 const MARK_BYTES_MAX: u64 = 8 << 10;
@@ -39,7 +40,8 @@ fn at(
     move |source| UndoUnitError::Wal { path, action, source }
 }
 
-/// What pg_wal points at: `None` for a directory of its own, an empty path where a move was cut short.
+/// What pg_wal points at: `None` for a directory of its own, an empty path where a move was cut
+/// short.
 pub(crate) fn location(data: &Path) -> Result<Option<PathBuf>, UndoUnitError> {
     location_in(&open(data)?)
 }
@@ -58,8 +60,8 @@ pub(crate) fn is_ours(data: &Path, at: &Path) -> bool {
     Directory::open(at).is_ok_and(|directory| marked(&directory, data).is_ok_and(|mark| mark.is_some()))
 }
 
-/// What the mark of a directory says beside this data directory; `None` without one, and of one that another user has made or that
-/// names other data, as a copy of such a directory has.
+/// What the mark of a directory says beside this data directory; `None` without one, and of one
+/// that another user has made or that names other data, as a copy of such a directory has.
 fn marked(directory: &Directory, data: &Path) -> Result<Option<String>, UndoUnitError> {
     let mark = OsStr::new(MARK);
     let marked_by = directory.owner_of(mark).map_err(at(directory, mark, "read"))?;
@@ -73,7 +75,8 @@ fn marked(directory: &Directory, data: &Path) -> Result<Option<String>, UndoUnit
     Ok((whose == data.to_string_lossy()).then(|| before.to_owned()))
 }
 
-/// Why a directory cannot take the WAL; `None` where it can: it is empty, or not there yet in a directory that is.
+/// Why a directory cannot take the WAL; `None` where it can: it is empty, or not there yet in a
+/// directory that is.
 pub(crate) fn objection(to: &Path) -> Option<String> {
     if !to.is_absolute() {
         return Some("expected an absolute path".to_owned());
@@ -90,8 +93,8 @@ pub(crate) fn objection(to: &Path) -> Option<String> {
     }
 }
 
-/// Moves the WAL of a stopped server to `to`, or back into the data directory. What an earlier move that was cut short has
-/// left is mended first.
+/// Moves the WAL of a stopped server to `to`, or back into the data directory. What an earlier move
+/// that was cut short has left is mended first.
 pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitError> {
     let held = open(data)?;
     mend(&held)?;
@@ -128,15 +131,16 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitErro
     mend(&held)
 }
 
-/// Beside a directory, under a name that says whose it is; a file in one is made under such a name by
-/// [`Directory::replace`].
+/// Beside a directory, under a name that says whose it is; a file in one is made under such a name
+/// by [`Directory::replace`].
 fn unmarked(name: &OsStr) -> OsString {
     let mut name = name.to_owned();
     name.push(COMING);
     name
 }
 
-/// Makes a directory with the mark in it, or marks one that is there: at every instant it can be recognised as ours.
+/// Makes a directory with the mark in it, or marks one that is there: at every instant it can be
+/// recognised as ours.
 fn make_marked(to: &Path, data: &Path) -> Result<Directory, UndoUnitError> {
     let mut mark = data.to_string_lossy().into_owned();
     match Directory::open(to) {
@@ -175,7 +179,8 @@ fn remove_unmarked(above: &Directory, name: &OsStr) -> Result<(), UndoUnitError>
     above.remove_empty(&coming).map_err(at(above, &coming, "removed"))
 }
 
-/// Removes what a copy that was cut short has left in a directory that pgdyno has made for this server.
+/// Removes what a copy that was cut short has left in a directory that pgdyno has made for this
+/// server.
 pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), UndoUnitError> {
     let (above, name) = match Directory::above(of) {
         Ok(found) => found,
@@ -219,7 +224,8 @@ pub(crate) fn remove_remains(data: &Path, of: &Path) -> Result<(), UndoUnitError
     }
 }
 
-/// With pg_wal in place, what was renamed and what was coming are remains; without it, what was renamed is the WAL.
+/// With pg_wal in place, what was renamed and what was coming are remains; without it, what was
+/// renamed is the WAL.
 fn mend(data: &Directory) -> Result<(), UndoUnitError> {
     let (wal, aside, returning) = (OsStr::new(WAL), OsStr::new(ASIDE), OsStr::new(RETURNING));
     let kind = |name: &OsStr| data.kind(name).map_err(at(data, name, "read"));

@@ -1,5 +1,5 @@
-//! The catalogue against what is real: the parameters of six versions, the files of eight machines, and the knobs that
-//! published studies name.
+//! The catalogue against what is real: the parameters of six versions, the files of eight machines,
+//! and the knobs that published studies name.
 
 use pgdyno_fixture::Machine;
 use pgdyno_host::choices;
@@ -204,7 +204,8 @@ fn places(knob: &Knob) -> Vec<String> {
     }
 }
 
-/// The files below `root` that a place can mean, whatever is in its braces, and of whatever part of them it speaks.
+/// The files below `root` that a place can mean, whatever is in its braces, and of whatever part of
+/// them it speaks.
 fn found(root: &Path, place: &str) -> Vec<PathBuf> {
     let place = place.split('#').next().unwrap_or(place);
     let mut paths = match place
@@ -306,13 +307,15 @@ fn no_kernel_has_a_file_before_or_after_the_versions_that_its_knob_says() {
     }
 }
 
-/// What a machine has is what the catalogue takes: its forms, bounds and words are not narrower than the kernels'.
+/// What a machine has is what the catalogue takes: its forms, bounds and words are not narrower
+/// than the kernels'.
 #[test]
 fn the_values_of_the_machines_are_legal() {
     let catalogue = catalogue();
     let machines = machines();
     let (mut checked, mut wrong) = (0, Vec::new());
-    // What can only be written reads as nothing of use; a quota is two numbers in one file, or in two; and of some files a part is the value.
+    // What can only be written reads as nothing of use; a quota is two numbers in one file, or in
+    // two; and of some files a part is the value.
     for knob in catalogue.iter().filter(|knob| {
         !matches!(knob.kind, Kind::Action | Kind::CpuQuota)
             && !places(knob).iter().any(|place| place.contains('#'))
@@ -323,7 +326,8 @@ fn the_values_of_the_machines_are_legal() {
             .flat_map(|machine| places.iter().flat_map(|place| found(machine.root(), place)));
         for path in paths {
             for value in values(knob, &fs::read_to_string(&path).expect("text")) {
-                // A 0 there says that the counterpart counts, an empty set that the group above does.
+                // A 0 there says that the counterpart counts, an empty set that the group above
+                // does.
                 let unset = knob.counterpart.is_some() && value == "0" || value.is_empty();
                 if unset || STATES.contains(&value.as_str()) {
                     continue;
@@ -338,7 +342,8 @@ fn the_values_of_the_machines_are_legal() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // 1218 as they were captured: many fewer would mean that files are no longer found, not that all is well.
+    // 1218 as they were captured: many fewer would mean that files are no longer found, not that
+    // all is well.
     assert!(checked > 1000, "only {checked} values");
 }
 

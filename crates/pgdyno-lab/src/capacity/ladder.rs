@@ -1,4 +1,5 @@
-//! The ladder of a stored experiment: which of its factors set CPUs and which set clients, by its file and the catalogue.
+//! The ladder of a stored experiment: which of its factors set CPUs and which set clients, by its
+//! file and the catalogue.
 
 use crate::file::{ExperimentFile, FileError, settings_of};
 use pgdyno_knobs::{Catalogue, Gives, Kind};
@@ -116,8 +117,8 @@ pub(super) fn groups<'t>(
     groups
 }
 
-/// The least that any of the settings, or the quota of the server's own group, gives, as it took effect; the machine's own where none sets
-/// a limit.
+/// The least that any of the settings, or the quota of the server's own group, gives, as it took
+/// effect; the machine's own where none sets a limit.
 fn cpus(
     record: &ExperimentRecord,
     treatment: &TreatmentRecord,
@@ -128,7 +129,8 @@ fn cpus(
         let fact = record.facts.iter().find(|fact| fact.name == name)?;
         fact.value.as_ref()?.as_f64()
     };
-    // Facts are the target's, before any trial: not those of an own server, or of a treatment that sets the quota.
+    // Facts are the target's, before any trial: not those of an own server, or of a treatment that
+    // sets the quota.
     let mut least = fact("cgroup.cpu_quota_cpus").filter(|_| trial.server_variant.is_none());
     let mut settings = treatment.settings.iter();
     if settings.any(|own| {

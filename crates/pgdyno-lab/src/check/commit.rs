@@ -1,6 +1,6 @@
-//! What a commit takes over one connection. A transaction that writes to a temporary table alone writes no WAL and waits
-//! for nothing, so each also puts a message into the WAL: its commit is flushed like anybody's, and nothing of the user's is
-//! touched.
+//! What a commit takes over one connection. A transaction that writes to a temporary table alone
+//! writes no WAL and waits for nothing, so each also puts a message into the WAL: its commit is
+//! flushed like anybody's, and nothing of the user's is touched.
 
 use super::{Bench, Grade, Measured, spread_ms};
 use pgdyno_host::probe::Spread;
@@ -202,7 +202,8 @@ fn without_waiting(server: &mut Server, what: &str, sql: &str) -> Result<(), Ser
     done
 }
 
-/// Waits for the commits, and gives them up if they hang: a commit that waits for a standby ends with no timeout.
+/// Waits for the commits, and gives them up if they hang: a commit that waits for a standby ends
+/// with no timeout.
 fn wait(
     receiver: &Receiver<Result<Commits, ServerError>>,
     asker: &mut Server,

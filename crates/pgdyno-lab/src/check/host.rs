@@ -52,8 +52,8 @@ impl Bench<'_> {
         measured
     }
 
-    /// The way that the server flushes, and whether past the page cache: before 16 it did so where the WAL served
-    /// nobody else.
+    /// The way that the server flushes, and whether past the page cache: before 16 it did so where
+    /// the WAL served nobody else.
     fn method_used(&mut self) -> (SyncMethod, bool) {
         let Some(server) = self.server.as_mut() else {
             return (USUAL_METHOD, false);
@@ -118,8 +118,9 @@ impl Bench<'_> {
         measured
     }
 
-    /// Each way with one write and with two; opening past the page cache apart. All of them in turn, several times over,
-    /// so that what else the disk has to do affects them all. What is refused is reported, not measured.
+    /// Each way with one write and with two; opening past the page cache apart. All of them in
+    /// turn, several times over, so that what else the disk has to do affects them all. What is
+    /// refused is reported, not measured.
     fn all_ways(
         &self,
         directory: &Path,
@@ -346,7 +347,8 @@ impl Way {
         SyncTimes::of(self.method, self.writes, self.direct, self.rounds_ns.concat())
     }
 
-    /// The median of each round: one flush that met somebody else's write can be a hundred times as long.
+    /// The median of each round: one flush that met somebody else's write can be a hundred times as
+    /// long.
     fn medians_us(&self) -> Vec<f64> {
         let spreads = self.rounds_ns.iter().cloned().filter_map(Spread::of);
         spreads.map(|spread| spread.p50_us).collect()

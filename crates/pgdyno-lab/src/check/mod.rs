@@ -1,5 +1,6 @@
-//! The check of a target: small measurements, each with a verdict and a number to compare it with. Nothing is written but
-//! a temporary table, a message in the WAL, and files of its own, which are gone afterwards.
+//! The check of a target: small measurements, each with a verdict and a number to compare it with.
+//! Nothing is written but a temporary table, a message in the WAL, and files of its own, which are
+//! gone afterwards.
 
 mod commit;
 mod host;
@@ -282,8 +283,8 @@ struct Bench<'a> {
     begun: Instant,
 }
 
-/// Measures one thing after the other. Errors are those of the first connection; later ones are reported by the
-/// measurement that met them.
+/// Measures one thing after the other. Errors are those of the first connection; later ones are
+/// reported by the measurement that met them.
 pub fn check(
     asked: &Asked<'_>,
     stop: &Arc<AtomicBool>,

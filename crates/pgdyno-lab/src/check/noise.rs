@@ -17,7 +17,8 @@ const LENGTH_MS: u32 = 2000;
 /// The engine's least.
 const LENGTH_LEAST: Duration = Duration::from_secs(1);
 const WARMUP: Duration = Duration::from_millis(300);
-/// As many clients as CPUs keep a small machine busy; on a large one the load is not a test of the whole machine.
+/// As many clients as CPUs keep a small machine busy; on a large one the load is not a test of the
+/// whole machine.
 const CLIENTS_MOST: u32 = 8;
 
 impl Bench<'_> {

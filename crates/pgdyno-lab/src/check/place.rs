@@ -1,5 +1,5 @@
-//! Whether the server runs on this host, and where files beside its data and its WAL can be made: on the same volumes,
-//! outside the server's own directories wherever that is possible.
+//! Whether the server runs on this host, and where files beside its data and its WAL can be made:
+//! on the same volumes, outside the server's own directories wherever that is possible.
 
 use super::Asked;
 use crate::collect::data_here;

@@ -13,8 +13,8 @@ const LENGTH_MS: u32 = 1000;
 const LENGTH_LEAST: Duration = Duration::from_secs(1);
 const WARMUP: Duration = Duration::from_millis(100);
 
-/// Which way connections go. What is wanted of TLS is not what there is, so the server is asked; behind a pooler it would
-/// speak of the pooler's own connection.
+/// Which way connections go. What is wanted of TLS is not what there is, so the server is asked;
+/// behind a pooler it would speak of the pooler's own connection.
 pub(super) fn way(conninfo: &Conninfo, server: &mut Server) -> String {
     let mut way = match conninfo.is_local() {
         true => "Unix socket",

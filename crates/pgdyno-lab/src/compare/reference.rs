@@ -42,7 +42,8 @@ pub struct WrongReference {
 impl FromStr for Reference {
     type Err = WrongReference;
 
-    /// Everything behind the first colon is the name of a treatment: names hold spaces, commas and colons.
+    /// Everything behind the first colon is the name of a treatment: names hold spaces, commas and
+    /// colons.
     fn from_str(text: &str) -> Result<Reference, WrongReference> {
         let wrong = |what| WrongReference {
             text: text.chars().take(80).collect(),

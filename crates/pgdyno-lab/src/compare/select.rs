@@ -36,8 +36,8 @@ pub(super) fn pairs<'a>(a: Named<'a>, b: Named<'a>) -> Result<Vec<(Side<'a>, Sid
     }
 }
 
-/// Number of pairs that the intervals of one figure hold together over: those of treatments of one name, where these are such, else all that
-/// can be asked for.
+/// Number of pairs that the intervals of one figure hold together over: those of treatments of one
+/// name, where these are such, else all that can be asked for.
 pub(super) fn family(a: Named<'_>, b: Named<'_>, pairs: &[(Side<'_>, Side<'_>)]) -> usize {
     let (of_a, of_b) = (names(a), names(b));
     let is_of_one_name = pairs.iter().all(|(a, b)| a.treatment.name == b.treatment.name);

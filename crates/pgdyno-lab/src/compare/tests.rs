@@ -225,7 +225,8 @@ fn a_gate_fails_by_a_whole_interval() {
     // A longer response is worse.
     check("p99_ms worse than 5%", Outcome::Fails);
     check("p99_ms worse than 20%", Outcome::Holds);
-    // A finding of either side is not a finding where the side that it flatters has failed more often.
+    // A finding of either side is not a finding where the side that it flatters has failed more
+    // often.
     let doubtful = |failed, gates: [&str; 2]| {
         let mut found = found.clone();
         for row in &mut found.pairs[0].rows {

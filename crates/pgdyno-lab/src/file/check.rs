@@ -1,4 +1,5 @@
-//! What must hold of an experiment file beyond its types: contradictions are found before anything is touched.
+//! What must hold of an experiment file beyond its types: contradictions are found before anything
+//! is touched.
 
 mod event;
 mod figures;

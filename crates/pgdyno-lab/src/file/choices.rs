@@ -19,12 +19,13 @@ pub enum Design {
     AA,
     /// Every level of every factor with every level of the others.
     FullFactorial,
-    /// A half, a quarter ... of all combinations of two-level factors, chosen so that main effects are separate from
-    /// interactions of two.
+    /// A half, a quarter ... of all combinations of two-level factors, chosen so that main effects
+    /// are separate from interactions of two.
     Fractional,
     /// Plackett-Burman: main effects of many two-level factors from few treatments.
     Screening,
-    /// Each step, or each level of a factor, is compared with the reference, in turns of a few seconds within one load.
+    /// Each step, or each level of a factor, is compared with the reference, in turns of a few
+    /// seconds within one load.
     Switchback,
     /// Levels of one or more factors along a curve; nothing is better or worse than another.
     Ladder,
@@ -77,9 +78,11 @@ pub enum StopRule {
     /// After all blocks.
     #[default]
     AfterBlocks,
-    /// After the block in which every comparison is decided, with intervals that hold under such looking.
+    /// After the block in which every comparison is decided, with intervals that hold under such
+    /// looking.
     WhenDecided,
-    /// The same, where a comparison is decided, too, once a gain of `smallest_effect` is improbable.
+    /// The same, where a comparison is decided, too, once a gain of `smallest_effect` is
+    /// improbable.
     WhenGainDecided,
 }
 
@@ -123,7 +126,8 @@ pub enum SettingScope {
     /// On the server and its host.
     #[default]
     Server,
-    /// In the load's own sessions: nothing changes for others, and what sessions cannot set is not tested.
+    /// In the load's own sessions: nothing changes for others, and what sessions cannot set is not
+    /// tested.
     Session,
 }
 
@@ -159,7 +163,8 @@ pub enum Reset {
     Recreate,
     /// The database is made again from a template database.
     Template,
-    /// The files of the stopped server are copied back, as references where the file system has them.
+    /// The files of the stopped server are copied back, as references where the file system has
+    /// them.
     Copy,
     /// A VACUUM and a checkpoint on the tables as they are.
     Vacuum,
@@ -185,7 +190,8 @@ pub enum Prewarm {
     /// The caches stay as they are.
     #[default]
     None,
-    /// Tables and indexes are read into shared buffers by pg_prewarm; by a read pass where that is not installed.
+    /// Tables and indexes are read into shared buffers by pg_prewarm; by a read pass where that is
+    /// not installed.
     PgPrewarm,
     /// Tables are read once.
     Read,

@@ -1,5 +1,6 @@
-//! Values that follow from others of the file: `scale = "= ceil(4 * target.memory_bytes / data.bytes_per_scale)"`. They are worked
-//! out in the text itself, each in its place, so that errors found later still name the right line.
+//! Values that follow from others of the file: `scale = "= ceil(4 * target.memory_bytes /
+//! data.bytes_per_scale)"`. They are worked out in the text itself, each in its place, so that
+//! errors found later still name the right line.
 
 use super::levels::is_key;
 use super::lines::line_at;
@@ -45,7 +46,8 @@ struct Found {
     expression: String,
 }
 
-/// The parts of a file that expressions take values from. Their own values may be expressions, which is not a type of theirs.
+/// The parts of a file that expressions take values from. Their own values may be expressions,
+/// which is not a type of theirs.
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 struct Sources {
@@ -56,7 +58,8 @@ struct Sources {
     factor: Vec<Table>,
 }
 
-/// The target of a file whose expressions ask for the target's memory or CPUs, and to which nothing is given of them yet.
+/// The target of a file whose expressions ask for the target's memory or CPUs, and to which nothing
+/// is given of them yet.
 pub fn asks_for_target(text: &str) -> Option<TargetPart> {
     let table = DeTable::parse(text).ok()?;
     let sources: Sources = toml::from_str(text).ok()?;
@@ -84,7 +87,8 @@ pub(super) fn worked_out<'t>(
     path: &Path,
     catalogue: &Catalogue,
 ) -> Result<Cow<'t, str>, FileError> {
-    // A text that is not TOML, or whose target is none, is reported by who reads it as an experiment.
+    // A text that is not TOML, or whose target is none, is reported by who reads it as an
+    // experiment.
     let (Ok(table), Ok(sources)) = (DeTable::parse(text), toml::from_str::<Sources>(text)) else {
         return Ok(Cow::Borrowed(text));
     };
@@ -130,7 +134,8 @@ pub(super) fn worked_out<'t>(
     Ok(Cow::Owned(replaced))
 }
 
-/// Checks what a file says must hold, of its base and of each of its parts; else the keys of what does not, and why.
+/// Checks what a file says must hold, of its base and of each of its parts; else the keys of what
+/// does not, and why.
 pub(super) fn check_conditions(
     file: &ExperimentFile,
     catalogue: &Catalogue,
@@ -347,7 +352,8 @@ fn with_load(known: &Known, load: &LoadPart, data: &DataPart) -> Known {
     }
 }
 
-/// Notes the value of a key for the expressions that follow; what is not a value of it would only be missed by those.
+/// Notes the value of a key for the expressions that follow; what is not a value of it would only
+/// be missed by those.
 fn put<Part: DeserializeOwned>(table: &mut Table, key: &str, value: &Value) -> Result<(), String> {
     let part: Result<Part, _> = Table::from_iter([(key.to_owned(), value.clone())]).try_into();
     part.map_err(|error| format!("{key} = {value}: {}", error.message()))?;

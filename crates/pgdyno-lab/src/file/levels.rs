@@ -6,7 +6,8 @@ use pgdyno_workload::Dataset;
 use std::collections::BTreeSet;
 use toml::Table;
 
-/// The keys of a part, each once: what is named here, else what is named below; and which are named.
+/// The keys of a part, each once: what is named here, else what is named below; and which are
+/// named.
 macro_rules! keys {
     ($part:ident, $name:literal, $($key:ident),* $(,)?) => {
         impl $part {
@@ -93,7 +94,8 @@ impl DataPart {
         match (load.workload, self.dataset) {
             (Some(workload), _) => workload.dataset(),
             (None, Some(dataset)) => Some(dataset),
-            // Scripts, pgbench itself and jobs are written for pgbench's tables, if for any; other programs bring their own.
+            // Scripts, pgbench itself and jobs are written for pgbench's tables, if for any; other
+            // programs bring their own.
             (None, None) => match load.program.as_deref() {
                 None | Some("pgbench" | "job") => Some(Dataset::Pgbench),
                 Some(_) => None,
@@ -117,7 +119,8 @@ impl ServerPart {
         ]
     }
 
-    /// Its keys over those of `below`. Programs are named by version or by directory: either replaces both.
+    /// Its keys over those of `below`. Programs are named by version or by directory: either
+    /// replaces both.
     pub(crate) fn over(&self, below: &ServerPart) -> ServerPart {
         let mut both = self.each_over(below);
         if self.version.is_some() || self.bin.is_some() {
@@ -129,8 +132,8 @@ impl ServerPart {
 }
 
 impl LoadPart {
-    /// Its keys over those of `below`. A kind of load (workload, script or program) replaces any other, with its
-    /// commands.
+    /// Its keys over those of `below`. A kind of load (workload, script or program) replaces any
+    /// other, with its commands.
     pub(crate) fn over(&self, below: &LoadPart) -> LoadPart {
         let mut both = self.each_over(below);
         let kind = |load: &LoadPart| (load.workload, load.script.clone(), load.program.clone());

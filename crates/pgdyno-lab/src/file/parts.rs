@@ -1,5 +1,6 @@
-//! The parts of an experiment file, as serde reads them. Every key is documented in docs/reference/experiment-file.md, and the
-//! JSON schema that editors check against is made from these types.
+//! The parts of an experiment file, as serde reads them. Every key is documented in
+//! docs/reference/experiment-file.md, and the JSON schema that editors check against is made from
+//! these types.
 
 use super::choices::{
     Design, Instances, LoadOn, PoolModeWord, PoolerWord, Prewarm, Reset, RestartPolicy, SettingScope,
@@ -33,8 +34,9 @@ pub struct ExperimentFile {
     /// What follows where a treatment cannot be tested.
     #[serde(default)]
     pub untested: Untested,
-    /// The figure that decides: a metric of trials that the load reports, e.g. tps, goodput_tps, p99_ms, nopm (the book lists all),
-    /// or the name of a [[figure]]. Without it tps; job_s where every load is a job.
+    /// The figure that decides: a metric of trials that the load reports, e.g. tps, goodput_tps,
+    /// p99_ms, nopm (the book lists all), or the name of a [[figure]]. Without it tps; job_s where
+    /// every load is a job.
     #[serde(default)]
     pub metric: String,
     /// Seed of order and load; drawn when not given.
@@ -45,13 +47,15 @@ pub struct ExperimentFile {
     /// Smallest effect that matters.
     #[serde(default = "default_smallest_effect")]
     pub smallest_effect: f64,
-    /// What must hold, as expressions over target.*, data.*, load.* and setting.*: the file is refused where it does not.
+    /// What must hold, as expressions over target.*, data.*, load.* and setting.*: the file is
+    /// refused where it does not.
     #[serde(default)]
     pub holds: Vec<String>,
     /// The server that trials run on.
     #[serde(default)]
     pub target: TargetPart,
-    /// What expressions take for the target's memory and CPUs; a run writes it down where the target is there already.
+    /// What expressions take for the target's memory and CPUs; a run writes it down where the
+    /// target is there already.
     #[serde(default)]
     pub given: GivenPart,
     /// Data set, its scale, and its state before a trial.
@@ -117,16 +121,19 @@ pub struct TargetPart {
     /// When the server is restarted between trials.
     #[serde(default)]
     pub restart: RestartPolicy,
-    /// Whether settings are those of the server and its host, or of the load's own sessions, which changes nothing for others.
+    /// Whether settings are those of the server and its host, or of the load's own sessions, which
+    /// changes nothing for others.
     #[serde(default)]
     pub scope: SettingScope,
-    /// When the servers that treatments have of their own are made, with their file systems and data.
+    /// When the servers that treatments have of their own are made, with their file systems and
+    /// data.
     #[serde(default)]
     pub instances: Instances,
     /// Whether a server that is not a sandbox may be stopped and started; as `--allow-restart`.
     #[serde(default)]
     pub allow_restart: bool,
-    /// Command that restarts a server which is not a sandbox, in place of what runs it; used with consent only.
+    /// Command that restarts a server which is not a sandbox, in place of what runs it; used with
+    /// consent only.
     pub restart_command: Option<String>,
     /// Command that stops such a server; with `start_command`, in place of `restart_command`.
     pub stop_command: Option<String>,
@@ -155,7 +162,8 @@ impl TargetPart {
 pub struct CreatePart {
     /// Major version of PostgreSQL.
     pub version: Option<u32>,
-    /// Whether it runs the newest binaries that are installed on this machine, with all their programs beside them.
+    /// Whether it runs the newest binaries that are installed on this machine, with all their
+    /// programs beside them.
     #[serde(default)]
     pub installed: bool,
     /// CPUs that it may use, as 1.5.
@@ -166,7 +174,8 @@ pub struct CreatePart {
     pub iops: Option<u64>,
     /// Bytes per second that it may read and write, as "125M".
     pub bandwidth: Option<String>,
-    /// Address of the host's at which it listens too, with the bits of the network that is let in, as "10.0.0.5/24".
+    /// Address of the host's at which it listens too, with the bits of the network that is let in,
+    /// as "10.0.0.5/24".
     pub listen: Option<String>,
     /// Physical standbys, with the same limits.
     pub standbys: Option<u32>,
@@ -175,7 +184,8 @@ pub struct CreatePart {
     pub sync: bool,
 }
 
-/// What expressions take for the target's; without it, the limits of the sandbox that the file makes.
+/// What expressions take for the target's; without it, the limits of the sandbox that the file
+/// makes.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GivenPart {
@@ -189,7 +199,8 @@ pub struct GivenPart {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DataPart {
-    /// Which data set, where the load does not determine it: "pgbench" (usual), "oltp" (sysbench's), "tpcc".
+    /// Which data set, where the load does not determine it: "pgbench" (usual), "oltp"
+    /// (sysbench's), "tpcc".
     #[schemars(with = "Option<String>")]
     pub dataset: Option<Dataset>,
     /// Scale of the data set: units of 100,000 rows, or warehouses of tpcc.
@@ -198,13 +209,15 @@ pub struct DataPart {
     pub reset: Option<Reset>,
     /// What is in the caches when the load begins.
     pub prewarm: Option<Prewarm>,
-    /// How full the pages of its tables are made, in percent; needs `reset = "recreate"` where it varies.
+    /// How full the pages of its tables are made, in percent; needs `reset = "recreate"` where it
+    /// varies.
     pub fillfactor: Option<u32>,
-    /// Partitions of its large tables, "hash:16" or "range:16": accounts of pgbench by aid, each table of oltp by id, tables of tpcc
-    /// that grow with the warehouses by warehouse.
+    /// Partitions of its large tables, "hash:16" or "range:16": accounts of pgbench by aid, each
+    /// table of oltp by id, tables of tpcc that grow with the warehouses by warehouse.
     #[schemars(with = "Option<String>")]
     pub partitions: Option<Partitions>,
-    /// SQL that is run once the data set is made, in a database of its own: tables, indexes and functions of one's own.
+    /// SQL that is run once the data set is made, in a database of its own: tables, indexes and
+    /// functions of one's own.
     pub sql: Option<String>,
 }
 
@@ -217,8 +230,8 @@ pub struct LoadPart {
     pub workload: Option<Workload>,
     /// A script in pgbench's language, in place of a workload.
     pub script: Option<String>,
-    /// Another program that is the load: pgbench, sysbench, sysbench-tpcc, go-tpc, benchbase, hammerdb, or "job" for a command whose time
-    /// is the result.
+    /// Another program that is the load: pgbench, sysbench, sysbench-tpcc, go-tpc, benchbase,
+    /// hammerdb, or "job" for a command whose time is the result.
     pub program: Option<String>,
     /// Its command line, where it is not the program's usual one.
     pub command: Option<String>,
@@ -232,12 +245,14 @@ pub struct LoadPart {
     /// Control of transactions: "none", "explicit" or "pipelined".
     #[schemars(with = "Option<String>")]
     pub transaction: Option<Control>,
-    /// Whether it goes to the treatment's server ("server", usual) or to each of its standbys ("standbys"), which have replayed by then
-    /// what the server has; for sandboxes with standbys.
+    /// Whether it goes to the treatment's server ("server", usual) or to each of its standbys
+    /// ("standbys"), which have replayed by then what the server has; for sandboxes with standbys.
     pub on: Option<LoadOn>,
-    /// Hosts that drive it together, each with its part of the clients: "ssh:gen1", or "local" for the host that the experiment runs on.
+    /// Hosts that drive it together, each with its part of the clients: "ssh:gen1", or "local" for
+    /// the host that the experiment runs on.
     pub hosts: Option<Vec<String>>,
-    /// How those hosts reach the server: "host=10.0.0.5"; user, database and password are added where they are missing.
+    /// How those hosts reach the server: "host=10.0.0.5"; user, database and password are added
+    /// where they are missing.
     pub connection: Option<String>,
     /// Number of connections that send transactions.
     pub clients: Option<u32>,
@@ -268,7 +283,8 @@ pub struct LoadPart {
     pub measure_s: Option<f64>,
     /// Measures on until so many checkpoints have ended; at most ten times `measure_s`.
     pub checkpoint_cycles: Option<u32>,
-    /// Kills the server at the end of the load and takes the time of its recovery as the figure `recovery_s`.
+    /// Kills the server at the end of the load and takes the time of its recovery as the figure
+    /// `recovery_s`.
     pub crash: Option<bool>,
 }
 
@@ -278,9 +294,11 @@ pub struct LoadPart {
 pub struct ServerPart {
     /// Major version of PostgreSQL, for sandboxes.
     pub version: Option<u32>,
-    /// Directory of initdb, pg_ctl and postgres, instead of a version: an absolute path; for sandboxes.
+    /// Directory of initdb, pg_ctl and postgres, instead of a version: an absolute path; for
+    /// sandboxes.
     pub bin: Option<String>,
-    /// Where its data is: "disk", "tmpfs:4G", "ext4:4G", "xfs:4G", or an absolute path; for sandboxes.
+    /// Where its data is: "disk", "tmpfs:4G", "ext4:4G", "xfs:4G", or an absolute path; for
+    /// sandboxes.
     pub data_on: Option<String>,
     /// Where its WAL is, if not with the data.
     pub wal_on: Option<String>,
@@ -296,12 +314,14 @@ pub struct ServerPart {
     pub neighbour: Option<String>,
     /// Memory that the neighbour may use, as "512MB"; without it, all.
     pub neighbour_memory: Option<String>,
-    /// Network between client and server: "loopback", or the MTU of a link between two network namespaces, as "mtu:9000".
+    /// Network between client and server: "loopback", or the MTU of a link between two network
+    /// namespaces, as "mtu:9000".
     pub network: Option<String>,
-    /// Servers that run on the host at once, each like the others, with data of its own and the whole load; 1 when not given; for
-    /// sandboxes.
+    /// Servers that run on the host at once, each like the others, with data of its own and the
+    /// whole load; 1 when not given; for sandboxes.
     pub count: Option<u32>,
-    /// Number of a server of its own that is made like the target, or like others of its kind; for sandboxes.
+    /// Number of a server of its own that is made like the target, or like others of its kind; for
+    /// sandboxes.
     pub instance: Option<u32>,
 }
 
@@ -358,7 +378,8 @@ pub struct FactorPart {
     /// In a search, how likely each level is to be the best, as weights; alike when not given.
     #[serde(default)]
     pub weights: Vec<f64>,
-    /// In a search, how much it is expected to matter, as a weight among the factors; 1 when not given.
+    /// In a search, how much it is expected to matter, as a weight among the factors; 1 when not
+    /// given.
     pub relevance: Option<f64>,
     /// In a search, how levels that are numbers are arranged; by their logarithms when not given.
     #[schemars(with = "Option<String>")]
@@ -390,9 +411,11 @@ pub struct EventPart {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchPart {
-    /// Measured seconds of a turn: whole ones, 3 when not given; of servers 0.002 to 60, 0.05 when not given.
+    /// Measured seconds of a turn: whole ones, 3 when not given; of servers 0.002 to 60, 0.05 when
+    /// not given.
     pub slice_s: Option<f64>,
-    /// Seconds after each change of settings that are not measured; when not given, what the knobs need: 0.5 or 5.
+    /// Seconds after each change of settings that are not measured; when not given, what the knobs
+    /// need: 0.5 or 5.
     pub wash_out_s: Option<f64>,
 }
 
@@ -404,7 +427,8 @@ pub struct GuardPart {
     pub p99_ms_max: Option<f64>,
     /// Failed transactions among all of a second, five seconds in a row.
     pub error_ratio_max: Option<f64>,
-    /// What a second's throughput is below that of the reference so far, as a part of it, five measured seconds in a row.
+    /// What a second's throughput is below that of the reference so far, as a part of it, five
+    /// measured seconds in a row.
     pub slowdown_max: Option<f64>,
     /// Memory that the kernel can give, as "500MB".
     pub memory_available_min: Option<String>,
@@ -439,7 +463,8 @@ pub struct BudgetPart {
 pub struct WindowPart {
     /// Time of day from which trials may begin, as "22:00".
     pub from: String,
-    /// Time of day from which none begins any more, as "06:00"; earlier than `from` means the next day.
+    /// Time of day from which none begins any more, as "06:00"; earlier than `from` means the next
+    /// day.
     pub to: String,
 }
 

@@ -117,7 +117,8 @@ impl Bound {
         })
     }
 
-    /// By how much a figure is beyond it, as a logarithm; 0 where it holds, and no more than [`EXCESS_MAX`], for a figure may be 0.
+    /// By how much a figure is beyond it, as a logarithm; 0 where it holds, and no more than
+    /// [`EXCESS_MAX`], for a figure may be 0.
     pub fn excess(&self, figure: f64) -> f64 {
         let ratio = match self.is_most {
             true => figure / self.limit,

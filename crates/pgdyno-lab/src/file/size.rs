@@ -1,12 +1,14 @@
-//! Sizes and single keys given on the command line: an experiment from minutes to a night out of one file.
+//! Sizes and single keys given on the command line: an experiment from minutes to a night out of
+//! one file.
 
 use super::FileError;
 use super::lines::{line_at, line_of};
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The text of the experiment that a file gives with one of its sizes and other values of single keys, each as
-/// `load.measure_s=60`. It is what is run, stored and resumed. `path` is for messages.
+/// The text of the experiment that a file gives with one of its sizes and other values of single
+/// keys, each as `load.measure_s=60`. It is what is run, stored and resumed. `path` is for
+/// messages.
 pub fn sized(text: &str, path: &Path, size: Option<&str>, keys: &[String]) -> Result<String, FileError> {
     if size.is_none() && keys.is_empty() {
         return Ok(text.to_owned());

@@ -54,7 +54,8 @@ pub struct ChartPart {
     pub form: ChartForm,
     /// Factor along its axis; the steps where none is given.
     pub x: Option<String>,
-    /// Factor whose levels are lines, groups of bars, or columns of a heat table; of several factors, each combination of their levels.
+    /// Factor whose levels are lines, groups of bars, or columns of a heat table; of several
+    /// factors, each combination of their levels.
     #[serde(default)]
     pub lines: Names,
     /// The figure; the experiment's own when not given.
@@ -109,7 +110,8 @@ pub struct TablePart {
 pub struct ClaimPart {
     /// A sentence without a full stop.
     pub text: String,
-    /// The treatment: factor = level, or step = name. Levels that are not named are all those there are.
+    /// The treatment: factor = level, or step = name. Levels that are not named are all those there
+    /// are.
     #[serde(default)]
     pub of: BTreeMap<String, String>,
     /// Title of an event, where the finding is about what it changes: after it against before.

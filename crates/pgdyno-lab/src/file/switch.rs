@@ -10,9 +10,11 @@ use std::time::Duration;
 
 /// Measured seconds of a turn. Checkpoints and their like last longer, and meet several treatments.
 pub(super) const SLICE_S: f64 = 3.0;
-/// Of the turns of servers: what disturbs a host lasts longer, and a transaction is usually shorter.
+/// Of the turns of servers: what disturbs a host lasts longer, and a transaction is usually
+/// shorter.
 pub(super) const SERVERS_SLICE_S: f64 = 0.05;
-/// Transactions that began before a change have ended by then. The change itself takes a part of a second: together they are one.
+/// Transactions that began before a change have ended by then. The change itself takes a part of a
+/// second: together they are one.
 const WASH_OUT_LEAST_S: f64 = 0.5;
 /// After knobs whose effect is gone in a few seconds.
 const WASH_OUT_SECONDS_S: f64 = 5.0;
@@ -95,7 +97,8 @@ pub(super) fn wash_out_s(file: &ExperimentFile, catalogue: &Catalogue) -> f64 {
     }
 }
 
-/// Why settings of a knob cannot take turns within one load that sends its statements so; `None` where they can.
+/// Why settings of a knob cannot take turns within one load that sends its statements so; `None`
+/// where they can.
 pub fn why_not_in_turns(knob: &Knob, protocol: Protocol) -> Option<&'static str> {
     match (knob.cost, knob.carry_over) {
         (Cost::Restart | Cost::Remount | Cost::Reboot, _) => Some("it takes effect after a restart alone"),

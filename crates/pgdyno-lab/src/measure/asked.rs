@@ -1,4 +1,5 @@
-//! A server that is asked before a load and after it: what it has counted, and whether that is what the clients saw.
+//! A server that is asked before a load and after it: what it has counted, and whether that is what
+//! the clients saw.
 
 use super::{LOAD_NAME, RECORDER_NAME};
 use crate::cross_check::cross_check;
@@ -12,14 +13,15 @@ use pgdyno_server::{
 };
 use std::time::{Duration, Instant};
 
-/// Sessions flush their counts when they end, or ten seconds after they became idle (since 15); the server may take
-/// this long to show them.
+/// Sessions flush their counts when they end, or ten seconds after they became idle (since 15); the
+/// server may take this long to show them.
 const COUNTS_LIMIT: Duration = Duration::from_secs(12);
 /// Sessions of an earlier load that are still ending are waited for.
 const LEAVING_LIMIT: Duration = Duration::from_secs(2);
 /// Starts of processes are reported together with what they committed, or a moment later.
 const STARTS_LIMIT: Duration = Duration::from_secs(1);
-/// Before this version, counts travel through a collector and are shown as they were up to half a second ago.
+/// Before this version, counts travel through a collector and are shown as they were up to half a
+/// second ago.
 const COUNTS_AT_ONCE_SINCE: u32 = 15;
 /// Statements of this session that may be counted a pause later than they were sent.
 const OWN_IN_A_PAUSE: u64 = 4;
@@ -170,8 +172,8 @@ impl Asked {
             );
             let by_others = after.committed.saturating_sub(after.own_statements);
             let rests = counted_before.is_some_and(|earlier| by_others <= earlier + OWN_IN_A_PAUSE);
-            // Commits that are too many do not become fewer, unless the starts of the workers that made them are reported a
-            // moment later.
+            // Commits that are too many do not become fewer, unless the starts of the workers that
+            // made them are reported a moment later.
             let too_many = check.server > check.client && begun.elapsed() >= STARTS_LIMIT;
             // A count of more than the load's agrees in passing while it is still being made.
             let agrees = check.agrees && (at_once || rests || check.server == check.client);

@@ -6,8 +6,8 @@ use crate::plan::STEP;
 use pgdyno_knobs::Setting;
 use pgdyno_stats::{DesignError, fractional_factorial, full_factorial, one_at_a_time, plackett_burman};
 
-/// All treatments of a file, the reference first. Cumulative ones get their settings later, when it is known what is
-/// excluded.
+/// All treatments of a file, the reference first. Cumulative ones get their settings later, when it
+/// is known what is excluded.
 pub(super) fn treatments(
     file: &ExperimentFile,
     base: &[Setting],

@@ -62,13 +62,15 @@ pub(crate) fn data_of(treatment: &Treatment) -> Option<DataKey> {
 }
 
 impl Treatment {
-    /// Bytes of the data that its load reads, approximately; `None` where it reads none, or brings its own.
+    /// Bytes of the data that its load reads, approximately; `None` where it reads none, or brings
+    /// its own.
     pub fn data_bytes(&self) -> Option<u64> {
         Some(data_of(self)?.plan().bytes())
     }
 }
 
-/// Commands of the file, and a program that brings data of its own: nothing is known of what they make on a server.
+/// Commands of the file, and a program that brings data of its own: nothing is known of what they
+/// make on a server.
 fn commands_of(treatment: &Treatment) -> impl Iterator<Item = &str> {
     let (load, data) = (&treatment.load, &treatment.data);
     let program = load.program.as_deref();
@@ -78,8 +80,8 @@ fn commands_of(treatment: &Treatment) -> impl Iterator<Item = &str> {
     each.into_iter().flatten().filter(move |_| program.is_some())
 }
 
-/// Statements of a treatment's script that make, change or remove objects. A script that cannot be read has none: its error is another
-/// finding.
+/// Statements of a treatment's script that make, change or remove objects. A script that cannot be
+/// read has none: its error is another finding.
 fn making_in(treatment: &Treatment) -> Vec<String> {
     let plan = plan_of_load(&treatment.load).ok().flatten();
     let statements = plan.and_then(|plan| making_statements(&plan).ok());
@@ -90,8 +92,8 @@ fn making_in(treatment: &Treatment) -> Vec<String> {
 }
 
 impl Plan {
-    /// Commands of the tested treatments of which nothing is known, and statements of their scripts and of figures that make, change or
-    /// remove objects; each once.
+    /// Commands of the tested treatments of which nothing is known, and statements of their scripts
+    /// and of figures that make, change or remove objects; each once.
     pub(crate) fn commands(&self) -> Vec<String> {
         let tested = self.tested();
         let treatments = || tested.iter().map(|&i| &self.treatments[i]);
@@ -124,8 +126,8 @@ impl Plan {
         tested.find(|treatment| data_of(treatment).as_ref() == Some(data))
     }
 
-    /// The database of some data, where it is not the target's own: one for each kind of data where there are several, or where
-    /// it is renewed from a template or has SQL of its own.
+    /// The database of some data, where it is not the target's own: one for each kind of data where
+    /// there are several, or where it is renewed from a template or has SQL of its own.
     pub(crate) fn database_of(&self, data: &DataKey) -> Option<String> {
         let is_apart = self.data(|_| true).len() > 1 || self.uses_template() || data.sql.is_some();
         is_apart.then(|| data.name())

@@ -11,8 +11,8 @@ const MEASURE_S: f64 = 10.0;
 /// Measured time at most, as a multiple of `measure_s`, where the end is a number of checkpoints.
 const CYCLES_LONGER: f64 = 10.0;
 
-/// Threads of a load: as the file says, else half of the CPUs, the other half being the server's; one for each client where every
-/// transaction has a connection of its own.
+/// Threads of a load: as the file says, else half of the CPUs, the other half being the server's;
+/// one for each client where every transaction has a connection of its own.
 pub(crate) fn threads_of(load: &LoadPart) -> u32 {
     if load.connect == Some(true) {
         return load.clients.unwrap_or(1);
@@ -52,7 +52,8 @@ pub(crate) fn workload_record(load: &LoadPart, data: &DataPart) -> WorkloadRecor
     }
 }
 
-/// The built-in engine's plan, as far as it does not depend on chance; `None` where the load is another program.
+/// The built-in engine's plan, as far as it does not depend on chance; `None` where the load is
+/// another program.
 pub(crate) fn plan_of_load(load: &LoadPart) -> Result<Option<LoadPlan>, ScriptError> {
     plan_of(load, 0)
 }

@@ -6,10 +6,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
 
 impl Plan {
-    /// Numbers of the treatments that are tested, in random order for this block (1-based): the same for the same
-    /// seed, whatever has run before. Treatments that share a server and its data stay together, in random order among themselves,
-    /// and such groups follow one another in random order: moving between them costs more than a trial, and they are
-    /// not compared with one another as finely as what shares them.
+    /// Numbers of the treatments that are tested, in random order for this block (1-based): the
+    /// same for the same seed, whatever has run before. Treatments that share a server and its data
+    /// stay together, in random order among themselves, and such groups follow one another in
+    /// random order: moving between them costs more than a trial, and they are not compared with
+    /// one another as finely as what shares them.
     pub fn order_of_block(&self, block: u32) -> Vec<usize> {
         self.order_of_round(block, 0)
     }
@@ -24,7 +25,8 @@ impl Plan {
         u32::try_from(before + 1).unwrap_or(u32::MAX)
     }
 
-    /// The order in which the treatments of a switchback take their turns of this number (from 0) in a block.
+    /// The order in which the treatments of a switchback take their turns of this number (from 0)
+    /// in a block.
     pub(crate) fn order_of_round(&self, block: u32, round: u32) -> Vec<usize> {
         let of_block = self.seed ^ (u64::from(block) << 32);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(of_block ^ (u64::from(round) << 54));

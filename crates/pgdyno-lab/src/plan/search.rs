@@ -47,7 +47,8 @@ impl Plan {
         texts.filter_map(|text| Bound::parse(text).ok())
     }
 
-    /// The search that the plan is, if it is one: levels that cannot be tested alone are not in its space.
+    /// The search that the plan is, if it is one: levels that cannot be tested alone are not in its
+    /// space.
     ///
     /// # Errors
     ///
@@ -127,7 +128,8 @@ impl Plan {
         Some(Ok(search))
     }
 
-    /// Whether the treatment that has this level and the reference's of all other factors can be tested.
+    /// Whether the treatment that has this level and the reference's of all other factors can be
+    /// tested.
     fn is_tested_alone(&self, factor: &str, level: &str) -> bool {
         let reference = self.treatments.first();
         let is_it = |treatment: &&Treatment| {
@@ -177,7 +179,8 @@ fn coordinates(names: &[&str], scale: Option<Scale>) -> Vec<Option<f64>> {
 }
 
 impl SearchPlan<'_> {
-    /// The point with these levels, and the reference's where none is named, or it is not in the space.
+    /// The point with these levels, and the reference's where none is named, or it is not in the
+    /// space.
     fn nearest(&self, named: &[(String, String)]) -> Point {
         let factors = self.plan.file.factor.iter().zip(&self.levels).zip(&self.kept);
         factors
@@ -368,7 +371,8 @@ impl SearchPlan<'_> {
         })
     }
 
-    /// A treatment with these levels. `number` is what it is called by where it is not a starting point.
+    /// A treatment with these levels. `number` is what it is called by where it is not a starting
+    /// point.
     pub(crate) fn treatment(&self, point: &[usize], number: usize, reason: Option<String>) -> Treatment {
         let row = self.row(point);
         let plan = self.plan;
@@ -379,7 +383,8 @@ impl SearchPlan<'_> {
             &self.levels,
             &row,
         );
-        // Those of the base may be of a profile, which a search that goes on has only in what is stored of the reference.
+        // Those of the base may be of a profile, which a search that goes on has only in what is
+        // stored of the reference.
         if let Some(reference) = plan.treatments.first() {
             let is_own = |setting: &Setting| reference.step.iter().any(|own| own.knob == setting.knob);
             let mut settings = reference.settings.clone();

@@ -1,4 +1,5 @@
-//! Data that the server lacks, holds otherwise or has no room for; commands of which nobody knows what they make.
+//! Data that the server lacks, holds otherwise or has no room for; commands of which nobody knows
+//! what they make.
 
 use super::room::{Need, check_room};
 use super::{Finding, FindingKind, Preflight, PreflightReport};

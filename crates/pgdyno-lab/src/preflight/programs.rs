@@ -1,4 +1,5 @@
-//! External programs that a run starts: those of loads, poolers, file systems, networks and neighbours, and of a restart.
+//! External programs that a run starts: those of loads, poolers, file systems, networks and
+//! neighbours, and of a restart.
 
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{LOOPBACK, Place, PoolerWord};

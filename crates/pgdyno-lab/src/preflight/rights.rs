@@ -1,4 +1,5 @@
-//! Rights that a trial needs of the role beside those of its settings, and sessions that it may have.
+//! Rights that a trial needs of the role beside those of its settings, and sessions that it may
+//! have.
 
 use super::wants::OWN_SESSIONS;
 use super::{Finding, FindingKind, Preflight, PreflightReport};

@@ -1,4 +1,5 @@
-//! Room for what an experiment makes: data, WAL, copies of files, and servers of its own, each on the file system where it goes.
+//! Room for what an experiment makes: data, WAL, copies of files, and servers of its own, each on
+//! the file system where it goes.
 
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::file::{Place, Reset};
@@ -115,7 +116,8 @@ impl Preflight<'_> {
     }
 }
 
-/// What servers of the experiment's own take beside the data of the one that is examined, in `beside`; that one is there already.
+/// What servers of the experiment's own take beside the data of the one that is examined, in
+/// `beside`; that one is there already.
 pub(super) fn of_own_servers(
     plan: &Plan,
     (examined, beside): (&ServerVariant, &Path),
@@ -163,7 +165,8 @@ pub(super) fn of_own_servers(
     needs
 }
 
-/// Whether all fits where it goes, and leaves what the file's guard needs on the file system of `data`.
+/// Whether all fits where it goes, and leaves what the file's guard needs on the file system of
+/// `data`.
 pub(super) fn check_room(
     host: &dyn HostAccess,
     plan: &Plan,

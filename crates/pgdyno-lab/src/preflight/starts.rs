@@ -1,4 +1,5 @@
-//! Whether the server starts with what a treatment sets at its start: a throw-away server of the same programs is started with it.
+//! Whether the server starts with what a treatment sets at its start: a throw-away server of the
+//! same programs is started with it.
 
 use super::{Finding, FindingKind, Preflight, PreflightReport};
 use crate::plan::{Plan, Treatment};
@@ -15,7 +16,8 @@ const STRICT: &str = "2";
 type Settings = Vec<(String, String)>;
 
 impl Preflight<'_> {
-    /// Starts a server like the target's with each combination of settings that the target would be restarted with.
+    /// Starts a server like the target's with each combination of settings that the target would be
+    /// restarted with.
     pub(super) fn starts(
         &self,
         plan: &Plan,
@@ -88,7 +90,8 @@ impl Preflight<'_> {
         Ok(())
     }
 
-    /// What a treatment sets at the server's start: what a throw-away server can take, and the names of the rest.
+    /// What a treatment sets at the server's start: what a throw-away server can take, and the
+    /// names of the rest.
     fn at_start(&self, treatment: &Treatment) -> (Settings, Vec<String>) {
         let reader = Reader {
             host: self.host,

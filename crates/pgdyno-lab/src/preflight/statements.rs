@@ -9,8 +9,8 @@ use pgdyno_workload::{
 };
 
 impl Preflight<'_> {
-    /// Whether prepared statements stay with their session, where a load behind a pooler needs them. That of another program finds
-    /// out by itself.
+    /// Whether prepared statements stay with their session, where a load behind a pooler needs
+    /// them. That of another program finds out by itself.
     pub(super) fn prepared(&self, plan: &Plan, found: &mut PreflightReport) {
         let conninfo = &self.target.conninfo;
         let usual = LoadPlan::closed(Workload::Simple, 1, 1).protocol;

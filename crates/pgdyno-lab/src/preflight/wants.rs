@@ -40,7 +40,8 @@ pub(super) fn for_sandboxes(treatment: &Treatment, kills: bool) -> Vec<String> {
         .collect()
 }
 
-/// What else a treatment asks for that this target or this host does not have, or that does nothing there.
+/// What else a treatment asks for that this target or this host does not have, or that does nothing
+/// there.
 pub(super) fn unmet(treatment: &Treatment, allowed: Allowed) -> Vec<String> {
     let (data, load) = (&treatment.data, &treatment.load);
     let mut reasons = Vec::new();
@@ -144,7 +145,8 @@ pub(super) fn of_standbys(treatment: &Treatment, standbys: u64) -> Vec<&'static 
     unmet.map(|(_, what)| what).collect()
 }
 
-/// What a treatment asks for that is of one server, though its load goes to several at once, or to standbys.
+/// What a treatment asks for that is of one server, though its load goes to several at once, or to
+/// standbys.
 fn needs_one_server(treatment: &Treatment) -> Vec<String> {
     let load = &treatment.load;
     let wants = [

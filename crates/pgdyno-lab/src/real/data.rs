@@ -154,8 +154,8 @@ impl RealTarget<'_> {
         Ok(endpoint(&self.conninfo(database)?).stopped_by(self.resources.stop))
     }
 
-    /// Makes a database as a copy of another one, if there is none of that name. On a server that pgdyno did not create it is in the journal
-    /// first.
+    /// Makes a database as a copy of another one, if there is none of that name. On a server that
+    /// pgdyno did not create it is in the journal first.
     fn make_from(&mut self, name: &str, template: &str) -> Result<(), LabError> {
         let (server, stop) = (self.conninfo(None)?, self.resources.stop);
         let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
@@ -199,8 +199,9 @@ impl RealTarget<'_> {
         started.map_err(trouble)
     }
 
-    /// Where a sandbox has loaded pg_stat_statements, the load's database has the extension too: its statements have texts and counts.
-    /// Where it cannot be made, whatever reads statements reports that it is missing.
+    /// Where a sandbox has loaded pg_stat_statements, the load's database has the extension too:
+    /// its statements have texts and counts. Where it cannot be made, whatever reads statements
+    /// reports that it is missing.
     pub(super) fn count_statements(&self, conninfo: &Conninfo) -> Result<(), ServerError> {
         if !self.is_sandbox() {
             return Ok(());
@@ -235,7 +236,8 @@ fn has_database(conninfo: &Conninfo, name: &str) -> Result<bool, ServerError> {
 
 fn renew_from_template(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) -> Result<(), LabError> {
     let template = template_of(name);
-    // Through WAL it would be written twice, and the load would begin with a checkpoint's worth of it.
+    // Through WAL it would be written twice, and the load would begin with a checkpoint's worth of
+    // it.
     let by_files = match Server::connect(conninfo)?.version().major >= 15 {
         true => " STRATEGY file_copy",
         false => "",
@@ -253,7 +255,8 @@ fn renew_from_template(conninfo: &Conninfo, stop: &Arc<AtomicBool>, name: &str) 
 const RELATIONS: &str = "SELECT format('%I.%I', n.nspname, c.relname)::text FROM pg_class c JOIN pg_namespace n ON \
      n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = ANY ('{KINDS}') ORDER BY pg_relation_size(c.oid)";
 
-/// Whether pg_stat_statements is among the libraries that the server was started with, and not an extension of the database yet.
+/// Whether pg_stat_statements is among the libraries that the server was started with, and not an
+/// extension of the database yet.
 const NOT_MADE: &str = "SELECT 1 WHERE 'pg_stat_statements' = \
      ANY (regexp_split_to_array(current_setting('shared_preload_libraries'), '[\\s,]+')) \
      AND NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')";
@@ -269,7 +272,8 @@ fn relations(server: &mut Server, kinds: &str) -> Result<Vec<String>, ServerErro
         .collect())
 }
 
-/// Where the extension is not there it is made, in a sandbox; on any other server its tables are read once instead.
+/// Where the extension is not there it is made, in a sandbox; on any other server its tables are
+/// read once instead.
 fn prewarm_with_extension(
     conninfo: &Conninfo,
     stop: &Arc<AtomicBool>,

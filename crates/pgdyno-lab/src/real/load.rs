@@ -21,7 +21,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Checkpoints of a database are counted from another one: the session that asks is not counted with the load.
+/// Checkpoints of a database are counted from another one: the session that asks is not counted
+/// with the load.
 pub(crate) const ASIDE: &str = "template1";
 
 impl Load for RealTarget<'_> {
@@ -61,8 +62,8 @@ impl Load for RealTarget<'_> {
     }
 }
 
-/// What a neighbour finds in its environment: libpq's variables for the server, and PGDYNO_DATA, which is the server's data directory, where
-/// that is on this host.
+/// What a neighbour finds in its environment: libpq's variables for the server, and PGDYNO_DATA,
+/// which is the server's data directory, where that is on this host.
 fn variables(
     changer: &Changer<'_>,
     server: &Conninfo,
@@ -100,7 +101,8 @@ impl Meanwhile for Loaded<'_, '_> {
 }
 
 impl RealTarget<'_> {
-    /// `servers` are those of the load, with its way to each; `direct` is the way of the questions about the treatment's own.
+    /// `servers` are those of the load, with its way to each; `direct` is the way of the questions
+    /// about the treatment's own.
     fn measure(
         &mut self,
         drive: &Drive<'_>,
@@ -200,8 +202,8 @@ impl RealTarget<'_> {
     }
 }
 
-/// The pooler that a treatment needs; where its file does not say how many sessions it has, as many as clients, and in session mode, in which
-/// nobody gives one back, with room for pgdyno's own too.
+/// The pooler that a treatment needs; where its file does not say how many sessions it has, as many
+/// as clients, and in session mode, in which nobody gives one back, with room for pgdyno's own too.
 fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPlan> {
     let server = &treatment.server;
     let kind = server.pooler?.kind()?;
@@ -242,8 +244,8 @@ impl Cycles {
         })
     }
 
-    /// Whether as many checkpoints have ended as were asked for, and the least time has passed. `ended` is how many have by now,
-    /// where the server answers.
+    /// Whether as many checkpoints have ended as were asked for, and the least time has passed.
+    /// `ended` is how many have by now, where the server answers.
     fn are_over(&mut self, second: &Second, ended: Option<u64>) -> bool {
         if !second.measured {
             return false;

@@ -31,9 +31,11 @@ use target::RealTarget;
 /// Ends the name of a pooler's directory among an experiment's files.
 const POOLER: &str = "-pooler";
 
-/// Provides the servers of an experiment: the target, and sandboxes like it that differ in version or place.
+/// Provides the servers of an experiment: the target, and sandboxes like it that differ in version
+/// or place.
 pub trait ServerProvider {
-    /// Makes the server if it is missing, starts it if it does not run, and returns how its settings are changed.
+    /// Makes the server if it is missing, starts it if it does not run, and returns how its
+    /// settings are changed.
     fn target(&mut self, variant: &ServerVariant) -> Result<Target, ProviderError>;
 
     /// The server is not needed for now; it may be stopped.
@@ -87,7 +89,8 @@ impl<'a> Resources<'a> {
             .collect()
     }
 
-    /// Settings that no treatment changes other processes may change: a host is one process's, servers are changed side by side.
+    /// Settings that no treatment changes other processes may change: a host is one process's,
+    /// servers are changed side by side.
     fn changer(&self, target: Target, purpose: &Purpose<'_>) -> Result<Changer<'a>, ApplyError> {
         Changer::begin(
             &**self.host,

@@ -1,4 +1,5 @@
-//! What is left of the host while a load runs: a load without seconds, a job, is ended too where room is short.
+//! What is left of the host while a load runs: a load without seconds, a job, is ended too where
+//! room is short.
 
 use crate::file::GuardPart;
 use pgdyno_host::{HostAccess, memory_available_bytes, size_bytes};
@@ -52,8 +53,8 @@ impl Room<'_> {
     }
 }
 
-/// Runs a load while a second thread watches whether it must end: because the user asks for it, or because room is short, which is returned.
-/// A load that has no seconds, a job, ends so too.
+/// Runs a load while a second thread watches whether it must end: because the user asks for it, or
+/// because room is short, which is returned. A load that has no seconds, a job, ends so too.
 pub(super) fn watched<T>(
     room: &Room<'_>,
     stop: &AtomicBool,

@@ -13,8 +13,8 @@ const REPLAYED_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 impl RealTarget<'_> {
-    /// The servers that a load goes to, the first of which is watched in whole: the treatment's server and the additional ones, or its
-    /// standbys.
+    /// The servers that a load goes to, the first of which is watched in whole: the treatment's
+    /// server and the additional ones, or its standbys.
     pub(super) fn servers_of(
         &mut self,
         drive: &Drive<'_>,

@@ -78,8 +78,8 @@ impl Runner<'_, '_> {
         })
     }
 
-    /// Makes the data of the tested treatments that are here, and returns what was missing before; other servers get theirs when it
-    /// is their turn.
+    /// Makes the data of the tested treatments that are here, and returns what was missing before;
+    /// other servers get theirs when it is their turn.
     pub(super) fn ensure_data_here(
         &mut self,
         plan: &Plan,
@@ -105,7 +105,8 @@ impl Runner<'_, '_> {
 }
 
 impl Running<'_, '_, '_> {
-    /// Makes data that is missing and brings it to the state that a trial of the treatment begins with, on each of its servers.
+    /// Makes data that is missing and brings it to the state that a trial of the treatment begins
+    /// with, on each of its servers.
     pub(super) fn bring_data(&mut self, treatment: &Treatment) -> Result<(), LabError> {
         if let Some(data) = data_of(treatment) {
             return (0..self.at.len()).try_for_each(|number| self.bring_data_to(number, treatment, &data));
@@ -151,7 +152,8 @@ impl Running<'_, '_, '_> {
             }
             // Before any load runs on it, whatever the treatments that come first want.
             if self.plan.copies_files(&at.variant, data) && !at.target.has_files(&files)? {
-                // Where they were removed, because the experiment seemed to be over, its loads have changed the data.
+                // Where they were removed, because the experiment seemed to be over, its loads have
+                // changed the data.
                 if self.has_trials && !is_untouched {
                     let database = self.plan.database_of(data);
                     let plan = data.plan();

@@ -41,8 +41,8 @@ impl Paces {
         }
     }
 
-    /// Transactions per second of the reference that a treatment is compared with; `None` before it has enough seconds, and for a
-    /// reference.
+    /// Transactions per second of the reference that a treatment is compared with; `None` before it
+    /// has enough seconds, and for a reference.
     pub(super) fn tps(&self, plan: &Plan, treatment: &Treatment) -> Option<f64> {
         let pace = self.0.get(&plan.reference_of(treatment)?.name)?;
         (pace.seconds >= f64::from(IN_A_ROW)).then(|| pace.committed / pace.seconds)
@@ -70,7 +70,8 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// Why the trial must end, if it must. `pace_tps` is the throughput of the reference, where there is one to compare with.
+    /// Why the trial must end, if it must. `pace_tps` is the throughput of the reference, where
+    /// there is one to compare with.
     pub(super) fn second(&mut self, second: &SecondFigures, pace_tps: Option<f64>) -> Option<String> {
         let (slow, failing) = (self.response_time(second), self.errors(second));
         let behind = self.slowdown(second, pace_tps);

@@ -22,7 +22,8 @@ struct Ready {
 type Block = Vec<(TrialRecord, SeriesRecord)>;
 
 impl<'s> Running<'_, '_, 's> {
-    /// Runs the blocks that are not stored yet. Returns whether all is done, or somebody asked to stop.
+    /// Runs the blocks that are not stored yet. Returns whether all is done, or somebody asked to
+    /// stop.
     pub(super) fn in_turns(&mut self, slice: Duration, done: &mut Done) -> Result<bool, LabError> {
         let plan = self.plan;
         for block in 1..=plan.file.blocks {
@@ -140,8 +141,8 @@ impl<'s> Running<'_, '_, 's> {
         left
     }
 
-    /// Everything up to the begin of the load on the server of one treatment: where it is among those where we are, and the database of
-    /// its load, where that is not the target's.
+    /// Everything up to the begin of the load on the server of one treatment: where it is among
+    /// those where we are, and the database of its load, where that is not the target's.
     fn ready_in_turn(
         &mut self,
         treatment: &Treatment,

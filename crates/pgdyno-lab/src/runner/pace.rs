@@ -11,8 +11,9 @@ const MINUTES_OF_HOUR: u32 = 60;
 const MINUTES_OF_DAY: u32 = 24 * MINUTES_OF_HOUR;
 
 impl Running<'_, '_, '_> {
-    /// Waits for the hours that the file allows; false when somebody asked to stop. The wall clock is read again each time,
-    /// so that one that jumps is followed and never waited on for longer than it says.
+    /// Waits for the hours that the file allows; false when somebody asked to stop. The wall clock
+    /// is read again each time, so that one that jumps is followed and never waited on for longer
+    /// than it says.
     pub(super) fn wait_for_window(&mut self) -> Result<bool, LabError> {
         let mut shown = None;
         loop {

@@ -1,5 +1,5 @@
-//! Before the first trial: what cannot be tested is excluded by name, what is contradictory or does not fit is refused,
-//! data is made.
+//! Before the first trial: what cannot be tested is excluded by name, what is contradictory or does
+//! not fit is refused, data is made.
 
 use super::data::Untouched;
 use super::{Event, Runner};
@@ -26,8 +26,8 @@ pub(super) struct Stored<'t> {
 }
 
 impl Runner<'_, '_> {
-    /// Excludes treatments that cannot be tested, makes data, and begins the experiment in the store. Returns its
-    /// number, the looks at its trials, and the data that was made.
+    /// Excludes treatments that cannot be tested, makes data, and begins the experiment in the
+    /// store. Returns its number, the looks at its trials, and the data that was made.
     pub(super) fn prepare(
         &mut self,
         plan: &mut Plan,
@@ -61,7 +61,8 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    /// Before an experiment is resumed: all that a run asks, and no treatment that it has tested may have become impossible.
+    /// Before an experiment is resumed: all that a run asks, and no treatment that it has tested
+    /// may have become impossible.
     pub(super) fn is_possible_still(
         &self,
         plan: &Plan,
@@ -120,8 +121,8 @@ impl Runner<'_, '_> {
     }
 }
 
-/// Treatments as they are stored. Of a search, those that are examined but cannot be tested, and the reference: the others follow when
-/// they are tried.
+/// Treatments as they are stored. Of a search, those that are examined but cannot be tested, and
+/// the reference: the others follow when they are tried.
 pub(crate) fn treatment_records(plan: &Plan, catalogue: &Catalogue) -> Vec<TreatmentRecord> {
     let is_search = plan.file.search.is_some();
     let stored = plan.treatments.iter().enumerate();

@@ -1,5 +1,5 @@
-//! A search: what is tried next follows from the trials so far, and from nothing else, so that a search that was killed goes on as it
-//! would have gone.
+//! A search: what is tried next follows from the trials so far, and from nothing else, so that a
+//! search that was killed goes on as it would have gone.
 
 use super::outside::{Next, Outside};
 use super::prepare::treatment_record;
@@ -10,7 +10,8 @@ use crate::searched::{HALF_WIDTH, Tried};
 use pgdyno_stats::Reason;
 
 impl Running<'_, '_, '_> {
-    /// Runs the trials of a search that are not stored yet. Returns whether all is done, or somebody asked to stop.
+    /// Runs the trials of a search that are not stored yet. Returns whether all is done, or
+    /// somebody asked to stop.
     pub(super) fn searched(&mut self) -> Result<bool, LabError> {
         let stored = self.runner.results.experiment(self.id)?;
         let search = match self.plan.search(&stored.record) {

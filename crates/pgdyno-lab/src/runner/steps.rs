@@ -17,11 +17,13 @@ use pgdyno_record::{SeriesRecord, TrialRecord};
 type Done = (TrialRecord, SeriesRecord);
 /// A treatment, with its number where the plan has it.
 type Numbered<'t> = (Option<usize>, &'t Treatment);
-/// What a load has measured, and why a guard has ended it, if one has; `None` where somebody asked to stop.
+/// What a load has measured, and why a guard has ended it, if one has; `None` where somebody asked
+/// to stop.
 type Driven = Option<(Measurement, Option<String>)>;
 
 impl Running<'_, '_, '_> {
-    /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is none.
+    /// One trial with what was recorded beside it; `None` when it was stopped, for half a trial is
+    /// none.
     pub(super) fn trial(
         &mut self,
         (number, treatment): Numbered<'_>,
@@ -47,7 +49,8 @@ impl Running<'_, '_, '_> {
         self.drive(treatment, database.as_deref(), seed)
     }
 
-    /// Everything up to the begin of a treatment's load; the database that the load is for, where that is not the target's.
+    /// Everything up to the begin of a treatment's load; the database that the load is for, where
+    /// that is not the target's.
     pub(super) fn ready(
         &mut self,
         treatment: &Treatment,
@@ -111,7 +114,8 @@ impl Running<'_, '_, '_> {
         self.plan.settings().any(|setting| is_pool(&setting))
     }
 
-    /// The settings of a treatment for one of its servers, as far as the user has agreed to them; those of the host are with the first.
+    /// The settings of a treatment for one of its servers, as far as the user has agreed to them;
+    /// those of the host are with the first.
     pub(super) fn agreed(
         &self,
         treatment: &Treatment,

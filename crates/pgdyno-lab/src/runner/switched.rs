@@ -33,7 +33,8 @@ struct Taking<'p> {
     error: Option<String>,
     /// Why a guard has ended it.
     guarded: Option<String>,
-    /// Whether it is not wanted: its treatment is decided, or a guard has ended it, in an earlier block.
+    /// Whether it is not wanted: its treatment is decided, or a guard has ended it, in an earlier
+    /// block.
     is_dropped: bool,
 }
 
@@ -45,7 +46,8 @@ struct Loaded {
 }
 
 impl<'x> Running<'x, '_, '_> {
-    /// Runs the blocks of a switchback that are not stored yet. Returns whether all is done, or somebody asked to stop.
+    /// Runs the blocks of a switchback that are not stored yet. Returns whether all is done, or
+    /// somebody asked to stop.
     pub(super) fn switched(&mut self, slices: Slices, done: &mut Done) -> Result<bool, LabError> {
         let plan = self.plan;
         let tested = u32::try_from(plan.tested().len()).unwrap_or(u32::MAX);
@@ -87,7 +89,8 @@ impl<'x> Running<'x, '_, '_> {
                 self.store(record, series)?;
                 done.insert((record.block, record.treatment.clone()));
             }
-            // What a load that broke off has measured is not confirmed: the next one has less to lose.
+            // What a load that broke off has measured is not confirmed: the next one has less to
+            // lose.
             if !loaded.is_whole {
                 most = 1;
             }
@@ -187,8 +190,8 @@ impl<'x> Running<'x, '_, '_> {
         (trials, order)
     }
 
-    /// Drives the load, and changes settings where a turn begins. `last` is the trial whose settings are in force, and then that of the
-    /// last turn.
+    /// Drives the load, and changes settings where a turn begins. `last` is the trial whose
+    /// settings are in force, and then that of the last turn.
     fn drive_turns(
         &mut self,
         turns: &mut Turns,
@@ -288,7 +291,8 @@ impl<'x> Running<'x, '_, '_> {
                                 let is_its_own = matches!(error, LabError::NotTaken(_));
                                 trials[trial].error = Some(error.to_string());
                                 next = turns.end(trial);
-                                // What keeps one setting from being applied may keep all: the others have their turns in another load.
+                                // What keeps one setting from being applied may keep all: the
+                                // others have their turns in another load.
                                 if !is_its_own {
                                     return false;
                                 }
@@ -300,7 +304,8 @@ impl<'x> Running<'x, '_, '_> {
             .map(Some)
     }
 
-    /// What a load has decided of its trials. `last` is that of the last turn; `None` where no trial was ready for one.
+    /// What a load has decided of its trials. `last` is that of the last turn; `None` where no
+    /// trial was ready for one.
     fn loaded(
         &mut self,
         trials: Vec<Taking<'x>>,
@@ -383,7 +388,8 @@ impl<'x> Running<'x, '_, '_> {
     }
 }
 
-/// What is decided while the load still runs, by its trials as they are, which nothing has confirmed yet.
+/// What is decided while the load still runs, by its trials as they are, which nothing has
+/// confirmed yet.
 struct Deciding {
     looks: Looks,
     is_wanted: bool,
@@ -396,7 +402,8 @@ struct Deciding {
 }
 
 impl Deciding {
-    /// What follows where a block has just ended: the end of the load where all is decided, else a turn of a treatment that is not.
+    /// What follows where a block has just ended: the end of the load where all is decided, else a
+    /// turn of a treatment that is not.
     fn after_blocks(&mut self, turns: &mut Turns, trials: &mut [Taking<'_>]) -> Option<Next> {
         if !self.is_wanted {
             return None;

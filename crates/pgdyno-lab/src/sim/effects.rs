@@ -11,7 +11,8 @@ const SMALLEST: f64 = 0.02;
 /// An effect of this size is ten times the noise of a trial.
 const LARGE: f64 = 0.1;
 
-/// The case of a file, with effects from -16 to 24 percent, or none where it compares the reference with itself.
+/// The case of a file, with effects from -16 to 24 percent, or none where it compares the reference
+/// with itself.
 fn case(seed: u64) -> Case {
     let (design, steps) = match seed % 3 {
         0 => ("a-a", 0),

@@ -125,7 +125,8 @@ impl Case {
         Case::wanted(seed, Wants::default())
     }
 
-    /// A case in which a process that starts again measures the same, so that an interruption must not show.
+    /// A case in which a process that starts again measures the same, so that an interruption must
+    /// not show.
     pub(super) fn steady(seed: u64) -> Case {
         let wants = Wants {
             decided: seed.is_multiple_of(4),
@@ -181,7 +182,8 @@ impl Case {
         }
     }
 
-    /// The text of a switchback of four treatments, with guards and an end when all is decided in some.
+    /// The text of a switchback of four treatments, with guards and an end when all is decided in
+    /// some.
     pub(super) fn switchback(seed: u64, blocks: u32) -> String {
         let guard = match seed % 4 {
             0 => "[guard]\np99_ms_max = 100.0\n",
@@ -202,7 +204,8 @@ impl Case {
         )
     }
 
-    /// The text of an experiment on three servers that take turns, new in each block in some, with an end when all is decided in some.
+    /// The text of an experiment on three servers that take turns, new in each block in some, with
+    /// an end when all is decided in some.
     pub(super) fn in_turns(seed: u64, blocks: u32) -> String {
         let (instances, reset) = match seed % 4 {
             0 => ("once", "recreate"),

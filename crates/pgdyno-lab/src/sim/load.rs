@@ -1,4 +1,5 @@
-//! The simulated load: throughput from a known response surface, with noise that remembers, drift and outliers.
+//! The simulated load: throughput from a known response surface, with noise that remembers, drift
+//! and outliers.
 
 use super::World;
 use super::world::drawn;
@@ -44,7 +45,8 @@ impl World {
             .sum()
     }
 
-    /// Throughput of a treatment in the trial that has this seed: the same however often the trial is repeated.
+    /// Throughput of a treatment in the trial that has this seed: the same however often the trial
+    /// is repeated.
     pub(super) fn tps(&self, treatment: &Treatment, seed: u64) -> f64 {
         let (block, position) = self.seeds.get(&seed).copied().unwrap_or_default();
         let number = block * 64 + position;
@@ -67,7 +69,8 @@ impl World {
         (surface.tps * (1.0 + effect + noise + drift)).max(10.0) * outlier
     }
 
-    /// Throughput of the reference's finished trials so far, which another treatment's is compared with.
+    /// Throughput of the reference's finished trials so far, which another treatment's is compared
+    /// with.
     pub(super) fn pace_tps(&self, treatment: &str) -> Option<f64> {
         let stored = self.stored.first()?;
         let against = |name: &str| {
@@ -96,7 +99,8 @@ impl World {
         self.happens(self.odds.outlier, "outlier", &seed.to_string())
     }
 
-    /// Whether others have taken CPU time from the trial that has this seed: of most outliers, and of trials that are none too.
+    /// Whether others have taken CPU time from the trial that has this seed: of most outliers, and
+    /// of trials that are none too.
     pub(super) fn is_disturbed(&self, seed: u64) -> bool {
         let odds = match self.is_outlier(seed) {
             true => 0.8,
@@ -119,7 +123,8 @@ pub(super) fn empty_second() -> Second {
 
 /// What a load has measured.
 pub(crate) fn measurement(tps: f64, warmup_s: f64, measured_s: f64) -> Measurement {
-    // Books of a second, which have no room for three digits of times that nobody measured: a quarter million of them is made.
+    // Books of a second, which have no room for three digits of times that nobody measured: a
+    // quarter million of them is made.
     static EMPTY: LazyLock<LoadResult> = LazyLock::new(|| LoadResult {
         measured: Books::for_a_second(),
         ..LoadResult::empty()

@@ -1,4 +1,5 @@
-//! A program that chooses what a search tries next: what it chooses follows from the seed and the trials that it knows of.
+//! A program that chooses what a search tries next: what it chooses follows from the seed and the
+//! trials that it knows of.
 
 use crate::error::LabError;
 use crate::ports::{Optimizer, Optimizers};

@@ -1,4 +1,5 @@
-//! The simulator's clock, store and servers. Each does what the real one promises, in steps at which the process may be killed.
+//! The simulator's clock, store and servers. Each does what the real one promises, in steps at
+//! which the process may be killed.
 
 use super::World;
 use super::course::Course;
@@ -70,7 +71,8 @@ impl Clock for Shared {
         self.world.borrow().minute_of_day()
     }
 
-    /// The machine sleeps for half of the time until the window opens: it is waited for in few looks.
+    /// The machine sleeps for half of the time until the window opens: it is waited for in few
+    /// looks.
     fn pause(&self, _: Duration) {
         const DAY: u32 = 24 * 60;
         let mut world = self.step();

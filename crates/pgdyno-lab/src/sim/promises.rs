@@ -144,14 +144,16 @@ fn begun_together(plan: &Plan) -> f64 {
 /// Rounding of times.
 const SLACK_S: f64 = 0.01;
 
-/// What all will have taken when one more trial has ended, which takes as long as those before did, and its load at least.
+/// What all will have taken when one more trial has ended, which takes as long as those before did,
+/// and its load at least.
 fn with_next(plan: &Plan, spent_s: f64, trials: usize) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "trials of an experiment")]
     let mean_s = spent_s / trials.max(1) as f64;
     spent_s + mean_s.max(plan.trial_s()) * begun_together(plan)
 }
 
-/// Each trial of a search is what those before it ask for, in its place, and none is missing but for the budget.
+/// Each trial of a search is what those before it ask for, in its place, and none is missing but
+/// for the budget.
 fn searched(
     plan: &Plan,
     search: Result<SearchPlan<'_>, SpaceError>,
@@ -205,7 +207,8 @@ fn searched(
     broken
 }
 
-/// Where the next trial is, and what those so far ask for: in a further block where this one has all.
+/// Where the next trial is, and what those so far ask for: in a further block where this one has
+/// all.
 fn asked(
     outside: &mut Option<Outside<'_>>,
     search: &SearchPlan<'_>,

@@ -122,7 +122,8 @@ fn process(
     (end, early)
 }
 
-/// What is wrong after a process: it ends before the experiment does only if it must, and everything is as it was.
+/// What is wrong after a process: it ends before the experiment does only if it must, and
+/// everything is as it was.
 fn after(world: &World, end: &End) -> Vec<String> {
     let mut broken = after_a_process(world);
     let mut must = |holds: bool, what: String| {
@@ -171,7 +172,8 @@ fn after(world: &World, end: &End) -> Vec<String> {
     broken
 }
 
-/// Runs a case to its end, in as many processes as it takes; an error names a promise that was broken on the way.
+/// Runs a case to its end, in as many processes as it takes; an error names a promise that was
+/// broken on the way.
 fn run(case: &Case, trouble: Trouble) -> Result<Ran, String> {
     let file = ExperimentFile::parse(&case.text, Path::new("simulated"), &CATALOGUE)
         .map_err(|error| format!("{error}\n{}", case.text))?;
@@ -438,14 +440,15 @@ fn same_everywhere(seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Of the files, every fourth ends when all is decided, and every fourth has servers of two versions.
+/// Of the files, every fourth ends when all is decided, and every fourth has servers of two
+/// versions.
 #[test]
 fn a_kill_or_interrupt_at_any_step_changes_no_result() {
     for_seeds(60, same_everywhere);
 }
 
-/// Each trial of a switchback has the throughput of its own settings, though a change takes a second of the load, and blocks share
-/// loads of ten minutes.
+/// Each trial of a switchback has the throughput of its own settings, though a change takes a
+/// second of the load, and blocks share loads of ten minutes.
 #[test]
 fn each_trial_of_a_switchback_has_the_seconds_of_its_settings() {
     let case = Case::quiet(7, Case::switchback(7, 12));
@@ -493,7 +496,8 @@ fn a_switchback_that_is_killed_anywhere_loses_and_doubles_no_trial() {
     });
 }
 
-/// Servers that take turns: a load for each block, whose trials have each the throughput of their own treatment.
+/// Servers that take turns: a load for each block, whose trials have each the throughput of their
+/// own treatment.
 #[test]
 fn each_trial_in_turns_has_what_its_own_server_did() {
     for seed in 0..12 {
@@ -550,7 +554,8 @@ fn servers_in_turns_that_are_killed_anywhere_lose_and_double_no_trial() {
     });
 }
 
-/// What a file does to the server while loads run is done in each of them, at its time, and undone before the next.
+/// What a file does to the server while loads run is done in each of them, at its time, and undone
+/// before the next.
 #[test]
 fn events_happen_in_every_trial_and_are_undone_after_it() {
     const TEXT: &str = "name = 'events'\nquestion = '?'\ndesign = 'one-at-a-time'\nblocks = 3\nseed = 7\n\

@@ -238,7 +238,8 @@ fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Uniform in [0, 1), from a seed and a key: the same occasion has the same fate, however often it is repeated.
+/// Uniform in [0, 1), from a seed and a key: the same occasion has the same fate, however often it
+/// is repeated.
 pub(super) fn drawn(seed: u64, what: &str, key: &str) -> f64 {
     let mut state = mixed(seed);
     for byte in what.bytes().chain([0]).chain(key.bytes()) {
@@ -400,7 +401,8 @@ impl World {
         };
     }
 
-    /// Changes a setting: the journal has the old value before the new one is written, and the process may be killed in between.
+    /// Changes a setting: the journal has the old value before the new one is written, and the
+    /// process may be killed in between.
     pub(super) fn change(&mut self, journal: usize, owner: &Owner, knob: &str, value: Option<&str>) {
         let now = self.settings(owner).get(knob).cloned();
         let value = value.map(str::to_owned);
@@ -507,7 +509,8 @@ impl World {
             .collect()
     }
 
-    /// Settings that are not as they were at the beginning, but for those that somebody else has changed.
+    /// Settings that are not as they were at the beginning, but for those that somebody else has
+    /// changed.
     pub(super) fn not_restored(&self) -> Vec<String> {
         let mut found = Vec::new();
         let (host, servers) = &self.before;

@@ -1,18 +1,22 @@
 //! A column as a blob: packed by what neighbouring values have in common, then deflated.
 //!
-//! A blob is one byte of format, then a zlib stream. Numbers are LEB128, signed ones zigzag; docs/reference/store.md says the same for
-//! other readers.
+//! A blob is one byte of format, then a zlib stream. Numbers are LEB128, signed ones zigzag;
+//! docs/reference/store.md says the same for other readers.
 //!
-//! Format 1: the number of points; for each point how many milliseconds it is after the one before it; and, byte plane by
-//! byte plane from the highest, the values' bits (IEEE 754, 64 bits) exclusive-or those of the value before.
+//! Format 1: the number of points; for each point how many milliseconds it is after the one before
+//! it; and, byte plane by byte plane from the highest, the values' bits (IEEE 754, 64 bits)
+//! exclusive-or those of the value before.
 //!
-//! Format 2, for values that are whole numbers or have few decimals: the number of points; for each point how much longer
-//! its step in time is than the one before; a byte with the number of decimals; a byte with the order (0: what each scaled
-//! value is above the least, 1: the signed difference to the one before); the least or the first scaled value; what the numbers in the planes are multiplied by; a byte with the
-//! number of byte planes, and these from the highest. A value is its scaled value divided by the power of ten, to the bit.
+//! Format 2, for values that are whole numbers or have few decimals: the number of points; for each
+//! point how much longer its step in time is than the one before; a byte with the number of
+//! decimals; a byte with the order (0: what each scaled value is above the least, 1: the signed
+//! difference to the one before); the least or the first scaled value; what the numbers in the
+//! planes are multiplied by; a byte with the number of byte planes, and these from the highest. A
+//! value is its scaled value divided by the power of ten, to the bit.
 //!
-//! Formats 3 and 4, for columns whose times are in a list of the trial (`shared.rs`): the number of the list, then what
-//! follows on the times in format 1 and in format 2; the list has the number of points.
+//! Formats 3 and 4, for columns whose times are in a list of the trial (`shared.rs`): the number of
+//! the list, then what follows on the times in format 1 and in format 2; the list has the number of
+//! points.
 //!
 //! Format 5, such a list: the number of points and their times as in format 2.
 
@@ -113,8 +117,8 @@ fn push_bits(plain: &mut Vec<u8>, values: &[f64]) {
     push_planes(plain, &differences.collect::<Vec<u64>>(), PLANES);
 }
 
-/// The values as whole numbers of the largest power of ten that all of them are whole in, if there is one: what is made of
-/// them again is the same to the bit.
+/// The values as whole numbers of the largest power of ten that all of them are whole in, if there
+/// is one: what is made of them again is the same to the bit.
 fn scaled(values: &[f64]) -> Option<(u8, Vec<i64>)> {
     let whole = |value: f64, ten: f64| {
         let number = (value * ten).round();
@@ -171,7 +175,8 @@ pub fn unpack_points(blob: &[u8]) -> Result<Points, String> {
     })
 }
 
-/// The points of a column, whose times may be in a list that is asked for by its number; or what is wrong with the blob.
+/// The points of a column, whose times may be in a list that is asked for by its number; or what is
+/// wrong with the blob.
 pub(super) fn unpack_with(
     blob: &[u8],
     list: impl FnOnce(u32) -> Result<Vec<u32>, String>,

@@ -1,9 +1,10 @@
 //! How many digits of a value are kept: those of the instrument, and no more.
 //!
-//! A rate is a counter's growth by the time between two reads. Each read takes tens of microseconds, in which the counter is read
-//! at some instant that nobody knows, so of an interval of a second no more than four to five digits are known; the rest is noise
-//! of the clock, in all bits of the quotient, that nothing packs. A share is such a quotient of times that the kernel counts in
-//! microseconds at best. Counters, sizes and times are kept as they were read.
+//! A rate is a counter's growth by the time between two reads. Each read takes tens of
+//! microseconds, in which the counter is read at some instant that nobody knows, so of an interval
+//! of a second no more than four to five digits are known; the rest is noise of the clock, in all
+//! bits of the quotient, that nothing packs. A share is such a quotient of times that the kernel
+//! counts in microseconds at best. Counters, sizes and times are kept as they were read.
 
 use std::borrow::Cow;
 
@@ -32,7 +33,8 @@ pub(crate) fn rounded(value: f64) -> f64 {
     let magnitude = value.abs().log10().floor() as i32;
     let decimals = (DIGITS - 1 - magnitude).min(DECIMALS_MAX);
     let ten = 10_f64.powi(decimals.abs());
-    // Tens up to the 22nd power are exact, and so is a quotient or product of a whole number and one of them to the last bit.
+    // Tens up to the 22nd power are exact, and so is a quotient or product of a whole number and
+    // one of them to the last bit.
     let kept = match decimals >= 0 {
         true => (value * ten).round() / ten,
         false => (value / ten).round() * ten,
@@ -83,7 +85,8 @@ mod tests {
         assert!(kept("x_per_s", &[f64::NAN])[0].is_nan());
     }
 
-    /// A column of rates of any size takes at most two and a half bytes per point and comes back as it was rounded.
+    /// A column of rates of any size takes at most two and a half bytes per point and comes back as
+    /// it was rounded.
     #[test]
     fn noise_of_the_clock_is_not_stored() {
         let (mut seed, mut values) = (1_u64, Vec::new());

@@ -1,7 +1,8 @@
-//! The columns of one trial as blobs: times that several columns have are kept once, in a list of the trial.
+//! The columns of one trial as blobs: times that several columns have are kept once, in a list of
+//! the trial.
 //!
-//! The series of a trial are read together, so most of its columns have one of a few lists of times; where reads come late the
-//! times are noise, and would take more than the values.
+//! The series of a trial are read together, so most of its columns have one of a few lists of
+//! times; where reads come late the times are noise, and would take more than the values.
 
 use super::blob::{POINTS_MAX, pack_points, pack_times, pack_values, unpack_times, unpack_with};
 use super::{ColumnRecord, digits};
@@ -16,7 +17,8 @@ pub struct PackedSeries {
     pub columns: Vec<Vec<u8>>,
 }
 
-/// The blobs of a trial's columns: of rates and shares five digits are kept (docs/reference/store.md).
+/// The blobs of a trial's columns: of rates and shares five digits are kept
+/// (docs/reference/store.md).
 pub fn pack_series(columns: &[ColumnRecord]) -> PackedSeries {
     let times = |column: &ColumnRecord| {
         let points = column.at_ms.len().min(column.values.len());
@@ -58,7 +60,8 @@ impl TimeLists {
         self.packed.insert(number, blob);
     }
 
-    /// The points of a column's blob: times in milliseconds and as many values; or what is wrong with it or its list.
+    /// The points of a column's blob: times in milliseconds and as many values; or what is wrong
+    /// with it or its list.
     pub fn unpack(&mut self, blob: &[u8]) -> Result<(Vec<u32>, Vec<f64>), String> {
         unpack_with(blob, |number| self.times(number))
     }

@@ -171,7 +171,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The names of a pattern with ranges: `a[1:3]` is a1, a2, a3; `[01:10:3]` keeps its zeros and goes by threes; `[a:c]` are letters.
+/// The names of a pattern with ranges: `a[1:3]` is a1, a2, a3; `[01:10:3]` keeps its zeros and goes
+/// by threes; `[a:c]` are letters.
 fn expanded(pattern: &str) -> Result<Vec<String>, String> {
     if pattern.matches('[').count() > RANGES_MAX {
         return Err(format!("\"{pattern}\" has more than {RANGES_MAX} ranges"));

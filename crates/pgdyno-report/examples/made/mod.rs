@@ -1,5 +1,5 @@
-//! Made-up trials that hold all that a real one of an hour does: seconds with all their fields, the histogram, its points, response times
-//! over time, statements; and series beside them.
+//! Made-up trials that hold all that a real one of an hour does: seconds with all their fields, the
+//! histogram, its points, response times over time, statements; and series beside them.
 
 mod series;
 

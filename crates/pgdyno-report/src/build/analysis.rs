@@ -1,5 +1,5 @@
-//! What all parts of a report share: which trials count, what is compared with what, and what may be said of it. The
-//! deciding is the store's [`Judge`]; here it is asked.
+//! What all parts of a report share: which trials count, what is compared with what, and what may
+//! be said of it. The deciding is the store's [`Judge`]; here it is asked.
 
 use crate::model::{Decision, Excluded, Interval, TrialLength};
 use crate::text::share;
@@ -11,8 +11,8 @@ use pgdyno_stats::{
     mean_interval,
 };
 
-/// The usual probability at which a smallest effect that can be found is reported (source: Cohen, *Statistical Power
-/// Analysis for the Behavioral Sciences*, 1988).
+/// The usual probability at which a smallest effect that can be found is reported (source: Cohen,
+/// *Statistical Power Analysis for the Behavioral Sciences*, 1988).
 const POWER: f64 = 0.8;
 /// Another length of trials is named where it takes less than this share of the time.
 const TIME_MOST: f64 = 0.9;
@@ -34,8 +34,9 @@ pub(super) fn interval_of(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// The best of so many levels by a figure, by its number among them, and what it is there by blocks that had no say in the choice; of a
-/// single block its bounds are the value itself. `None` where nothing was measured.
+/// The best of so many levels by a figure, by its number among them, and what it is there by blocks
+/// that had no say in the choice; of a single block its bounds are the value itself. `None` where
+/// nothing was measured.
 pub(super) fn best_of<'t>(
     levels: impl Iterator<Item = Vec<&'t TrialRecord>>,
     metric: &str,
@@ -124,8 +125,8 @@ impl<'a> Analysis<'a> {
         trials.iter().filter_map(|trial| trial.figure(figure)).collect()
     }
 
-    /// Means of a figure of two treatments, over the blocks in which both have one: of what was tried in fewer blocks, or in others,
-    /// the mean of all differs by those blocks too.
+    /// Means of a figure of two treatments, over the blocks in which both have one: of what was
+    /// tried in fewer blocks, or in others, the mean of all differs by those blocks too.
     pub(super) fn means_together(&self, treatments: [usize; 2], figure: &str) -> Option<[f64; 2]> {
         let of = treatments.map(|treatment| {
             let trials = self.counted(&self.record().treatments[treatment].name);
@@ -143,7 +144,8 @@ impl<'a> Analysis<'a> {
         Some([mean(&of[0], &of[1])?, mean(&of[1], &of[0])?])
     }
 
-    /// A mean with its interval; with a single trial nothing is known of the spread, so there is none.
+    /// A mean with its interval; with a single trial nothing is known of the spread, so there is
+    /// none.
     pub(super) fn interval(&self, values: &[f64]) -> Option<Interval> {
         (values.len() > 1)
             .then(|| interval_of(values, self.record().confidence))
@@ -160,8 +162,8 @@ impl<'a> Analysis<'a> {
         judged_by(self.stored, figure, self.progress, Some(confidence))
     }
 
-    /// An effect that is computed once, from all trials of these treatments, of which so many failed on either side: it has a verdict
-    /// once they are whole.
+    /// An effect that is computed once, from all trials of these treatments, of which so many
+    /// failed on either side: it has a verdict once they are whole.
     pub(super) fn once(&self, effect: Effect, failed: (usize, usize), treatments: &[usize]) -> Effect {
         let effect = effect.where_failed(failed.0, failed.1);
         match self.is_whole(treatments) {
@@ -180,7 +182,8 @@ impl<'a> Analysis<'a> {
         is_whole || is_over
     }
 
-    /// How many trials of a treatment and of another failed or lack a figure, in blocks in which both were tried.
+    /// How many trials of a treatment and of another failed or lack a figure, in blocks in which
+    /// both were tried.
     pub(super) fn failed(&self, figure: &str, treatment: usize, reference: usize) -> (usize, usize) {
         let judge = Judge::new(self.record(), figure);
         observed(&judge, self.stored).failed(Comparison { treatment, reference })
@@ -232,7 +235,8 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// From the seconds of finished trials, and from when each began. Of turns within a load nothing is known of starts.
+    /// From the seconds of finished trials, and from when each began. Of turns within a load
+    /// nothing is known of starts.
     fn trial_length(&self) -> Option<TrialLength> {
         let record = self.record();
         if record.metric != "tps" || record.design == "switchback" {

@@ -16,15 +16,17 @@ const CURVES_IN_ANSWER: usize = 3;
 /// So many effects of factors are reported.
 const EFFECTS_IN_ANSWER: usize = 2;
 
-/// The treatment that the answer is about: of cumulative steps the last that paid, so that a control at the end is not
-/// the "after"; else the one with the best figure among those that paid.
+/// The treatment that the answer is about: of cumulative steps the last that paid, so that a
+/// control at the end is not the "after"; else the one with the best figure among those that paid.
 pub(super) fn headline(analysis: &Analysis<'_>, treatments: &[Treatment]) -> Option<usize> {
     let record = analysis.record();
     let larger = record.larger_is_better(&record.metric);
-    // Along a curve the first level may be the best; a first step is what the others are compared with.
+    // Along a curve the first level may be the best; a first step is what the others are compared
+    // with.
     let compares_none = analysis.against.iter().all(Option::is_none);
     let is_curve = compares_none && (!record.factors.is_empty() || record.design == DESIGN_OF_LOADS);
-    // Within blocks, where there is a comparison: means of what was tried in other blocks differ by those too.
+    // Within blocks, where there is a comparison: means of what was tried in other blocks differ by
+    // those too.
     let merit = |i: usize| {
         let ratio = treatments[i].total.map(|total| total.ratio);
         let figure = ratio
@@ -115,7 +117,8 @@ fn of_events(timelines: &[Timeline]) -> Option<String> {
     (!changes.is_empty()).then(|| changes.join(". "))
 }
 
-/// What is made once for the whole experiment: another one of the same kind may be faster or slower by chance.
+/// What is made once for the whole experiment: another one of the same kind may be faster or slower
+/// by chance.
 const MADE_ONCE: [&str; 6] = [
     "server.version",
     "server.bin",
@@ -127,7 +130,8 @@ const MADE_ONCE: [&str; 6] = [
 /// Data is made once, too, unless it is made again before each trial.
 const MADE_WITH_DATA: [&str; 3] = ["data.fillfactor", "data.partitions", "data.sql"];
 
-/// That a comparison of what was made once holds for what was made; empty where nothing is compared that was.
+/// That a comparison of what was made once holds for what was made; empty where nothing is compared
+/// that was.
 fn of_instances(analysis: &Analysis<'_>) -> String {
     let treatments = &analysis.record().treatments;
     let value = |i: usize, key: &str| {
@@ -191,7 +195,8 @@ fn of_load(record: &ExperimentRecord, drafts: &Drafts) -> Option<String> {
     Some(format!("{}: {tps} TPS{p95}", load_of(record)))
 }
 
-/// A search compares nothing: it says what is to be confirmed. Which is the best, [`Report::set_search`] adds.
+/// A search compares nothing: it says what is to be confirmed. Which is the best,
+/// [`Report::set_search`] adds.
 fn of_search(record: &ExperimentRecord, treatments: &[Treatment]) -> String {
     let measured = treatments
         .iter()

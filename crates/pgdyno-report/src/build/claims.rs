@@ -134,7 +134,8 @@ fn why_not(analysis: &Analysis<'_>, pairs: &[Pair]) -> String {
     reason.unwrap_or_else(|| "no trial that has the figure finished".to_owned())
 }
 
-/// Fractions hold no two treatments against one another: a finding about a factor's second level is tested by its effect.
+/// Fractions hold no two treatments against one another: a finding about a factor's second level is
+/// tested by its effect.
 fn main_effect(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) -> Option<Effect> {
     if claim.metric != analysis.record().metric || claim.of.len() != 1 {
         return None;
@@ -148,8 +149,8 @@ fn main_effect(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimR
     found.effect.filter(|_| same_reference)
 }
 
-/// What a treatment is compared with for a finding: the one that differs in the levels named. Where none are, these
-/// factors have their first level; a cumulative step has the one before it.
+/// What a treatment is compared with for a finding: the one that differs in the levels named. Where
+/// none are, these factors have their first level; a cumulative step has the one before it.
 fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Option<usize> {
     let record = analysis.record();
     let this = &record.treatments[treatment];
@@ -167,7 +168,8 @@ fn partner(analysis: &Analysis<'_>, claim: &ClaimRecord, treatment: usize) -> Op
     for (factor, level) in &this.levels {
         levels.insert(factor, level);
     }
-    // Conditions are held only against what is named: a finding under one condition is about another factor.
+    // Conditions are held only against what is named: a finding under one condition is about
+    // another factor.
     let about: Vec<_> = record
         .factors
         .iter()
@@ -231,7 +233,8 @@ fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Opti
     effect.map(|effect| analysis.once(effect, failed, &sides))
 }
 
-/// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side is wanted.
+/// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side
+/// is wanted.
 fn mean_of_pairs(observations: &[Observation], pairs: &[Pair], rules: Rules) -> Option<Effect> {
     let sides = pairs.iter().flat_map(|(of, against)| [*against, *of]);
     let places: Vec<usize> = sides.collect();
@@ -243,7 +246,8 @@ fn mean_of_pairs(observations: &[Observation], pairs: &[Pair], rules: Rules) -> 
         Some(Observation { treatment, ..*o })
     });
     let involved: Vec<Observation> = involved.collect();
-    // Its interval would be widened for all effects of that factorial, of which only one is reported.
+    // Its interval would be widened for all effects of that factorial, of which only one is
+    // reported.
     let others = count(2 * pairs.len() - 1);
     let rules = Rules {
         confidence: 1.0 - (1.0 - rules.confidence) * others,
@@ -256,7 +260,8 @@ fn mean_of_pairs(observations: &[Observation], pairs: &[Pair], rules: Rules) -> 
     side.effect
 }
 
-/// Else each side is one group; that its treatments differ among themselves makes the interval wider.
+/// Else each side is one group; that its treatments differ among themselves makes the interval
+/// wider.
 fn of_groups(observations: &[Observation], pairs: &[Pair], rules: Rules) -> Option<Effect> {
     let grouped = observations.iter().filter_map(|o| {
         let of = pairs.iter().any(|(of, _)| *of == o.treatment);
@@ -345,8 +350,9 @@ fn study_claim(
     }
 }
 
-/// A finding that is contradicted by what is decided here is disagreed with; what is not decided neither way. That a difference does not matter is
-/// contradicted by one that does, not by one that is merely known to be there.
+/// A finding that is contradicted by what is decided here is disagreed with; what is not decided
+/// neither way. That a difference does not matter is contradicted by one that does, not by one that
+/// is merely known to be there.
 fn outcome(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], effect: Effect) -> ClaimOutcome {
     use ClaimOutcome::{Agrees, Disagrees, Undecided};
     let rules = analysis.rules(&claim.metric);
@@ -370,8 +376,9 @@ fn outcome(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], effect:
     }
 }
 
-/// Whether a loss that matters is excluded without knowing whether something is gained: where the interval is that of these pairs, holds, and none of
-/// them fails more often than what it is compared with.
+/// Whether a loss that matters is excluded without knowing whether something is gained: where the
+/// interval is that of these pairs, holds, and none of them fails more often than what it is
+/// compared with.
 fn loses_nothing(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair], effect: Effect) -> bool {
     let fails_more = |&(treatment, reference): &Pair| {
         let (of, against) = analysis.failed(&claim.metric, treatment, reference);

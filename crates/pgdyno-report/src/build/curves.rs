@@ -1,4 +1,5 @@
-//! Throughput over clients or CPUs: the points, the scalability law through them, and the happy zone.
+//! Throughput over clients or CPUs: the points, the scalability law through them, and the happy
+//! zone.
 
 use super::analysis::{Analysis, best_of, interval_of};
 use super::levels::{groups, level_of};

@@ -9,7 +9,8 @@ use pgdyno_stats::{
 };
 use std::collections::BTreeMap;
 
-/// Main effects, then interactions of two factors; of fractions main effects alone. Empty for other designs.
+/// Main effects, then interactions of two factors; of fractions main effects alone. Empty for other
+/// designs.
 pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     let record = analysis.record();
     let factors: Vec<&FactorRecord> = record.factors.iter().filter(|factor| !factor.condition).collect();
@@ -26,7 +27,8 @@ pub(super) fn effects(analysis: &Analysis<'_>) -> Vec<FactorEffect> {
     effects
 }
 
-/// Main effects of a fraction, with intervals that hold together at a confidence; empty for other designs.
+/// Main effects of a fraction, with intervals that hold together at a confidence; empty for other
+/// designs.
 pub(super) fn of_fraction(analysis: &Analysis<'_>, confidence: f64) -> Vec<FactorEffect> {
     let record = analysis.record();
     if !matches!(record.design.as_str(), "fractional" | "screening") {
@@ -47,8 +49,9 @@ fn once(analysis: &Analysis<'_>, effects: &mut [FactorEffect]) {
     }
 }
 
-/// Trials that failed, do not hold or lack the figure, on the side of an effect that counts for it and on the other: with the level and with the
-/// first one, for an interaction with both or neither and with one of two.
+/// Trials that failed, do not hold or lack the figure, on the side of an effect that counts for it
+/// and on the other: with the level and with the first one, for an interaction with both or neither
+/// and with one of two.
 fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
     let record = analysis.record();
     let sign = |treatment: &TreatmentRecord, factor: &str, level: &str| {
@@ -106,8 +109,9 @@ fn by_combination(
     Some((combinations, observations))
 }
 
-/// Conditions are factors of the model, so that what a factor does under one condition and not under another is no
-/// noise; only effects of the others are reported. Where a treatment is missing for that, conditions part blocks.
+/// Conditions are factors of the model, so that what a factor does under one condition and not
+/// under another is no noise; only effects of the others are reported. Where a treatment is missing
+/// for that, conditions part blocks.
 fn factorial(analysis: &Analysis<'_>, factors: &[&FactorRecord]) -> Option<Vec<FactorEffect>> {
     let record = analysis.record();
     let rules = analysis.rules(&record.metric);

@@ -48,7 +48,8 @@ pub(super) fn numbers(treatment: &TreatmentRecord, factors: &[&FactorRecord]) ->
     factors.iter().map(number).collect()
 }
 
-/// Treatments that have the same levels of these factors, in the order of the plan, with those levels as text.
+/// Treatments that have the same levels of these factors, in the order of the plan, with those
+/// levels as text.
 pub(super) fn groups(
     record: &ExperimentRecord,
     factors: &[&FactorRecord],

@@ -53,7 +53,8 @@ fn charts_of<'a>(analysis: &Analysis<'a>) -> impl Iterator<Item = (&'a ChartReco
     })
 }
 
-/// The figure that decides by the first two factors. Fractions have too few of the combinations for that.
+/// The figure that decides by the first two factors. Fractions have too few of the combinations for
+/// that.
 fn own_table(analysis: &Analysis<'_>) -> Option<TableRecord> {
     let record = analysis.record();
     if !matches!(record.design.as_str(), "full-factorial" | "ladder") {
@@ -159,7 +160,8 @@ fn lines_of<'a>(analysis: &Analysis<'a>, factor: &'a str) -> (&'a str, Vec<Line<
     (factor, steps.collect())
 }
 
-/// What the columns differ in, and each with its levels; combinations that no treatment has are left away.
+/// What the columns differ in, and each with its levels; combinations that no treatment has are
+/// left away.
 fn heads<'a>(
     analysis: &Analysis<'a>,
     columns: &'a [String],

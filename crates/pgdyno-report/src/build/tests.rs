@@ -273,7 +273,8 @@ fn blocks_without_a_decided_treatment_have_ended() {
     assert_eq!(report.experiment.blocks_finished, 10);
 }
 
-/// Trials of five seconds that begin thirteen seconds apart, and whose seconds differ by more than they do.
+/// Trials of five seconds that begin thirteen seconds apart, and whose seconds differ by more than
+/// they do.
 #[test]
 fn how_long_trials_should_measure_follows_from_their_seconds_and_starts() {
     let mut stored = stored("one-at-a-time", 4);

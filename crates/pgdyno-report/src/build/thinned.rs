@@ -1,15 +1,18 @@
-//! A report of fewer points, for experiments of many long trials; and marks, which want series that a report has not.
+//! A report of fewer points, for experiments of many long trials; and marks, which want series that
+//! a report has not.
 
 use crate::marks::{MarkKind, marks};
 use crate::model::{Report, Series};
 use pgdyno_record::{SeriesRecord, StoredExperiment};
 
 impl Report {
-    /// Points of all trials of a page together: what a browser draws at once without a pause, and 2 MB of text.
+    /// Points of all trials of a page together: what a browser draws at once without a pause, and 2
+    /// MB of text.
     pub const PAGE_POINTS_MAX: usize = 60_000;
 
     /// Takes over what happened beside a trial from its series, of which those are enough that
-    /// [`mark_metrics`](crate::mark_metrics) names. What is missing from them is left to the trial's document.
+    /// [`mark_metrics`](crate::mark_metrics) names. What is missing from them is left to the
+    /// trial's document.
     pub fn mark(&mut self, stored: &StoredExperiment, trial: i64, series: &SeriesRecord) {
         let record = stored.trials.iter().find(|(id, _)| *id == trial);
         let trial = self.trials.iter_mut().find(|own| own.id == trial);
@@ -19,8 +22,9 @@ impl Report {
         }
     }
 
-    /// Joins seconds of trials until all trials together have no more than about so many: throughput as its mean, response time
-    /// as the highest. Each series says how many seconds a point of it is.
+    /// Joins seconds of trials until all trials together have no more than about so many:
+    /// throughput as its mean, response time as the highest. Each series says how many seconds a
+    /// point of it is.
     pub fn thin(&mut self, points_max: usize) {
         let points = |report: &Report| report.trials.iter().map(|t| t.series.t_s.len()).sum::<usize>();
         let all = points(self);

@@ -1,4 +1,5 @@
-//! Loads in which something was done to the server: their throughput over time, and what each event has changed.
+//! Loads in which something was done to the server: their throughput over time, and what each event
+//! has changed.
 
 use super::analysis::{Analysis, place_of};
 use super::treatment::mean;
@@ -8,8 +9,8 @@ use pgdyno_record::{EventRecord, SecondRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Comparison, Effect, Observation, Rules, decide, mean_interval};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Seconds after an event that belong to neither side: transactions that began before it are still under way, and clients that were thrown
-/// out connect again within two.
+/// Seconds after an event that belong to neither side: transactions that began before it are still
+/// under way, and clients that were thrown out connect again within two.
 const SETTLES_S: f64 = 3.0;
 /// Seconds that say something of a level, and of a trend.
 const LEVEL_LEAST: usize = 5;
@@ -24,8 +25,8 @@ const AFTER: usize = 1;
 struct Sides {
     before: f64,
     after: f64,
-    /// What the slope before it, straight on, makes of the middle of one side up to that of the other, as a share of the throughput
-    /// before; `None` of too few seconds.
+    /// What the slope before it, straight on, makes of the middle of one side up to that of the
+    /// other, as a share of the throughput before; `None` of too few seconds.
     trend: Option<f64>,
 }
 
@@ -71,8 +72,8 @@ fn shift_of(analysis: &Analysis<'_>, trials: &[&TrialRecord], event: &EventRecor
     }
 }
 
-/// Throughput after an event against before it, over the trials of these treatments; `Some(None)` where they are too few for an
-/// interval, `None` where there are none.
+/// Throughput after an event against before it, over the trials of these treatments; `Some(None)`
+/// where they are too few for an interval, `None` where there are none.
 pub(super) fn shift(
     analysis: &Analysis<'_>,
     event: &str,
@@ -85,9 +86,11 @@ pub(super) fn shift(
     (!trials.is_empty()).then(|| effect_over(analysis, trials.into_iter(), event, confidence).0)
 }
 
-/// The effect of an event, each block of trials as one observation of both sides: what its trials share is not evidence twice. `None` with a
-/// single block, and of a load at a standstill on either side, which no ratio describes. Beside it the trend before the event, where that is
-/// one that matters: what it would have done by itself is no effect of the event, so there is no verdict then.
+/// The effect of an event, each block of trials as one observation of both sides: what its trials
+/// share is not evidence twice. `None` with a single block, and of a load at a standstill on either
+/// side, which no ratio describes. Beside it the trend before the event, where that is one that
+/// matters: what it would have done by itself is no effect of the event, so there is no verdict
+/// then.
 fn effect_over<'t>(
     analysis: &Analysis<'_>,
     trials: impl Iterator<Item = &'t TrialRecord>,
@@ -147,7 +150,8 @@ fn effect_over<'t>(
     }
 }
 
-/// Loads of these treatments that failed: that the event has ended them is not excluded, and none of them says otherwise.
+/// Loads of these treatments that failed: that the event has ended them is not excluded, and none
+/// of them says otherwise.
 fn failed(analysis: &Analysis<'_>, treatments: &[usize]) -> usize {
     let those = analysis.stored.trials.iter().filter(|(_, trial)| {
         let of = place_of(analysis.record(), &trial.treatment);
@@ -172,7 +176,8 @@ fn find<'t>(trial: &'t TrialRecord, title: &str) -> Option<&'t EventRecord> {
     trial.events.iter().find(|event| event.title == title)
 }
 
-/// Mean throughput before and after an event, between the events around it; `None` where a side has too few whole seconds.
+/// Mean throughput before and after an event, between the events around it; `None` where a side has
+/// too few whole seconds.
 fn sides(trial: &TrialRecord, title: &str) -> Option<Sides> {
     let place = trial.events.iter().position(|event| event.title == title)?;
     let end_of = |event: &EventRecord| event.t_s + event.took_s + SETTLES_S;
@@ -200,7 +205,8 @@ fn sides(trial: &TrialRecord, title: &str) -> Option<Sides> {
     })
 }
 
-/// Means of the seconds on one side, and the slope of a line through them by least squares, in TPS per second.
+/// Means of the seconds on one side, and the slope of a line through them by least squares, in TPS
+/// per second.
 struct Side {
     middle_s: f64,
     tps: f64,

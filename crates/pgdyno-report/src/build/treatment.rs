@@ -131,8 +131,8 @@ pub(super) fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)
 }
 
-/// The response times of all trials together, and points of their distribution. Where the histogram of a trial is missing, or lacks
-/// what an open loop never began, they are means over the trials.
+/// The response times of all trials together, and points of their distribution. Where the histogram
+/// of a trial is missing, or lacks what an open loop never began, they are means over the trials.
 fn response_times(trials: &[&TrialRecord]) -> (Option<Percentiles>, Vec<DistributionPoint>) {
     let Some(together) = together(trials) else {
         return (mean_percentiles(trials), mean_distribution(trials));

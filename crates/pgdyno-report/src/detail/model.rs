@@ -31,7 +31,8 @@ pub struct TrialColumn {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct WaitSessions {
-    /// As the server names it, an event behind its type ("IO: WalSync"); `CPU` are those that ran, `other` the rest of many events.
+    /// As the server names it, an event behind its type ("IO: WalSync"); `CPU` are those that ran,
+    /// `other` the rest of many events.
     pub name: String,
     /// Mean number of sessions in each second.
     pub values: Vec<f64>,
@@ -50,7 +51,8 @@ pub struct Waits {
     pub events: Vec<WaitSessions>,
 }
 
-/// A statement as samples of the sessions saw it, and as the server counted it; what is not known of one is `None`.
+/// A statement as samples of the sessions saw it, and as the server counted it; what is not known
+/// of one is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS), ts(optional_fields = nullable))]
 pub struct Statement {
@@ -81,7 +83,8 @@ pub struct Statement {
     pub wal_bytes: Option<u64>,
 }
 
-/// A trial as a report has it, and what is reported of it here alone. Its `series` is empty: the columns hold it.
+/// A trial as a report has it, and what is reported of it here alone. Its `series` is empty: the
+/// columns hold it.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct TrialPart {

@@ -13,7 +13,8 @@ use std::io::Write as _;
 
 /// Room for a report file of 5 MB, less 1 MB for the page and the report itself.
 const PACKED_BYTES_MAX: usize = 4_000_000;
-/// Points of a column where all of its own are too many, and whether all metrics go along; from the best to the least.
+/// Points of a column where all of its own are too many, and whether all metrics go along; from the
+/// best to the least.
 const LEVELS: &[(usize, Scope)] = &[
     (usize::MAX, Scope::All),
     (1200, Scope::All),
@@ -127,9 +128,10 @@ pub enum PackError<E> {
 /// Gives the series of trials, one for each number and in their order.
 type Read<'r, E> = dyn FnMut(&[i64], Scope) -> Result<Vec<SeriesRecord>, E> + 'r;
 
-/// Packs the trials that `wanted` names, in the order of the report, with as many metrics and points as a file of 5 MB
-/// has room for. `read` gives the series of some trials, in their order, of which it may omit metrics that the scope
-/// does not want. While it reads the next ones, those before are packed on a thread aside.
+/// Packs the trials that `wanted` names, in the order of the report, with as many metrics and
+/// points as a file of 5 MB has room for. `read` gives the series of some trials, in their order,
+/// of which it may omit metrics that the scope does not want. While it reads the next ones, those
+/// before are packed on a thread aside.
 pub fn pack<E>(
     stored: &StoredExperiment,
     report: &Report,
@@ -203,7 +205,8 @@ fn kept(scope: Scope, metric: &str, label: Option<&str>) -> bool {
 /// Columns by which the size of a trial is reckoned.
 const SAMPLE: usize = 16;
 
-/// Reckons from some columns of the longest trial what all trials would take, and returns the first level that fits.
+/// Reckons from some columns of the longest trial what all trials would take, and returns the first
+/// level that fits.
 fn first_level<E>(reader: &mut Reader<'_, E>, ids: &[i64]) -> Result<usize, PackError<E>> {
     let trials = reader.report.trials.iter().filter(|t| ids.contains(&t.id));
     let seconds: Vec<(usize, i64)> = trials.map(|t| (t.series.t_s.len().max(1), t.id)).collect();
@@ -250,7 +253,8 @@ fn reckoned(
     Ok(alone + (text_of(trial, some, points_max)?.len().saturating_sub(alone)) * stride)
 }
 
-/// So many trials are read at once: of all metrics of trials of an hour that is a hundred megabytes.
+/// So many trials are read at once: of all metrics of trials of an hour that is a hundred
+/// megabytes.
 const AT_ONCE: usize = 8;
 
 /// `None` where they are too large together.

@@ -5,7 +5,8 @@ use crate::build::tests::stored;
 use crate::marks::MarkKind;
 use pgdyno_record::{ColumnRecord, GapRecord, SecondRecord, StatementRecord};
 
-/// Numbers the trials and gives them seconds; in the third the hypervisor takes a tenth of the CPUs.
+/// Numbers the trials and gives them seconds; in the third the hypervisor takes a tenth of the
+/// CPUs.
 fn with_seconds(mut stored: StoredExperiment, seconds: u32) -> StoredExperiment {
     for (id, (number, trial)) in (1..).zip(&mut stored.trials) {
         *number = id;

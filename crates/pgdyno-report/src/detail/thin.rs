@@ -1,12 +1,14 @@
-//! Fewer points: buckets of equal time of which the lowest and the highest value stay, so that no spike is lost.
+//! Fewer points: buckets of equal time of which the lowest and the highest value stay, so that no
+//! spike is lost.
 
 use super::model::{TrialColumn, Waits};
 
 /// Digits that stay of a thinned value: a chart of 1,000 pixels shows three.
 const DIGITS: i32 = 4;
 
-/// Thins a column to at most about `points_max` points. The two points of a bucket are at its beginning and its middle, in
-/// the order in which they were met, so that all columns that were read together keep one axis.
+/// Thins a column to at most about `points_max` points. The two points of a bucket are at its
+/// beginning and its middle, in the order in which they were met, so that all columns that were
+/// read together keep one axis.
 pub(super) fn column(column: &mut TrialColumn, points_max: usize) {
     if column.values.len() > points_max {
         let Some(grid) = Grid::new(&column.t_ms, points_max) else {

@@ -1,4 +1,5 @@
-//! What sessions waited for and which statements they were at, out of the samples' columns; and what the server counted of these.
+//! What sessions waited for and which statements they were at, out of the samples' columns; and
+//! what the server counted of these.
 
 use super::model::{Statement, WaitSessions, Waits};
 use pgdyno_record::{ColumnRecord, SeriesRecord, StatementRecord};
@@ -89,8 +90,8 @@ fn fold(all: &mut Vec<WaitSessions>, most: usize) {
     });
 }
 
-/// Statements by their number: as sessions were seen at them, and as the server counted them. Those that took the most time first,
-/// then the busiest.
+/// Statements by their number: as sessions were seen at them, and as the server counted them. Those
+/// that took the most time first, then the busiest.
 pub(super) fn statements(series: &SeriesRecord, counted: &[StatementRecord]) -> Vec<Statement> {
     let total: f64 = of(series, STATEMENTS).flat_map(|column| &column.values).sum();
     let mut known: BTreeMap<String, Statement> = of(series, STATEMENTS)

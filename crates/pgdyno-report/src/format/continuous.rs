@@ -1,5 +1,5 @@
-//! What services of continuous benchmarking and continuous integration read: Bencher's metric format, the JSON of github-action-benchmark,
-//! and JUnit's XML.
+//! What services of continuous benchmarking and continuous integration read: Bencher's metric
+//! format, the JSON of github-action-benchmark, and JUnit's XML.
 
 use crate::model::{Interval, Report, Treatment};
 use crate::text::{effect, verdict_word};
@@ -9,8 +9,9 @@ use quick_xml::events::BytesText;
 use serde_json::{Map, Value, json};
 use std::io;
 
-/// Bencher's metric format (bencher.dev, as of 2026): for each treatment `EXPERIMENT/TREATMENT`, and in it each figure by the name of its
-/// metric, a mean over trials; with `lower_value` and `upper_value` where it has an interval.
+/// Bencher's metric format (bencher.dev, as of 2026): for each treatment `EXPERIMENT/TREATMENT`,
+/// and in it each figure by the name of its metric, a mean over trials; with `lower_value` and
+/// `upper_value` where it has an interval.
 pub fn bmf(report: &Report) -> String {
     let mut whole = Map::new();
     for treatment in &report.treatments {
@@ -37,8 +38,9 @@ pub fn bmf(report: &Report) -> String {
     format!("{:#}\n", Value::Object(whole))
 }
 
-/// The JSON of github-action-benchmark (as of 2026) for its tools `customBiggerIsBetter` and `customSmallerIsBetter`: the figure that decides,
-/// for each treatment that has it. Which of the two tools follows from that figure.
+/// The JSON of github-action-benchmark (as of 2026) for its tools `customBiggerIsBetter` and
+/// `customSmallerIsBetter`: the figure that decides, for each treatment that has it. Which of the
+/// two tools follows from that figure.
 pub fn github_benchmark(report: &Report) -> String {
     let decision = &report.decision;
     let of_treatment = |treatment: &Treatment| {
@@ -58,8 +60,9 @@ pub fn github_benchmark(report: &Report) -> String {
     format!("{:#}\n", Value::Array(all))
 }
 
-/// JUnit's XML: a test case for each treatment. One that is worse than what it is compared with is a failure, one without a finished trial an
-/// error; what was not tested, and what is undecided, is skipped.
+/// JUnit's XML: a test case for each treatment. One that is worse than what it is compared with is
+/// a failure, one without a finished trial an error; what was not tested, and what is undecided, is
+/// skipped.
 ///
 /// # Errors
 ///

@@ -5,8 +5,8 @@ use pgdyno_record::METRICS;
 use pgdyno_record::{ColumnRecord, TrialStatus};
 use std::collections::BTreeSet;
 
-/// One line per trial in the order they ran, below a line of names: what it was, then its factors' levels (`factor:` and
-/// the name), then all figures. What is not known is empty.
+/// One line per trial in the order they ran, below a line of names: what it was, then its factors'
+/// levels (`factor:` and the name), then all figures. What is not known is empty.
 pub fn csv(report: &Report) -> String {
     let factors = factors(report);
     let figures = figures(report);
@@ -53,10 +53,11 @@ pub fn series_csv(trial: i64, column: &ColumnRecord) -> String {
     lines.text()
 }
 
-/// The trials of one treatment over several experiments in the order of time, as Apache Otava (once Hunter) reads them: a
-/// column `time`, attributes (`experiment`, `trial`, `block`, `treatment`), and the figures that every one of these trials
-/// has, for Otava takes no empty fields. Without a treatment's name it is the first of each report. Trials that do not count
-/// are not in it. `when` writes an instant (milliseconds since 1970) with its zone.
+/// The trials of one treatment over several experiments in the order of time, as Apache Otava (once
+/// Hunter) reads them: a column `time`, attributes (`experiment`, `trial`, `block`, `treatment`),
+/// and the figures that every one of these trials has, for Otava takes no empty fields. Without a
+/// treatment's name it is the first of each report. Trials that do not count are not in it. `when`
+/// writes an instant (milliseconds since 1970) with its zone.
 pub fn otava(reports: &[Report], treatment: Option<&str>, when: impl Fn(u64) -> String) -> String {
     let of = |report: &'_ Report| {
         let first = report.treatments.first().map(|t| t.name.clone());
@@ -190,7 +191,8 @@ impl Lines {
         Lines(builder.terminator(csv::Terminator::CRLF).from_writer(Vec::new()))
     }
 
-    /// A text that a spreadsheet would take for a formula gets an apostrophe before it; a number stays one.
+    /// A text that a spreadsheet would take for a formula gets an apostrophe before it; a number
+    /// stays one.
     fn add(&mut self, fields: impl Iterator<Item = String>) {
         let fields = fields.map(|field| match is_formula(&field) {
             true => format!("'{field}"),

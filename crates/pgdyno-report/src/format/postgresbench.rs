@@ -1,13 +1,15 @@
-//! The JSON of ClickHouse's PostgresBench (github.com/ClickHouse/PostgresBench, results of 2026): one system with its load and runs.
+//! The JSON of ClickHouse's PostgresBench (github.com/ClickHouse/PostgresBench, results of 2026):
+//! one system with its load and runs.
 
 use crate::model::{Report, Trial};
 use pgdyno_record::TrialStatus;
 use serde_json::{Value, json};
 
-/// Trials of one treatment as the runs of a system. What PostgresBench has and pgdyno does not record (the name of a rented instance, the
-/// time of loading, the deviation of response times) is not in it; where the server has limits, its machine is as small as they make it.
-/// Without a treatment's name it is the first. `day` is the date of the experiment, `protocol` how statements were sent where that is known:
-/// "prepared".
+/// Trials of one treatment as the runs of a system. What PostgresBench has and pgdyno does not
+/// record (the name of a rented instance, the time of loading, the deviation of response times) is
+/// not in it; where the server has limits, its machine is as small as they make it. Without a
+/// treatment's name it is the first. `day` is the date of the experiment, `protocol` how statements
+/// were sent where that is known: "prepared".
 pub fn postgresbench(report: &Report, treatment: Option<&str>, day: &str, protocol: Option<&str>) -> String {
     let treatment = report
         .treatments

@@ -1,4 +1,5 @@
-//! What a report holds of experiments with factors: tables, findings of a study, effects of factors, curves.
+//! What a report holds of experiments with factors: tables, findings of a study, effects of
+//! factors, curves.
 
 use super::Interval;
 use pgdyno_stats::{Edge, Effect};
@@ -26,7 +27,8 @@ pub struct StudyTable {
     pub columns_title: String,
     /// The columns but the first.
     pub columns: Vec<TableColumn>,
-    /// One for each combination of the levels of factors that the table does not name; those without any trial are not there.
+    /// One for each combination of the levels of factors that the table does not name; those
+    /// without any trial are not there.
     pub blocks: Vec<TableBlock>,
 }
 
@@ -37,9 +39,11 @@ pub struct StudyChart {
     /// How it is drawn.
     #[cfg_attr(feature = "typescript", ts(type = "\"lines\" | \"bars\" | \"heat\""))]
     pub form: String,
-    /// What the study's own chart shows, in a sentence without a full stop; `None` where nobody says.
+    /// What the study's own chart shows, in a sentence without a full stop; `None` where nobody
+    /// says.
     pub published: Option<String>,
-    /// Its figures: a row for each place along the axis, a column for each line, a block for each panel.
+    /// Its figures: a row for each place along the axis, a column for each line, a block for each
+    /// panel.
     pub table: StudyTable,
     /// Places of the findings that it shows, in the list of all findings.
     pub claims: Vec<usize>,
@@ -54,7 +58,8 @@ pub struct WholeChart {
     pub form: String,
     /// Heading above the chart.
     pub title: String,
-    /// What the study's own chart shows, in a sentence without a full stop; `None` where nobody says.
+    /// What the study's own chart shows, in a sentence without a full stop; `None` where nobody
+    /// says.
     pub published: Option<String>,
     /// Places of the findings that it shows, in the list of all findings.
     pub claims: Vec<usize>,
@@ -96,16 +101,19 @@ pub struct Shift {
     pub t_s: f64,
     /// How long it took, mean over the trials.
     pub took_s: f64,
-    /// Throughput from the event before, or from the begin of the measured time; `None` where too few seconds are known.
+    /// Throughput from the event before, or from the begin of the measured time; `None` where too
+    /// few seconds are known.
     pub before_tps: Option<f64>,
     /// Throughput up to the event after, or to the end.
     pub after_tps: Option<f64>,
     /// Trials in which nothing was committed any more after it.
     pub standstills: usize,
-    /// After against before, each trial compared with itself; `None` with a single block, and of a load at a standstill.
+    /// After against before, each trial compared with itself; `None` with a single block, and of a
+    /// load at a standstill.
     pub effect: Option<Effect>,
-    /// What the trend before it would have changed by itself, from the middle of one side to that of the other, as a share of the throughput: 0.1
-    /// is a tenth more. `None` where no trend is known that matters; with one there is no verdict.
+    /// What the trend before it would have changed by itself, from the middle of one side to that
+    /// of the other, as a share of the throughput: 0.1 is a tenth more. `None` where no trend is
+    /// known that matters; with one there is no verdict.
     pub trend: Option<f64>,
 }
 
@@ -163,7 +171,8 @@ pub struct Study {
     pub source: String,
     /// Title and year of the publication.
     pub title: String,
-    /// How many findings this host agrees with, in a sentence without a full stop; `None` without findings.
+    /// How many findings this host agrees with, in a sentence without a full stop; `None` without
+    /// findings.
     pub summary: Option<String>,
 }
 
@@ -226,8 +235,9 @@ pub struct FactorEffect {
     pub against: String,
     /// The level of another factor, for an interaction.
     pub other: Option<LevelOf>,
-    /// A main effect is the ratio to the first level; an interaction how much more the two change together than the
-    /// product of each alone. `None` where trials are missing or there is nothing to judge the error by.
+    /// A main effect is the ratio to the first level; an interaction how much more the two change
+    /// together than the product of each alone. `None` where trials are missing or there is nothing
+    /// to judge the error by.
     pub effect: Option<Effect>,
 }
 
@@ -267,8 +277,9 @@ pub struct Curve {
     pub why_no_zone: Option<String>,
 }
 
-/// Where throughput is highest, and what it is there by blocks that had no say in where: the largest of some means is larger than what it is
-/// the mean of. A single block has its say, and no interval.
+/// Where throughput is highest, and what it is there by blocks that had no say in where: the
+/// largest of some means is larger than what it is the mean of. A single block has its say, and no
+/// interval.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Highest {
@@ -312,7 +323,8 @@ pub struct UslCurve {
     pub spread: f64,
 }
 
-/// The happy zone: the measured client counts with at least 95 % of the peak throughput, not past the knee of response time.
+/// The happy zone: the measured client counts with at least 95 % of the peak throughput, not past
+/// the knee of response time.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
 pub struct Zone {

@@ -15,7 +15,8 @@ use std::time::SystemTime;
 
 /// An engine's description of one container is some kilobytes.
 const INSPECTED_BYTES_MAX: usize = 1 << 20;
-/// The signal with which PostgreSQL ends its sessions and stops in order: with SIGTERM it waits until its clients have left.
+/// The signal with which PostgreSQL ends its sessions and stops in order: with SIGTERM it waits
+/// until its clients have left.
 const FAST: (&str, u64) = ("INT", 2);
 /// First processes of a container that only pass signals on.
 const INITS: [&str; 4] = ["docker-init", "podman-init", "tini", "dumb-init"];
@@ -187,7 +188,8 @@ impl Container {
         Some(format!("; {} ends with: {last}", self.line("logs")))
     }
 
-    /// `postgres -C NAME` with the files of this stopped container, in another one of its image, which is removed afterwards.
+    /// `postgres -C NAME` with the files of this stopped container, in another one of its image,
+    /// which is removed afterwards.
     ///
     /// # Errors
     ///

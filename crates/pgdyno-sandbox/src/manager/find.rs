@@ -15,7 +15,8 @@ const CLUSTERS: &str = "/etc/postgresql/";
 const PID_FILES: &str = "/run/postgresql/";
 /// A file of Patroni's in the data directory of a server that it runs.
 const OF_PATRONI: &str = "patroni.dynamic.json";
-/// How the kernel names a program that was replaced since it was started, or a file that was removed.
+/// How the kernel names a program that was replaced since it was started, or a file that was
+/// removed.
 const DELETED: &str = " (deleted)";
 /// Hexadecimal digits of a container's number.
 const ID_DIGITS: usize = 64;
@@ -81,7 +82,8 @@ impl Manager {
                 name(starter)
             ));
         }
-        // A server that is started from here is in this process's group, and ends with a unit of that.
+        // A server that is started from here is in this process's group, and ends with a unit of
+        // that.
         let own = group_of(host, std::process::id()).ok();
         if let Some(own) = own.as_deref().and_then(Unit::of_group) {
             return Err(format!(
@@ -118,7 +120,8 @@ fn group_of(host: &dyn HostAccess, pid: u32) -> Result<String, String> {
         .unwrap_or_else(|| "/".to_owned()))
 }
 
-/// The engine of a container, where a control group is one's, and the container's number, where the group has it.
+/// The engine of a container, where a control group is one's, and the container's number, where the
+/// group has it.
 fn contained(group: &str) -> Option<(&'static str, Option<&str>)> {
     let is = |part: &str, sign: &str| match sign.ends_with('-') {
         true => part.starts_with(sign),
@@ -142,7 +145,8 @@ fn contained(group: &str) -> Option<(&'static str, Option<&str>)> {
     Some((engine, id))
 }
 
-/// A unit whose main process is the server's first one: a unit of another program has to be stopped by that program.
+/// A unit whose main process is the server's first one: a unit of another program has to be stopped
+/// by that program.
 fn of_unit(host: &dyn HostAccess, unit: Unit, pid: u32) -> Result<Unit, String> {
     let found = unit.properties()?;
     let name = &unit.name;

@@ -153,8 +153,8 @@ pub(super) fn files(
     }
 }
 
-/// md5 for clients: SCRAM would cost both sides some milliseconds of CPU time for each connection, which a load that connects
-/// for each transaction would measure.
+/// md5 for clients: SCRAM would cost both sides some milliseconds of CPU time for each connection,
+/// which a load that connects for each transaction would measure.
 fn pgbouncer(
     plan: &PoolerPlan,
     server: &Conninfo,

@@ -47,7 +47,8 @@ impl Announced {
     }
 }
 
-/// For the fuzz targets: any text is an announcement that is written and read again as the same, or an error.
+/// For the fuzz targets: any text is an announcement that is written and read again as the same, or
+/// an error.
 pub(crate) fn fuzzed_announced(text: &str) {
     if let Ok((announced, program)) = Announced::parse(text) {
         let written = serde_json::to_string(&announced).ok();
@@ -89,7 +90,8 @@ pub(super) fn is_poolers(directory: &Path) -> bool {
     Directory::open(directory).is_ok_and(|it| there(&it, ANNOUNCED) || there(&it, ENDED))
 }
 
-/// Removes what announced it, and its secrets. The log stays, and a mark that the directory is a pooler's.
+/// Removes what announced it, and its secrets. The log stays, and a mark that the directory is a
+/// pooler's.
 pub(super) fn forget(directory: &Path) -> Result<(), PoolerError> {
     let held = Directory::open(directory).map_err(PoolerError::io(directory, "opened"))?;
     held.replace(ENDED, b"", Owner::own(0o644))
@@ -155,8 +157,8 @@ pub(super) fn end_left_behind(directory: &Path) -> Result<bool, PoolerError> {
     Ok(was_there)
 }
 
-/// The processes of one pooler, known by their name, their user and their working directory, which are nobody else's, and that
-/// they were not started before it.
+/// The processes of one pooler, known by their name, their user and their working directory, which
+/// are nobody else's, and that they were not started before it.
 pub(super) struct Left<'a> {
     directory: &'a Path,
     program: &'static str,
@@ -188,11 +190,11 @@ impl<'a> Left<'a> {
                 .is_ok_and(|it| works_in(&host, pid, &it).is_ok_and(|ticks| ticks >= self.started_ticks_min))
     }
 
-    /// Ends them: in their own order, then at once, then without asking. `reap` is called while they are waited for.
-    /// Returns whether all are gone.
+    /// Ends them: in their own order, then at once, then without asking. `reap` is called while
+    /// they are waited for. Returns whether all are gone.
     pub(super) fn end(&self, reap: &mut dyn FnMut()) -> bool {
-        // SIGTERM ends pgbouncer at once before 1.23; from then on it waits for its clients, and SIGQUIT does not. SIGINT ends
-        // pgpool with its children, whatever its clients do.
+        // SIGTERM ends pgbouncer at once before 1.23; from then on it waits for its clients, and
+        // SIGQUIT does not. SIGINT ends pgpool with its children, whatever its clients do.
         let first = match self.program {
             "pgpool" => Signal::INT,
             _ => Signal::TERM,
@@ -219,7 +221,8 @@ impl<'a> Left<'a> {
         false
     }
 
-    /// The process is held by its file descriptor before it is proven once more: a number can be given to another one meanwhile.
+    /// The process is held by its file descriptor before it is proven once more: a number can be
+    /// given to another one meanwhile.
     fn signal(&self, pid: u32, signal: Signal) {
         let Some(number) = Pid::from_raw(pid.cast_signed()) else {
             return;

@@ -1,7 +1,9 @@
-//! A copy of a stopped sandbox's files, and the files from a copy: the one place that writes below a data directory of its own accord.
+//! A copy of a stopped sandbox's files, and the files from a copy: the one place that writes below
+//! a data directory of its own accord.
 //!
-//! A copy is `data/`, `wal/` and, written last, `copy.json`: without it there is no copy. Blocks are shared with the original where
-//! the file system can (FICLONE), else copied inside of the kernel.
+//! A copy is `data/`, `wal/` and, written last, `copy.json`: without it there is no copy. Blocks
+//! are shared with the original where the file system can (FICLONE), else copied inside of the
+//! kernel.
 
 mod tree;
 
@@ -18,7 +20,8 @@ const FORMAT: u32 = 1;
 const KEPT: &str = "postgresql.auto.conf";
 /// The file of a sandbox that is there while a copy is restored.
 const RESTORING: &str = "restoring";
-/// The WAL is copied apart from the data, wherever it is; so a copy fits whatever place it has later.
+/// The WAL is copied apart from the data, wherever it is; so a copy fits whatever place it has
+/// later.
 const WAL: &str = "pg_wal";
 /// Replication slots.
 const SLOTS: &str = "pg_replslot";
@@ -61,8 +64,8 @@ pub struct Copied {
 pub type OnProgress<'a> = &'a mut dyn FnMut(CopyProgress);
 
 impl Sandbox {
-    /// Copies data and WAL of the stopped server to `to`, a directory that is new or empty, or that an earlier copy was cut short in.
-    /// Durable when it returns. Tablespaces are refused.
+    /// Copies data and WAL of the stopped server to `to`, a directory that is new or empty, or that
+    /// an earlier copy was cut short in. Durable when it returns. Tablespaces are refused.
     pub fn save_copy(&self, to: &Path, on_progress: OnProgress<'_>) -> Result<Copied, SandboxError> {
         self.check_stopped()?;
         self.mount()?;
@@ -95,8 +98,8 @@ impl Sandbox {
     }
 
     /// Restores a copy in the place of data and WAL of the stopped server; where they are, and what
-    /// `postgresql.auto.conf` says, stays as it is. Cut short, it leaves a sandbox that does not start until it is
-    /// restored again.
+    /// `postgresql.auto.conf` says, stays as it is. Cut short, it leaves a sandbox that does not
+    /// start until it is restored again.
     pub fn restore_copy(&self, from: &Path, on_progress: OnProgress<'_>) -> Result<Copied, SandboxError> {
         self.check_stopped()?;
         if self.record.standbys.is_some() {
@@ -165,7 +168,8 @@ impl Sandbox {
         let mut copier = Copier::new(0, &mut on_progress);
         copier.back(&data, &to, &[WAL])?;
         copier.directory(&wal, &to, WAL, &[])?;
-        // Slots are the primary's: in a copy nobody would advance them, and they would keep all WAL.
+        // Slots are the primary's: in a copy nobody would advance them, and they would keep all
+        // WAL.
         let slots = tree::below(&to, SLOTS)?;
         slots
             .empty(&[])
@@ -177,7 +181,8 @@ impl Sandbox {
         self.directory.join(RESTORING)
     }
 
-    /// A server does not start on a part of a copy: one that was cut short is restored again, where it is still there.
+    /// A server does not start on a part of a copy: one that was cut short is restored again, where
+    /// it is still there.
     pub(super) fn make_whole(&self) -> Result<(), SandboxError> {
         let note = tree::open(&self.directory)?.text(RESTORING, super::SMALL_BYTES_MAX);
         match note {
@@ -208,7 +213,8 @@ impl Sandbox {
         Ok(())
     }
 
-    /// The data directory. Whoever may write above it can have exchanged it, so it is one of the server's user's.
+    /// The data directory. Whoever may write above it can have exchanged it, so it is one of the
+    /// server's user's.
     fn present_data(&self) -> Result<Directory, SandboxError> {
         let data = tree::open(&self.record.data)?;
         of_user(&data, self.record.owner(0).uid)?;
@@ -234,7 +240,8 @@ impl Sandbox {
     }
 }
 
-/// Where pg_wal leads now. The server's user makes it lead anywhere, so it is a directory of the same user's.
+/// Where pg_wal leads now. The server's user makes it lead anywhere, so it is a directory of the
+/// same user's.
 fn present_wal(data: &Directory) -> Result<Directory, SandboxError> {
     let path = data.path().join(WAL);
     let failed = |e: io::Error| SandboxError::io(&path, "opened")(e);
@@ -376,7 +383,8 @@ fn parse_mark(text: &str) -> Result<Mark, String> {
     }
 }
 
-/// For the fuzz targets: any text is a mark that is written and read again as the same, or an error.
+/// For the fuzz targets: any text is a mark that is written and read again as the same, or an
+/// error.
 pub(crate) fn fuzzed_mark(text: &str) {
     if let Ok(mark) = parse_mark(text) {
         let written = serde_json::to_string(&mark).ok();

@@ -77,7 +77,8 @@ impl Plan {
     }
 }
 
-/// The file beside a data or WAL directory that marks it as a sandbox's. Beside, because initdb needs it empty.
+/// The file beside a data or WAL directory that marks it as a sandbox's. Beside, because initdb
+/// needs it empty.
 pub(super) fn mark_of(place: &Path) -> PathBuf {
     place.with_file_name(mark_name(place))
 }
@@ -112,8 +113,8 @@ fn has_mark(above: &Directory, place: &Path, sandbox: &str) -> io::Result<bool> 
     Ok(is_ours && above.text(&name, super::SMALL_BYTES_MAX)? == sandbox)
 }
 
-/// Removes a directory that bears the sandbox's mark, with the mark. Who may write the directory above can have exchanged it: what is
-/// not the server's user's stays, and is the error.
+/// Removes a directory that bears the sandbox's mark, with the mark. Who may write the directory
+/// above can have exchanged it: what is not the server's user's stays, and is the error.
 pub(super) fn remove_marked(place: &Path, record: &Record) -> Result<(), SandboxError> {
     let failed = |e: io::Error| SandboxError::io(place, "removed")(e);
     let (above, name) = match Directory::above(place) {
@@ -149,7 +150,8 @@ pub(super) fn remove_marked(place: &Path, record: &Record) -> Result<(), Sandbox
     above.remove(mark_name(place)).map_err(failed)
 }
 
-/// Makes the sandbox below `root`, with its standbys, and starts it. What is made before an error stays, marked as half-made.
+/// Makes the sandbox below `root`, with its standbys, and starts it. What is made before an error
+/// stays, marked as half-made.
 pub fn create(root: &Path, plan: &Plan) -> Result<Sandbox, SandboxError> {
     let names = plan
         .standbys
@@ -247,8 +249,8 @@ fn create_one(root: &Path, plan: &Plan, primary: Option<&Sandbox>) -> Result<San
     let socket = directory.join("socket");
     let owner = record.owner(0o700);
     make_private(&socket, owner)?;
-    // Where what was handed over is: the mark is beside the directory itself, not beside a link to it, and the
-    // postmaster's working directory is its data directory.
+    // Where what was handed over is: the mark is beside the directory itself, not beside a link to
+    // it, and the postmaster's working directory is its data directory.
     for place in [Some(&mut record.data), record.wal.as_mut(), record.temp.as_mut()]
         .into_iter()
         .flatten()
@@ -377,8 +379,8 @@ impl Record {
     }
 }
 
-/// An empty directory for the server's user alone, made or taken over, and where it is. What is given away, and found later, is the
-/// directory itself, whatever its name means by then.
+/// An empty directory for the server's user alone, made or taken over, and where it is. What is
+/// given away, and found later, is the directory itself, whatever its name means by then.
 pub(super) fn make_private(path: &Path, owner: Owner) -> Result<PathBuf, SandboxError> {
     let mut directory = make_directory(path, 0o700).map_err(SandboxError::io(path, "made"))?;
     let entries = directory.entries().map_err(SandboxError::io(path, "read"))?;
@@ -426,7 +428,8 @@ fn initdb(directory: &Path, record: &Record) -> Result<(), SandboxError> {
             "--locale=C",
             "--no-sync",
         ])
-        // The socket's directory admits the server's user and root alone; TCP asks for the password.
+        // The socket's directory admits the server's user and root alone; TCP asks for the
+        // password.
         .args(["--auth-local=trust", "--auth-host=scram-sha-256"])
         .arg("--pwfile")
         .arg(&password);
@@ -436,7 +439,8 @@ fn initdb(directory: &Path, record: &Record) -> Result<(), SandboxError> {
     process::run("initdb", command).map(drop)
 }
 
-/// A random password for connections over TCP, kept in a file for the server's user alone (and root).
+/// A random password for connections over TCP, kept in a file for the server's user alone (and
+/// root).
 fn write_password(directory: &Path, record: &Record) -> Result<PathBuf, SandboxError> {
     let path = directory.join("password");
     let text = format!("{}\n", file_system::token_of(24)?);
@@ -553,8 +557,8 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, chown, lchown, symlink};
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// The owner of the directory above exchanges what was handed over for a link to a directory of root's, and makes the way to the
-    /// WAL a long one, which takes time to walk.
+    /// The owner of the directory above exchanges what was handed over for a link to a directory of
+    /// root's, and makes the way to the WAL a long one, which takes time to walk.
     #[test]
     fn directory_that_is_exchanged_once_it_is_handed_over_does_not_become_the_sandboxes() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! A download that ends: the crate that fetches archives has no limit of its own, in time or in size, and hears no request to stop.
+//! A download that ends: the crate that fetches archives has no limit of its own, in time or in
+//! size, and hears no request to stop.
 
 use pgdyno_host::{HostAccess, LocalHost};
 use std::fmt::Display;

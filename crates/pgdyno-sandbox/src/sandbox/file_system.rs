@@ -1,8 +1,9 @@
 //! File systems of a sandbox's own: made, mounted, unmounted and removed here alone.
 //!
-//! One is memory (tmpfs), or an image file on a loop device. What is about to be made is recorded first, and its image has a name
-//! that nobody else can have given: so that whatever a killed process leaves is found, and nothing else is taken for it.
-//! The loop device is the kernel's to free: it goes with the mount (autoclear), and a mount goes with `unmount`.
+//! One is memory (tmpfs), or an image file on a loop device. What is about to be made is recorded
+//! first, and its image has a name that nobody else can have given: so that whatever a killed
+//! process leaves is found, and nothing else is taken for it. The loop device is the kernel's to
+//! free: it goes with the mount (autoclear), and a mount goes with `unmount`.
 
 mod tools;
 
@@ -67,7 +68,8 @@ impl FileSystemKind {
         tools::maker(self).map(|(program, package, _)| (program, package))
     }
 
-    /// The least size: a new server's files with some room; mkfs.xfs needs 300 MB, mkfs.btrfs 109 MB.
+    /// The least size: a new server's files with some room; mkfs.xfs needs 300 MB, mkfs.btrfs 109
+    /// MB.
     pub fn bytes_min(self) -> u64 {
         match self {
             FileSystemKind::Tmpfs | FileSystemKind::Ext4 => 128 << 20,
@@ -160,7 +162,8 @@ pub struct FileSystem {
 }
 
 impl FileSystem {
-    /// What would be made for the sandbox at `directory`; `images` is where its image goes if not there. Makes nothing.
+    /// What would be made for the sandbox at `directory`; `images` is where its image goes if not
+    /// there. Makes nothing.
     pub(super) fn planned(
         directory: &Path,
         images: Option<&Path>,
@@ -269,8 +272,8 @@ impl FileSystem {
         })
     }
 
-    /// Unmounts and removes it, as far as it was ever made. Nothing outside of `directory` is touched but an image with a name
-    /// that only a sandbox's can have.
+    /// Unmounts and removes it, as far as it was ever made. Nothing outside of `directory` is
+    /// touched but an image with a name that only a sandbox's can have.
     pub(super) fn remove(&self, directory: &Path) -> Result<(), SandboxError> {
         let directory = fs::canonicalize(directory).map_err(SandboxError::io(directory, "read"))?;
         if self.point.parent() != Some(&directory) {
@@ -310,8 +313,8 @@ fn absent(error: io::Error) -> io::Result<()> {
     }
 }
 
-/// A directory is on another file system than the one above it. True of a mount point alone here: a directory on overlayfs or a
-/// subvolume that could look like one is nothing that a sandbox makes.
+/// A directory is on another file system than the one above it. True of a mount point alone here: a
+/// directory on overlayfs or a subvolume that could look like one is nothing that a sandbox makes.
 fn is_mount_point(point: &Path) -> Result<bool, SandboxError> {
     let device = |path: &Path| match fs::metadata(path) {
         Ok(meta) => Ok(Some(meta.dev())),
@@ -325,7 +328,8 @@ fn is_mount_point(point: &Path) -> Result<bool, SandboxError> {
     })
 }
 
-/// Unmounts what of a sandbox whose record is lost is mounted in its directory. Its images elsewhere are not known.
+/// Unmounts what of a sandbox whose record is lost is mounted in its directory. Its images
+/// elsewhere are not known.
 pub(super) fn unmount_below(directory: &Path) -> Result<(), SandboxError> {
     for holds in Holds::ALL {
         unmount(&directory.join(format!("{}.mount", holds.name())))?;
@@ -333,7 +337,8 @@ pub(super) fn unmount_below(directory: &Path) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// What keeps the file systems of a plan from being made, found before anything is. `place` will hold the images.
+/// What keeps the file systems of a plan from being made, found before anything is. `place` will
+/// hold the images.
 pub(super) fn check(plans: &[FileSystemPlan], place: &Path) -> Result<(), SandboxError> {
     if plans.is_empty() {
         return Ok(());

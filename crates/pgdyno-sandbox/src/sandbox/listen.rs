@@ -5,7 +5,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// An address, and the hosts that are let in with the password: those whose addresses begin with the same bits.
+/// An address, and the hosts that are let in with the password: those whose addresses begin with
+/// the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Listen {

@@ -17,8 +17,8 @@ pub struct Guard {
     _file: LockedFile,
 }
 
-/// Takes the lock of the sandbox `name` below `root`. If another command holds it, waits up to `patience`; `on_wait` is
-/// called once with who that is.
+/// Takes the lock of the sandbox `name` below `root`. If another command holds it, waits up to
+/// `patience`; `on_wait` is called once with who that is.
 pub fn lock(
     root: &Path,
     name: &str,
@@ -79,7 +79,8 @@ fn directory_of_locks(root: &Path) -> io::Result<Directory> {
     }
 }
 
-/// The file of that name, made where it is missing; no link leads elsewhere, for its content is written over.
+/// The file of that name, made where it is missing; no link leads elsewhere, for its content is
+/// written over.
 fn opened(locks: &Directory, name: &str) -> io::Result<File> {
     match locks.create(name, 0o600) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => locks.update(name),

@@ -1,7 +1,8 @@
 //! The sandbox: a private server that pgdyno fetches, starts and throws away.
 //!
-//! It lives below one directory: its record, lock, log, password, socket, and, unless placed elsewhere, data and WAL. These can be
-//! on file systems of its own (`file_system`), and its server behind a link of its own (`network`).
+//! It lives below one directory: its record, lock, log, password, socket, and, unless placed
+//! elsewhere, data and WAL. These can be on file systems of its own (`file_system`), and its server
+//! behind a link of its own (`network`).
 
 mod binaries;
 mod copy;
@@ -62,7 +63,8 @@ pub enum State {
     Crashed,
     /// Its creation was interrupted: it can only be removed.
     HalfMade,
-    /// It is stopped, and a file system of its own is not mounted; [`Sandbox::start`] mounts it, or says that its data is gone.
+    /// It is stopped, and a file system of its own is not mounted; [`Sandbox::start`] mounts it, or
+    /// says that its data is gone.
     Unmounted,
 }
 
@@ -121,12 +123,14 @@ impl Sandbox {
         }
     }
 
-    /// A process id can have been given to somebody else since, and the server's user can write any other.
+    /// A process id can have been given to somebody else since, and the server's user can write any
+    /// other.
     fn postmaster(&self) -> Result<Postmaster, NoPostmaster> {
         Postmaster::of_data(&LocalHost::new(), &self.record.data)
     }
 
-    /// How to connect, as its superuser, to the database postgres: over its socket, or over the link of a network of its own.
+    /// How to connect, as its superuser, to the database postgres: over its socket, or over the
+    /// link of a network of its own.
     pub fn conninfo(&self) -> Conninfo {
         let Some(network) = &self.record.network else {
             return self.by_socket();
@@ -143,7 +147,8 @@ impl Sandbox {
         Conninfo::from_config(config)
     }
 
-    /// With the password, which holds as long as the file can be read. The socket asks for none; a program that cannot use a socket does.
+    /// With the password, which holds as long as the file can be read. The socket asks for none; a
+    /// program that cannot use a socket does.
     fn config(&self) -> Config {
         let mut config = Config::new();
         config
@@ -177,7 +182,8 @@ impl Sandbox {
         self.directory.join("socket")
     }
 
-    /// Starts the server inside its limits and waits until it answers, and its standbys receive its WAL. Already running is fine.
+    /// Starts the server inside its limits and waits until it answers, and its standbys receive its
+    /// WAL. Already running is fine.
     pub fn start(&self) -> Result<(), SandboxError> {
         self.start_alone()?;
         self.start_standbys()
@@ -188,8 +194,8 @@ impl Sandbox {
         self.start_with(&[])
     }
 
-    /// Mounts what a restart of the machine has unmounted of its own file systems. Where one was in memory, its data is
-    /// gone: [`SandboxError::Lost`]. Temporary files are made again.
+    /// Mounts what a restart of the machine has unmounted of its own file systems. Where one was in
+    /// memory, its data is gone: [`SandboxError::Lost`]. Temporary files are made again.
     pub fn mount(&self) -> Result<(), SandboxError> {
         let mut own = self.record.file_systems.iter();
         own.try_for_each(|own| own.restore(&self.record.name))?;
@@ -199,8 +205,9 @@ impl Sandbox {
         }
     }
 
-    /// Bytes of shared memory that the stopped server would have, found by starting it for a moment, without huge pages:
-    /// servers before 15 do not compute it. [`Sandbox::computed_parameter`] is quicker where they do.
+    /// Bytes of shared memory that the stopped server would have, found by starting it for a
+    /// moment, without huge pages: servers before 15 do not compute it.
+    /// [`Sandbox::computed_parameter`] is quicker where they do.
     pub fn shared_memory_by_dry_run(&self) -> Result<u64, SandboxError> {
         self.start_with(&["-c", "huge_pages=off"])?;
         let asked = Server::connect(&self.by_socket()).and_then(|mut server| {
@@ -251,8 +258,8 @@ impl Sandbox {
         self.ensure_temp()
     }
 
-    /// A killed postmaster that nobody has reaped yet still keeps the next one from starting; and so does one that is about to
-    /// end, which has no command line any more.
+    /// A killed postmaster that nobody has reaped yet still keeps the next one from starting; and
+    /// so does one that is about to end, which has no command line any more.
     fn wait_for_the_dead(&self) {
         let deadline = Instant::now() + REAPED_WITHIN;
         let is_going = |pid: u32| {
@@ -280,8 +287,9 @@ impl Sandbox {
         data.text("postmaster.pid", SMALL_BYTES_MAX).ok()
     }
 
-    /// Stops it with a checkpoint, ending its sessions. Not running is fine. A start that a killed process has left behind
-    /// is waited for and undone: a server that came up afterwards would have what is being taken from under it.
+    /// Stops it with a checkpoint, ending its sessions. Not running is fine. A start that a killed
+    /// process has left behind is waited for and undone: a server that came up afterwards would
+    /// have what is being taken from under it.
     pub fn stop(&self) -> Result<(), SandboxError> {
         let deadline = Instant::now() + STARTS_WITHIN;
         loop {
@@ -293,7 +301,8 @@ impl Sandbox {
         }
     }
 
-    /// Stops it at once, as a crash would: no checkpoint, and the next start recovers from the WAL. Not running is fine.
+    /// Stops it at once, as a crash would: no checkpoint, and the next start recovers from the WAL.
+    /// Not running is fine.
     pub fn crash(&self) -> Result<(), SandboxError> {
         match self.state() {
             State::Running(_) => process::stop(self, "immediate"),
@@ -301,7 +310,8 @@ impl Sandbox {
         }
     }
 
-    /// Whether a process lives that starts, or is about to be, a server of this directory: it names it in its arguments.
+    /// Whether a process lives that starts, or is about to be, a server of this directory: it names
+    /// it in its arguments.
     fn is_being_started(&self) -> bool {
         let data = self.record.data.to_string_lossy();
         let host = LocalHost::new();
@@ -315,7 +325,8 @@ impl Sandbox {
         })
     }
 
-    /// What a parameter would be if the server were started now; for parameters that are computed at start only.
+    /// What a parameter would be if the server were started now; for parameters that are computed
+    /// at start only.
     pub fn computed_parameter(&self, name: &str) -> Result<String, SandboxError> {
         self.mount()?;
         process::computed_parameter(self, name)
@@ -326,8 +337,8 @@ impl Sandbox {
         self.record.places().map(|place| tree_bytes(place)).sum()
     }
 
-    /// Two homes can have a sandbox of one name. They cannot share a port, unless that is in a network namespace, whose name they
-    /// cannot share.
+    /// Two homes can have a sandbox of one name. They cannot share a port, unless that is in a
+    /// network namespace, whose name they cannot share.
     fn group_name(&self) -> String {
         let Record { name, port, .. } = &self.record;
         match &self.record.network {
@@ -359,8 +370,8 @@ impl Sandbox {
         }
         let mut outcome = Ok(());
         for place in self.record.places() {
-            // What is on a file system of its own, or in the sandbox's directory, goes with that. Elsewhere only what bears the
-            // sandbox's own mark is removed: a record can be wrong.
+            // What is on a file system of its own, or in the sandbox's directory, goes with that.
+            // Elsewhere only what bears the sandbox's own mark is removed: a record can be wrong.
             let removed = match place.starts_with(&self.directory) {
                 true => Ok(()),
                 false => create::remove_marked(place, &self.record),
@@ -377,8 +388,8 @@ impl Sandbox {
         outcome
     }
 
-    /// Ends its server, whatever its record says: an interrupted creation can have started it, or be about to. What a killed
-    /// process has left at work is waited for.
+    /// Ends its server, whatever its record says: an interrupted creation can have started it, or
+    /// be about to. What a killed process has left at work is waited for.
     fn end_all(&self) -> Result<(), SandboxError> {
         let deadline = Instant::now() + STARTS_WITHIN;
         let mut places = vec![self.record.data.as_path()];
@@ -400,8 +411,9 @@ impl Sandbox {
     }
 }
 
-/// Removes what an interrupted creation left, whose record may be missing or broken. A server that works there keeps it: where its data
-/// are is not known then, but it says so itself beside its socket.
+/// Removes what an interrupted creation left, whose record may be missing or broken. A server that
+/// works there keeps it: where its data are is not known then, but it says so itself beside its
+/// socket.
 pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
     record::check_name(name)?;
     let directory = root.join(name);
@@ -430,8 +442,8 @@ pub fn remove_remains(root: &Path, name: &str) -> Result<(), SandboxError> {
     remove_tree(&directory)
 }
 
-/// First process and data directory of a server whose socket is in a sandbox's directory, by the socket's lock file, or whose data are
-/// where they usually are.
+/// First process and data directory of a server whose socket is in a sandbox's directory, by the
+/// socket's lock file, or whose data are where they usually are.
 fn working_in(directory: &Path) -> Option<(u32, PathBuf)> {
     let mut places = vec![directory.join("data")];
     if let Ok(sockets) = Directory::open(&directory.join("socket")) {
@@ -453,7 +465,8 @@ fn working_in(directory: &Path) -> Option<(u32, PathBuf)> {
     })
 }
 
-/// Removes a directory with all that is below it, without following a link. Nothing there is fine; a mount point stays, empty.
+/// Removes a directory with all that is below it, without following a link. Nothing there is fine;
+/// a mount point stays, empty.
 fn remove_tree(path: &Path) -> Result<(), SandboxError> {
     match Directory::above(path).and_then(|(above, name)| above.remove_tree(name)) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),

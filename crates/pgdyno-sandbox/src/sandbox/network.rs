@@ -1,7 +1,9 @@
-//! A sandbox's own network: a namespace for its server and a link (a veth pair) to it, made and removed here alone.
+//! A sandbox's own network: a namespace for its server and a link (a veth pair) to it, made and
+//! removed here alone.
 //!
-//! Namespace and link have one name that nobody else can have given. It is recorded before they are made, so that whatever a
-//! killed process leaves is found. In the namespace there are the link, its address and nothing else: no route leads beyond it.
+//! Namespace and link have one name that nobody else can have given. It is recorded before they are
+//! made, so that whatever a killed process leaves is found. In the namespace there are the link,
+//! its address and nothing else: no route leads beyond it.
 
 mod ip;
 
@@ -109,8 +111,8 @@ impl Network {
         }
     }
 
-    /// Makes it; it has been recorded. `directory` is the sandbox's, which the link bears as its alias. The end outside is up when
-    /// everything else is done.
+    /// Makes it; it has been recorded. `directory` is the sandbox's, which the link bears as its
+    /// alias. The end outside is up when everything else is done.
     pub(super) fn make(&self, directory: &Path) -> Result<(), SandboxError> {
         let name = self.name.as_str();
         let mtu = self.mtu_bytes.to_string();
@@ -124,7 +126,8 @@ impl Network {
             &mtu,
         ])?;
         ip(&["link", "set", name, "alias", &alias_of(directory)])?;
-        // A packet for each segment, as on a wire: else TCP hands up to 64 KiB through memory at once, whatever the MTU.
+        // A packet for each segment, as on a wire: else TCP hands up to 64 KiB through memory at
+        // once, whatever the MTU.
         ip(&["link", "set", name, "gso_max_segs", "1"])?;
         ip(&["-n", name, "link", "set", INSIDE, "gso_max_segs", "1"])?;
         ip(&["-n", name, "link", "set", "lo", "up"])?;
@@ -136,7 +139,8 @@ impl Network {
         self.check_alone()
     }
 
-    /// Makes it again where it is not there in full, as after a restart of the machine. The server must not run.
+    /// Makes it again where it is not there in full, as after a restart of the machine. The server
+    /// must not run.
     pub(super) fn restore(&self, directory: &Path) -> Result<(), SandboxError> {
         let is_up = |link: &Link| link.name == self.name && link.is_up();
         if self.has_namespace() && links()?.iter().any(is_up) {
@@ -165,7 +169,8 @@ impl Network {
         remove(&self.name)
     }
 
-    /// `ip netns add` has come to its end: the file is the namespace, not the empty one it starts as.
+    /// `ip netns add` has come to its end: the file is the namespace, not the empty one it starts
+    /// as.
     fn has_namespace(&self) -> bool {
         /// NSFS_MAGIC of the kernel.
         const MAGIC: i128 = 0x6E73_6673;
@@ -216,7 +221,8 @@ pub(super) fn remove_of(directory: &Path) -> Result<(), SandboxError> {
 }
 
 fn remove(name: &str) -> Result<(), SandboxError> {
-    // The link first, and both its ends at once: with the namespace it would go too, but some time later.
+    // The link first, and both its ends at once: with the namespace it would go too, but some time
+    // later.
     if links()?.iter().any(|link| link.name == name) {
         ip(&["link", "delete", name])?;
     }
@@ -274,7 +280,8 @@ fn mask(length: u32) -> u32 {
     u32::MAX.checked_shl(32_u32.saturating_sub(length)).unwrap_or(0)
 }
 
-/// Addresses for a link that no route leads to, but the default one; the search begins at the `begin`th of all.
+/// Addresses for a link that no route leads to, but the default one; the search begins at the
+/// `begin`th of all.
 fn free_block(routes: &[ip::Route], begin: u32) -> Option<Block> {
     let near: Vec<Block> = routes
         .iter()

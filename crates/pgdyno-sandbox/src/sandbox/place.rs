@@ -16,8 +16,8 @@ impl Sandbox {
         Some((0..CpuSet::MAX_CPU).filter(|&cpu| set.is_set(cpu)).collect())
     }
 
-    /// Binds the running server to CPUs: its postmaster, and what it has started and will start. It holds until it is
-    /// bound again or restarted. A server that does not run is left alone.
+    /// Binds the running server to CPUs: its postmaster, and what it has started and will start. It
+    /// holds until it is bound again or restarted. A server that does not run is left alone.
     pub fn bind_to_cpus(&self, cpus: &[usize]) -> Result<(), SandboxError> {
         let State::Running(postmaster) = self.state() else {
             return Ok(());

@@ -66,7 +66,8 @@ impl Entrance {
     }
 }
 
-/// A program of PostgreSQL or of the system, with nothing of this process's environment, run as `user` (or as this process's) after having gone through `entrances`.
+/// A program of PostgreSQL or of the system, with nothing of this process's environment, run as
+/// `user` (or as this process's) after having gone through `entrances`.
 pub(crate) fn command(program: &Path, user: Option<&User>, entrances: &[Entrance]) -> io::Result<Command> {
     let groups: Vec<u32> = user.iter().map(|user| user.gid).collect();
     command_with_groups(program, user, &groups, entrances)
@@ -80,11 +81,11 @@ pub(crate) fn command_with_groups(
     entrances: &[Entrance],
 ) -> io::Result<Command> {
     let mut command = Command::new(program);
-    // Not this process's directory, which the server's user may not enter, nor its group: a Ctrl-C at the terminal is
-    // for pgdyno, which then stops the server in order.
+    // Not this process's directory, which the server's user may not enter, nor its group: a Ctrl-C
+    // at the terminal is for pgdyno, which then stops the server in order.
     command.current_dir("/").process_group(0).stdin(Stdio::null());
-    // Nor its environment: the server's user, and so every superuser of the server, reads it in /proc, and passwords and keys of
-    // root's may be in it.
+    // Nor its environment: the server's user, and so every superuser of the server, reads it in
+    // /proc, and passwords and keys of root's may be in it.
     command.env_clear().env("PATH", PATH).env("LC_ALL", "C");
     let entrances: Vec<Entrance> = entrances
         .iter()
@@ -106,9 +107,10 @@ pub(crate) fn command_with_groups(
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes write(2),
-    // setns(2), setgroups(2), setresgid(2) and setresuid(2) as raw system calls and allocates nothing. Command::uid cannot
-    // be used, for it would give up root before the groups and the namespace are entered.
+    // SAFETY: between fork and exec only async-signal-safe calls are allowed; the closure makes
+    // write(2), setns(2), setgroups(2), setresgid(2) and setresuid(2) as raw system calls and
+    // allocates nothing. Command::uid cannot be used, for it would give up root before the groups
+    // and the namespace are entered.
     unsafe { command.pre_exec(enter) };
     Ok(command)
 }
@@ -211,7 +213,8 @@ pub(crate) fn stop(sandbox: &Sandbox, mode: &str) -> Result<(), SandboxError> {
     }
 }
 
-/// Waits until the server answers a connection over its socket, and sees whether its network leads to it.
+/// Waits until the server answers a connection over its socket, and sees whether its network leads
+/// to it.
 pub(crate) fn wait_until_ready(sandbox: &Sandbox) -> Result<(), SandboxError> {
     let deadline = Instant::now() + Duration::from_secs(u64::from(WAIT_S));
     loop {
@@ -240,8 +243,9 @@ pub(crate) fn computed_parameter(sandbox: &Sandbox, name: &str) -> Result<String
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// An error where somebody listens at a port of 127.0.0.1, and goes on for a moment: a socket that was closed here is still open in a process
-/// that was forked meanwhile, until that executes its program.
+/// An error where somebody listens at a port of 127.0.0.1, and goes on for a moment: a socket that
+/// was closed here is still open in a process that was forked meanwhile, until that executes its
+/// program.
 pub(crate) fn check_port(port: u16) -> Result<(), SandboxError> {
     let deadline = Instant::now() + CLOSED_WITHIN;
     while !is_free(port) {
@@ -253,8 +257,8 @@ pub(crate) fn check_port(port: u16) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// A port that nobody uses, and what keeps it so. Those that the kernel gives to connections come last: one of them may be taken by the
-/// time that it is let go.
+/// A port that nobody uses, and what keeps it so. Those that the kernel gives to connections come
+/// last: one of them may be taken by the time that it is let go.
 pub(crate) fn draw_port() -> io::Result<(u16, TcpListener)> {
     const LOWEST: u16 = 10_000;
     const TRIES: u32 = 100;
@@ -275,7 +279,8 @@ pub(crate) fn draw_port() -> io::Result<(u16, TcpListener)> {
     Ok((port, held))
 }
 
-/// Whether nobody listens at a port of 127.0.0.1. This does not listen itself, so it is in nobody's way.
+/// Whether nobody listens at a port of 127.0.0.1. This does not listen itself, so it is in nobody's
+/// way.
 pub(crate) fn is_free(port: u16) -> bool {
     let bound = || {
         let socket = socket_with(

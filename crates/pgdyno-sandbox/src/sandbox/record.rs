@@ -22,8 +22,8 @@ const FORMAT_WITHOUT_TEMP: u32 = 4;
 const FORMAT_WITHOUT_STANDBYS: u32 = 3;
 /// Knows no network of a sandbox's own.
 const FORMAT_WITHOUT_NETWORK: u32 = 2;
-/// Knows no file systems of a sandbox's own either. A sandbox is written in the oldest format that has what it has, for older
-/// versions to read.
+/// Knows no file systems of a sandbox's own either. A sandbox is written in the oldest format that
+/// has what it has, for older versions to read.
 const FORMAT_WITHOUT_FILE_SYSTEMS: u32 = 1;
 /// Name of the record's file, in the sandbox's directory.
 const RECORD: &str = "sandbox.json";
@@ -46,7 +46,8 @@ pub struct Record {
     pub data: PathBuf,
     /// WAL directory, where it is not inside the data directory.
     pub wal: Option<PathBuf>,
-    /// Directory of the tablespace of temporary files, where these are not inside the data directory (format 5).
+    /// Directory of the tablespace of temporary files, where these are not inside the data
+    /// directory (format 5).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temp: Option<PathBuf>,
     /// Port on 127.0.0.1, or of its own network, and of the socket.
@@ -95,7 +96,8 @@ impl Record {
         major_of(&self.version)
     }
 
-    /// Its directories of the server's files: data, and WAL and temporary files where they have directories of their own.
+    /// Its directories of the server's files: data, and WAL and temporary files where they have
+    /// directories of their own.
     pub(super) fn places(&self) -> impl Iterator<Item = &PathBuf> {
         [Some(&self.data), self.wal.as_ref(), self.temp.as_ref()]
             .into_iter()
@@ -174,8 +176,8 @@ impl Record {
     }
 }
 
-/// What is run, mounted and removed is read from a sandbox's files, and programs get its paths: by root only where nobody else can have
-/// written or exchanged them.
+/// What is run, mounted and removed is read from a sandbox's files, and programs get its paths: by
+/// root only where nobody else can have written or exchanged them.
 pub(super) fn check_private(directory: &Directory) -> Result<(), String> {
     let owner = directory.owner();
     if !directory.is_private() {

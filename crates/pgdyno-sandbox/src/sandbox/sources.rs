@@ -1,4 +1,5 @@
-//! Where PostgreSQL's programs come from: archives that are fetched once and kept, and what is installed here.
+//! Where PostgreSQL's programs come from: archives that are fetched once and kept, and what is
+//! installed here.
 
 use super::fetch::{BOUNDS, fetched};
 use super::record::check_private;
@@ -30,13 +31,15 @@ pub struct BinarySources {
 }
 
 impl BinarySources {
-    /// Programs of a major version: unpacked before, else of an archive that was fetched before, else of one that is
-    /// fetched now, until `stop`; where no archive has them, or none can be fetched, those that are installed. The checksum of an archive is verified
-    /// when it is fetched.
+    /// Programs of a major version: unpacked before, else of an archive that was fetched before,
+    /// else of one that is fetched now, until `stop`; where no archive has them, or none can be
+    /// fetched, those that are installed. The checksum of an archive is verified when it is
+    /// fetched.
     ///
     /// # Errors
     ///
-    /// A version that is in none of these places, a download that fails, and directories that others can write.
+    /// A version that is in none of these places, a download that fails, and directories that
+    /// others can write.
     pub fn of_major(&self, major: u32, stop: &AtomicBool) -> Result<Binaries, SandboxError> {
         if !MAJORS.contains(&major) {
             let (oldest, newest) = MAJORS.into_inner();
@@ -63,7 +66,8 @@ impl BinarySources {
         }
     }
 
-    /// Whether there are programs of a major version. The network is asked only for versions that archives may not have.
+    /// Whether there are programs of a major version. The network is asked only for versions that
+    /// archives may not have.
     ///
     /// # Errors
     ///
@@ -89,7 +93,8 @@ impl BinarySources {
         }
     }
 
-    /// Programs that are installed: in the places of the distributions' packages, in PATH, and where the pg_config there says.
+    /// Programs that are installed: in the places of the distributions' packages, in PATH, and
+    /// where the pg_config there says.
     pub fn installed(&self, major: u32) -> Option<Binaries> {
         among(&self.named_by_user(), major)
     }
@@ -148,7 +153,8 @@ impl BinarySources {
                 "{place} could not be unpacked ({e}) and was removed"
             )));
         }
-        // The archive is unpacked with rights for this user alone, but the server may run as another.
+        // The archive is unpacked with rights for this user alone, but the server may run as
+        // another.
         let placed = fs::set_permissions(&aside, fs::Permissions::from_mode(0o755))
             .and_then(|()| fs::rename(&aside, &home));
         if let Err(e) = placed {
@@ -188,7 +194,8 @@ fn wanted(major: u32) -> Result<VersionReq, SandboxError> {
     VersionReq::parse(&format!("^{major}")).map_err(|e| failed(major)(e.to_string()))
 }
 
-/// The directory that a pg_config names, run as the server's user: whose program it is, is not known.
+/// The directory that a pg_config names, run as the server's user: whose program it is, is not
+/// known.
 fn bindir(pg_config: &Path) -> Option<PathBuf> {
     if !pg_config.is_file() {
         return None;
@@ -201,7 +208,8 @@ fn bindir(pg_config: &Path) -> Option<PathBuf> {
     Some(PathBuf::from(text.trim())).filter(|place| output.status.success() && place.is_absolute())
 }
 
-/// Makes a directory of programs, or of archives that become programs: root runs none that another user can have put there.
+/// Makes a directory of programs, or of archives that become programs: root runs none that another
+/// user can have put there.
 fn make_own(path: &Path) -> Result<(), SandboxError> {
     let held = make_directory(path, USUAL_MODE).map_err(SandboxError::io(path, "made"))?;
     check_private(&held).map_err(|reason| SandboxError::Place {

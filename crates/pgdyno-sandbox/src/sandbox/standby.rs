@@ -1,4 +1,5 @@
-//! Standbys: physical replicas of a sandbox, each a sandbox of its own, made of the primary's files and fed over its socket.
+//! Standbys: physical replicas of a sandbox, each a sandbox of its own, made of the primary's files
+//! and fed over its socket.
 
 use super::create::admit_this_machine;
 use super::record::Record;
@@ -10,7 +11,8 @@ use std::time::{Duration, Instant};
 
 /// The file that makes a server a standby.
 const SIGNAL: &str = "standby.signal";
-/// A standby connects again when it has replayed what it had received: within this time, or something keeps it from it.
+/// A standby connects again when it has replayed what it had received: within this time, or
+/// something keeps it from it.
 const CONNECTED_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -31,7 +33,8 @@ impl Sandbox {
             .collect()
     }
 
-    /// First processes of the servers that replicate with it: its standbys, or of a standby its primary and the other ones.
+    /// First processes of the servers that replicate with it: its standbys, or of a standby its
+    /// primary and the other ones.
     pub fn replicating(&self) -> Vec<u32> {
         let primary = self.record().standby_of.as_ref();
         let primary = primary.and_then(|name| Sandbox::open(self.root(), name).ok());
@@ -78,8 +81,8 @@ impl Sandbox {
         self.standbys().iter().try_for_each(Sandbox::stop)
     }
 
-    /// Starts those of its standbys that do not run, and waits until all have received its WAL. One that still has much of it to
-    /// receive at the deadline is not an error.
+    /// Starts those of its standbys that do not run, and waits until all have received its WAL. One
+    /// that still has much of it to receive at the deadline is not an error.
     pub(super) fn start_standbys(&self) -> Result<(), SandboxError> {
         let standbys = self.standbys();
         standbys.iter().try_for_each(Sandbox::start)?;
@@ -114,8 +117,8 @@ impl Sandbox {
         }
     }
 
-    /// Makes the data directory of a standby from its own, while its server is stopped for it; the lines for the standby's
-    /// postgresql.conf.
+    /// Makes the data directory of a standby from its own, while its server is stopped for it; the
+    /// lines for the standby's postgresql.conf.
     pub(super) fn replicate(&self, standby: &Record) -> Result<Vec<(String, String)>, SandboxError> {
         let slot = slot_of(&standby.name);
         let sql = format!("SELECT pg_create_physical_replication_slot('{slot}', true)");

@@ -9,8 +9,8 @@ use std::path::Path;
 pub(super) const TEMP_TABLESPACE: &str = "pgdyno_temp";
 
 impl Sandbox {
-    /// Makes the tablespace where it is missing or half-made: when the sandbox is made, and after its memory has gone with a restart of the
-    /// machine.
+    /// Makes the tablespace where it is missing or half-made: when the sandbox is made, and after
+    /// its memory has gone with a restart of the machine.
     pub(super) fn ensure_temp(&self) -> Result<(), SandboxError> {
         let Some(place) = &self.record.temp else {
             return Ok(());

@@ -1,4 +1,5 @@
-//! A server's files copied and restored, for real: on the file system that is there, and on one that shares blocks.
+//! A server's files copied and restored, for real: on the file system that is there, and on one
+//! that shares blocks.
 
 use crate::common::Home;
 use pgdyno_sandbox::{FileSystemKind, FileSystemPlan};

@@ -62,7 +62,8 @@ fn lives_and_ends(home: &Home, sandbox: &Sandbox, kind: PoolerKind) {
     assert!(Server::connect(&conninfo).is_err());
     only_its_log_is_left(&plan.directory);
 
-    // Left behind by a process that had no time to end it, its first process killed with it: pgpool's others stay.
+    // Left behind by a process that had no time to end it, its first process killed with it:
+    // pgpool's others stay.
     let left = Pooler::start(sandbox, &plan).unwrap();
     let pid = left.pid();
     // pgpool answers before it has made all of them.

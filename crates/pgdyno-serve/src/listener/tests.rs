@@ -1,4 +1,5 @@
-//! Connections that take their time: the listener alone, with limits that are short. How long it takes is not asserted.
+//! Connections that take their time: the listener alone, with limits that are short. How long it
+//! takes is not asserted.
 
 use super::{Limits, serve};
 use axum::Router;
@@ -14,7 +15,8 @@ const NEVER: Duration = Duration::from_secs(3600);
 const LONG_BYTES: usize = 64 << 20;
 const HEAD: &str = "Host: a\r\nConnection: close\r\n\r\n";
 
-/// With one place alone: the first connection sends `first` and reads nothing, and the second one gets its answer all the same.
+/// With one place alone: the first connection sends `first` and reads nothing, and the second one
+/// gets its answer all the same.
 fn check(limits: Limits, first: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

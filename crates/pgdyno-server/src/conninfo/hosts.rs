@@ -19,8 +19,8 @@ pub(super) struct Place {
     pub(super) port: u16,
 }
 
-/// The places that three lists name. `default_host` is where none is named. The reason does not quote them: a
-/// piece of a password may have got there.
+/// The places that three lists name. `default_host` is where none is named. The reason does not
+/// quote them: a piece of a password may have got there.
 pub(super) fn places(
     host: Option<&str>,
     hostaddr: Option<&str>,
@@ -119,7 +119,8 @@ impl Wanted {
         }
     }
 
-    /// Why a server is not taken; `None` where it is. `read_only` is of its sessions, unless they say otherwise.
+    /// Why a server is not taken; `None` where it is. `read_only` is of its sessions, unless they
+    /// say otherwise.
     pub(crate) fn objection(self, in_recovery: bool, read_only: bool) -> Option<&'static str> {
         match self {
             Wanted::Any | Wanted::PreferStandby => None,

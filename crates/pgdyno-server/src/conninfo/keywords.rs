@@ -1,4 +1,5 @@
-//! The keywords of a connection string: those that pgdyno handles itself are taken out, the driver gets the rest.
+//! The keywords of a connection string: those that pgdyno handles itself are taken out, the driver
+//! gets the rest.
 //!
 //! Source: PostgreSQL documentation, "Connection Strings" and "The Connection Service File".
 
@@ -42,8 +43,8 @@ pub(crate) fn split(text: &str) -> Option<Words> {
     Some(words)
 }
 
-/// Whether a value is a piece of a connection string, or a whole one, that got into the wrong place: what is shown as a host or a database
-/// would hold a password.
+/// Whether a value is a piece of a connection string, or a whole one, that got into the wrong
+/// place: what is shown as a host or a database would hold a password.
 fn is_misplaced(name: &str, value: &str) -> bool {
     match name {
         // An abstract socket begins with the sign.
@@ -89,8 +90,8 @@ impl Words {
         pair.map(|(_, value)| value.as_str())
     }
 
-    /// A keyword of libpq that pgdyno does not support, if there is one. Words that are not libpq's either are not
-    /// reported: they may be a piece of a password.
+    /// A keyword of libpq that pgdyno does not support, if there is one. Words that are not libpq's
+    /// either are not reported: they may be a piece of a password.
     pub(super) fn not_done(&self) -> Option<&'static str> {
         NOT_DONE
             .iter()
@@ -116,8 +117,8 @@ impl Words {
             .join(" ")
     }
 
-    /// What the driver is given; an empty value is none, as with libpq. It begins with a space, so that no name, of a
-    /// service file perhaps, can make a URI of it.
+    /// What the driver is given; an empty value is none, as with libpq. It begins with a space, so
+    /// that no name, of a service file perhaps, can make a URI of it.
     pub(super) fn for_driver(&self) -> String {
         self.pairs
             .iter()
@@ -135,7 +136,8 @@ fn of_uri(rest: &str) -> Option<Vec<(String, String)>> {
         Some((user, hosts)) => (Some(user), hosts),
         None => (None, authority),
     };
-    // A second "@" is most likely one of a password; what follows it must not be taken for a host and shown.
+    // A second "@" is most likely one of a password; what follows it must not be taken for a host
+    // and shown.
     if hosts.contains('@') {
         return None;
     }
@@ -144,7 +146,8 @@ fn of_uri(rest: &str) -> Option<Vec<(String, String)>> {
         found.push((name.to_owned(), decoded(value)?));
         Some(())
     };
-    // So are these in the place of the database: of a password with a slash, or of a URI with one slash too many.
+    // So are these in the place of the database: of a password with a slash, or of a URI with one
+    // slash too many.
     if database.contains(['@', ':']) {
         return None;
     }

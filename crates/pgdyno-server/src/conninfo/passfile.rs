@@ -2,7 +2,8 @@
 //!
 //! Source: PostgreSQL documentation, "The Password File".
 
-/// The first line of a password file that fits: host:port:database:user:password, `*` fits all, `\` escapes.
+/// The first line of a password file that fits: host:port:database:user:password, `*` fits all, `\`
+/// escapes.
 pub(super) fn find_password(text: &str, wanted: &[&str; 4]) -> Option<String> {
     text.lines()
         .filter(|line| !line.starts_with('#'))

@@ -1,6 +1,8 @@
-//! From a connection string, with libpq's environment, service and password file behind it, to the servers it names.
+//! From a connection string, with libpq's environment, service and password file behind it, to the
+//! servers it names.
 //!
-//! Source: PostgreSQL documentation, "Database Connection Control Functions" (strings, PG* variables, password file).
+//! Source: PostgreSQL documentation, "Database Connection Control Functions" (strings, PG*
+//! variables, password file).
 
 use super::hosts::{self, Place, Wanted};
 use super::keywords::{self, Words};
@@ -35,8 +37,9 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// Takes "key=value ..." or "postgresql://...", fills what is missing from the service, from PG* variables, then
-    /// from libpq's defaults, and the passwords from PGPASSWORD or the password file.
+    /// Takes "key=value ..." or "postgresql://...", fills what is missing from the service, from
+    /// PG* variables, then from libpq's defaults, and the passwords from PGPASSWORD or the password
+    /// file.
     pub(crate) fn resolve(text: &str, environment: Lookup<'_>) -> Result<Hosts, ServerError> {
         let looks_right = text.is_empty()
             || text.contains('=')

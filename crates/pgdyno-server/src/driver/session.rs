@@ -1,4 +1,5 @@
-//! A session of the driver's on a socket of our own: each question has a limit in time, and each row one in bytes.
+//! A session of the driver's on a socket of our own: each question has a limit in time, and each
+//! row one in bytes.
 
 use crate::conninfo::{Conninfo, OWN_NAME};
 use crate::error::ServerError;
@@ -19,7 +20,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// Bytes between two rows: more than the largest thing that a store holds.
 const ROW_BYTES_MAX: usize = 48 << 20;
 
-/// What goes on between the driver and the server: messages that answer no question, until there are none for now.
+/// What goes on between the driver and the server: messages that answer no question, until there
+/// are none for now.
 type Work = Box<dyn FnMut(&mut Context<'_>) -> Poll<Option<Result<AsyncMessage, Error>>> + Send>;
 
 /// A session whose questions are waited for.
@@ -109,7 +111,8 @@ impl Session {
         self.line.wait(self.client.query_opt(sql, values))
     }
 
-    /// Hands the rows of an answer over as they come, without preparing the statement. The number of rows that it changed.
+    /// Hands the rows of an answer over as they come, without preparing the statement. The number
+    /// of rows that it changed.
     pub fn each<P, E>(
         &mut self,
         sql: &str,

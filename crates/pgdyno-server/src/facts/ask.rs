@@ -1,5 +1,5 @@
-//! Asks the table's statements, many at a time, so that a distant server is not asked one by one; what cannot be
-//! answered becomes a reason.
+//! Asks the table's statements, many at a time, so that a distant server is not asked one by one;
+//! what cannot be answered becomes a reason.
 
 use super::statement::{Need, Statement};
 use crate::error::ServerError;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 const STATEMENT_LIMIT: Duration = Duration::from_secs(2);
 /// How much longer the answer may be under way.
 const GRACE: Duration = Duration::from_secs(3);
-/// Bytes of one value. None of ours is near it, and as JSON it takes some twenty times as much memory.
+/// Bytes of one value. None of ours is near it, and as JSON it takes some twenty times as much
+/// memory.
 const VALUE_BYTES_MAX: usize = 4 << 20;
 /// After this no further statement is sent.
 const BUDGET: Duration = Duration::from_secs(15);
@@ -247,7 +248,8 @@ fn reason(error: &ServerError) -> String {
     }
 }
 
-/// The statements of the table for this version that the role may send, and the others with the reason.
+/// The statements of the table for this version that the role may send, and the others with the
+/// reason.
 pub(super) fn sort<'a>(
     statements: impl Iterator<Item = &'a Statement>,
     signs: &Signs,

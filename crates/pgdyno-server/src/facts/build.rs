@@ -1,4 +1,5 @@
-//! How the server was built: from what its settings offer, and from pg_config() where the role may call it.
+//! How the server was built: from what its settings offer, and from pg_config() where the role may
+//! call it.
 
 use super::settings::Settings;
 use pgdyno_host::Fact;
@@ -11,7 +12,8 @@ const OFFERED: &[(&str, &str, &str)] = &[
     ("zstd", "wal_compression", "zstd"),
 ];
 
-/// The fact `server.build`: compiler, features that are there or not, and the switches of configure if they are known.
+/// The fact `server.build`: compiler, features that are there or not, and the switches of configure
+/// if they are known.
 pub(super) fn fact(version: &str, settings: &Settings<'_>, configure: Option<&str>) -> Fact {
     let mut build = Map::new();
     if let Some(compiler) = compiler(version) {
@@ -44,7 +46,8 @@ pub(super) fn fact(version: &str, settings: &Settings<'_>, configure: Option<&st
     Fact::known("server.build", "version(), pg_settings, pg_config()", build)
 }
 
-/// "gcc (Debian 12.2.0-14) 12.2.0" of "PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (...) 12.2.0, 64-bit".
+/// "gcc (Debian 12.2.0-14) 12.2.0" of "PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc
+/// (...) 12.2.0, 64-bit".
 fn compiler(version: &str) -> Option<&str> {
     let (_, rest) = version.split_once("compiled by ")?;
     Some(rest.rsplit_once(", ").map_or(rest, |(compiler, _)| compiler))

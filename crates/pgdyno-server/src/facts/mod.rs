@@ -1,4 +1,5 @@
-//! Facts of a server: what it is, how it is set, what it holds and how it fares. Read-only, in a few questions.
+//! Facts of a server: what it is, how it is set, what it holds and how it fares. Read-only, in a
+//! few questions.
 
 mod ask;
 mod build;
@@ -33,7 +34,8 @@ const ROUND_TRIPS: usize = 10;
 const ROUND_TRIPS_LIMIT: Duration = Duration::from_millis(200);
 const ROUND_TRIPS_LEAST: usize = 3;
 
-/// Order of the facts, by the first word of their names. docs/reference/facts-server.md describes each.
+/// Order of the facts, by the first word of their names. docs/reference/facts-server.md describes
+/// each.
 const SUBJECTS: &[&str] = &[
     "server",
     "service",
@@ -71,14 +73,15 @@ pub struct ServerFacts {
     pub facts: Vec<Fact>,
     /// The server's data directory; `None` where the role may not read it.
     pub data_directory: Option<PathBuf>,
-    /// Tablespaces that take temporary files, by name, where these do not go below the data directory.
+    /// Tablespaces that take temporary files, by name, where these do not go below the data
+    /// directory.
     pub temp_directories: Vec<(String, PathBuf)>,
     /// All of pg_settings that this role may see; values that may hold a secret are replaced.
     pub settings: Vec<Guc>,
 }
 
-/// Asks for everything. Read-only; every statement is limited, and one that fails is a missing fact with the reason.
-/// An error means that the connection is lost.
+/// Asks for everything. Read-only; every statement is limited, and one that fails is a missing fact
+/// with the reason. An error means that the connection is lost.
 pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
     let begun = Instant::now();
     let (mut settings, signs) = first_look(server, begun)?;
@@ -113,7 +116,8 @@ pub fn server_facts(server: &mut Server) -> Result<ServerFacts, ServerError> {
     })
 }
 
-/// The settings as they are for this role without what pgdyno sets for itself, and what the role may.
+/// The settings as they are for this role without what pgdyno sets for itself, and what the role
+/// may.
 fn first_look(
     server: &mut Server,
     begun: Instant,
@@ -364,7 +368,8 @@ fn own_facts(server: &Server, signs: &Signs, settings: &Settings<'_>) -> Vec<Fac
         .collect();
     let (service, sign) =
         service::recognise(signs, &names).unwrap_or(("none", "none of those that are known".into()));
-    // The number of a release candidate is that of the release: "19rc1", not "19.0". Packages add who built it.
+    // The number of a release candidate is that of the release: "19rc1", not "19.0". Packages add
+    // who built it.
     let named = settings
         .all
         .iter()

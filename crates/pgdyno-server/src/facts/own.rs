@@ -1,4 +1,5 @@
-//! Tallied of a whole server to which a load adds: what they were before and after it says what of them is the load's own.
+//! Tallied of a whole server to which a load adds: what they were before and after it says what of
+//! them is the load's own.
 
 use super::ask::{Question, Signs, sort};
 use super::statement::Statement;
@@ -47,7 +48,8 @@ const COUNTERS: [(&str, &[&str]); 3] = [
 /// The fact that says which cluster it is.
 const SYSTEM: &str = "server.system_identifier";
 
-/// Each counter's value by the name of its fact, and since when it counts ("" where it was never reset).
+/// Each counter's value by the name of its fact, and since when it counts ("" where it was never
+/// reset).
 pub type Tallied = BTreeMap<String, (f64, String)>;
 
 /// Tallied at one instant.

@@ -1,10 +1,13 @@
-//! Statements that find what an administrator sees at a glance: who holds rows back, and what is wrong with tables,
-//! indexes, keys and files. Each reads the catalogs once, and opens few relations.
+//! Statements that find what an administrator sees at a glance: who holds rows back, and what is
+//! wrong with tables, indexes, keys and files. Each reads the catalogs once, and opens few
+//! relations.
 
-/// What keeps removed rows from being cleaned up, the oldest first. A vacuum's own snapshot holds nothing back, and a parallel worker
-/// has its leader's. A logical slot holds back rows of the catalogs alone. Where a session's database is another one, it holds back
-/// rows there. What a standby's statements need comes with its feedback: in the process that sends to it, or in its slot while that is
-/// read. It is the standby's to end: without its slot it may have to be made again. A slot's time is known from 17 on, a standby's never.
+/// What keeps removed rows from being cleaned up, the oldest first. A vacuum's own snapshot holds
+/// nothing back, and a parallel worker has its leader's. A logical slot holds back rows of the
+/// catalogs alone. Where a session's database is another one, it holds back rows there. What a
+/// standby's statements need comes with its feedback: in the process that sends to it, or in its
+/// slot while that is read. It is the standby's to end: without its slot it may have to be made
+/// again. A slot's time is known from 17 on, a standby's never.
 pub(super) const HOLDERS: &str = "WITH h AS ( \
     SELECT CASE WHEN backend_type <> 'walsender' THEN backend_type WHEN datid IS NULL THEN 'standby' ELSE 'logical walsender' END AS kind, \
         CASE WHEN backend_type = 'walsender' THEN application_name ELSE 'pid ' || pid END AS who, pid, datname, \
@@ -50,8 +53,9 @@ pub(super) const TRANSACTIONS: &str = "SELECT json_build_object('connections.old
         FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() \
         AND application_name !~ '^pgdyno( |$)' AND xact_start IS NOT NULL ORDER BY xact_start LIMIT 10) t";
 
-/// An index that another one makes needless: the same columns in the same way, or those with which the other one begins. What a
-/// constraint or a partitioned index needs stays, and of two that are the same the older one. Sizes are those of the last vacuum or analysis.
+/// An index that another one makes needless: the same columns in the same way, or those with which
+/// the other one begins. What a constraint or a partitioned index needs stays, and of two that are
+/// the same the older one. Sizes are those of the last vacuum or analysis.
 pub(super) const DUPLICATE_INDEXES: &str = "WITH \
     x AS MATERIALIZED (SELECT i.indexrelid, i.indrelid, c.relam, c.relpages, i.indkey[0] AS first, i.indnatts, i.indnkeyatts, i.indisunique, \
             i.indkey::text || ' ' AS keys, i.indclass::text || ' ' AS classes, i.indcollation::text || ' ' AS collations, \
@@ -77,8 +81,8 @@ pub(super) const DUPLICATE_INDEXES: &str = "WITH \
         'bytes_estimated', relpages * current_setting('block_size')::int8) ORDER BY relpages DESC, indexrelid), '[]')) \
     FROM (SELECT * FROM d ORDER BY relpages DESC, indexrelid LIMIT 50) d";
 
-/// Foreign keys whose columns no index begins with, in whatever order: to remove or change a row that is referred to reads the
-/// whole table.
+/// Foreign keys whose columns no index begins with, in whatever order: to remove or change a row
+/// that is referred to reads the whole table.
 pub(super) const FOREIGN_KEYS: &str = "WITH \
     f AS MATERIALIZED (SELECT conname, conrelid, confrelid, conkey, greatest(c.reltuples::int8, \
             pg_stat_get_live_tuples(c.oid), 0) AS rows FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid \
@@ -103,8 +107,9 @@ pub(super) const SCANNED_TABLES: &str = "SELECT json_build_object('tables.scanne
             FROM pg_class WHERE relkind IN ('r', 'm') AND oid >= 16384 OFFSET 0) c \
         WHERE scans >= 50 AND live >= 10000 AND read >= scans * live / 2 ORDER BY read DESC LIMIT 20) t";
 
-/// Which statements read them: those that name one, return a hundredth of its rows at most, and touch at least half as many
-/// blocks as it has. Of five hundred statements, those that take the most time.
+/// Which statements read them: those that name one, return a hundredth of its rows at most, and
+/// touch at least half as many blocks as it has. Of five hundred statements, those that take the
+/// most time.
 pub(super) const SCANNING_STATEMENTS: &str = "WITH \
     t AS MATERIALIZED (SELECT * FROM (SELECT oid, relname, relpages, pg_stat_get_numscans(oid) AS scans, \
                 pg_stat_get_tuples_returned(oid) AS read, pg_stat_get_live_tuples(oid) AS live \
@@ -133,9 +138,10 @@ pub(super) const UNLOGGED_TABLES: &str = "WITH \
     SELECT json_build_object('tables.unlogged', coalesce(json_agg(json_build_object('table', oid::regclass::text, \
         'bytes', bytes) ORDER BY bytes DESC), '[]')) FROM b";
 
-/// Keys of which half is used up. Sequences: of the hundred whose tables have the most rows, for each that is asked is opened; a column
-/// has one that it owns, or that its default takes numbers from. An int4 column ends before a bigint sequence does. Of primary keys
-/// without a sequence, whose numbers the application makes, the last analysis knows about the highest.
+/// Keys of which half is used up. Sequences: of the hundred whose tables have the most rows, for
+/// each that is asked is opened; a column has one that it owns, or that its default takes numbers
+/// from. An int4 column ends before a bigint sequence does. Of primary keys without a sequence,
+/// whose numbers the application makes, the last analysis knows about the highest.
 pub(super) const SEQUENCES: &str = "WITH \
     l AS MATERIALIZED (SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'), \
     k AS MATERIALIZED (SELECT objid AS sequence, refobjid AS relation, refobjsubid AS number FROM pg_depend \
@@ -173,9 +179,10 @@ pub(super) const SEQUENCES: &str = "WITH \
         'used_ratio', round(last::numeric / most, 4)) ORDER BY last::numeric / most DESC), '[]')) \
     FROM (SELECT * FROM v WHERE last >= most / 2 ORDER BY last::numeric / most DESC LIMIT 20) v";
 
-/// What the files hold of the settings that the driver sends at the start of a session: of several lines the last,
-/// for lines whose names are written in different cases are all applied. NULL where a file is newer than what the server has read (by the second,
-/// as pg_stat_file has it), for then nobody knows which value it took.
+/// What the files hold of the settings that the driver sends at the start of a session: of several
+/// lines the last, for lines whose names are written in different cases are all applied. NULL where
+/// a file is newer than what the server has read (by the second, as pg_stat_file has it), for then
+/// nobody knows which value it took.
 pub(super) const START_IN_FILES: &str = "SELECT json_build_object('settings.start_in_files', \
     CASE WHEN EXISTS (SELECT FROM (SELECT current_setting('data_directory') || '/postgresql.auto.conf' AS file \
             UNION SELECT current_setting('config_file') UNION SELECT sourcefile FROM pg_file_settings) f \
@@ -186,8 +193,9 @@ pub(super) const START_IN_FILES: &str = "SELECT json_build_object('settings.star
         FROM (SELECT DISTINCT ON (lower(name)) * FROM pg_file_settings WHERE applied AND error IS NULL \
             AND lower(name) IN ('application_name', 'client_encoding') ORDER BY lower(name), seqno DESC) f) END)";
 
-/// Lines of the files that could not be used, but for parameters that wait for a restart (a new value of theirs cannot
-/// be used either, and the server's message is the same), and files that were written after the server last read them.
+/// Lines of the files that could not be used, but for parameters that wait for a restart (a new
+/// value of theirs cannot be used either, and the server's message is the same), and files that
+/// were written after the server last read them.
 pub(super) const FILES: &str = "SELECT json_build_object( \
     'settings.file_errors', (SELECT coalesce(json_agg(json_build_object('name', name, \
             'file', sourcefile || ':' || sourceline, 'error', error) ORDER BY seqno), '[]') \

@@ -22,7 +22,8 @@ const SECRET_WORDS: [&str; 10] = [
     "jwt",
 ];
 
-/// Connection strings and commands, in which people put passwords; and settings of applications, by their names.
+/// Connection strings and commands, in which people put passwords; and settings of applications, by
+/// their names.
 pub(super) fn may_hold_a_secret(name: &str) -> bool {
     let name = name.to_lowercase();
     let is_own = name == "password_encryption";
@@ -32,8 +33,9 @@ pub(super) fn may_hold_a_secret(name: &str) -> bool {
             || SECRET_WORDS.iter().any(|word| name.contains(word)))
 }
 
-/// A statement's text on one line, without what is in quotes, numbers and comments. Of one that is neither read
-/// nor write of rows only the first words are left: passwords are in those, and not in quotes alone.
+/// A statement's text on one line, without what is in quotes, numbers and comments. Of one that is
+/// neither read nor write of rows only the first words are left: passwords are in those, and not in
+/// quotes alone.
 pub fn statement(text: &str) -> String {
     const SHOWN: [&str; 9] = [
         "select", "insert", "update", "delete", "with", "merge", "values", "table", "(",
@@ -65,7 +67,8 @@ fn without_constants(text: &str) -> String {
         let in_word = out.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
         match c {
             '\'' => {
-                // A backslash may hide a quote in E'...'; taking it so everywhere hides too much at worst.
+                // A backslash may hide a quote in E'...'; taking it so everywhere hides too much at
+                // worst.
                 skip_quoted(&mut chars, '\'', true);
                 out.push('?');
             }

@@ -1,5 +1,5 @@
-//! Who runs the server: managed services, and servers that are not quite PostgreSQL, by what they show. The rules are
-//! data.
+//! Who runs the server: managed services, and servers that are not quite PostgreSQL, by what they
+//! show. The rules are data.
 
 use super::ask::Signs;
 
@@ -18,7 +18,8 @@ enum Sign {
     Version(&'static str),
 }
 
-/// A service and one of its signs. The first that fits names it, so the special come before the general.
+/// A service and one of its signs. The first that fits names it, so the special come before the
+/// general.
 const RULES: &[(&str, Sign)] = &[
     ("Amazon Aurora", Sign::Function("aurora_version")),
     ("Amazon Redshift", Sign::Version("Redshift")),

@@ -1,4 +1,5 @@
-//! What the settings show: which are changed, hidden or waiting, and facts that are settings themselves.
+//! What the settings show: which are changed, hidden or waiting, and facts that are settings
+//! themselves.
 
 use super::ask::Signs;
 use super::scrub::{HIDDEN, may_hold_a_secret};
@@ -221,10 +222,12 @@ impl Settings<'_> {
     }
 }
 
-/// What the files hold of [`AT_START`]: rows of name, value, file and line. The answer of a statement, and no fact.
+/// What the files hold of [`AT_START`]: rows of name, value, file and line. The answer of a
+/// statement, and no fact.
 pub(super) const START_IN_FILES: &str = "settings.start_in_files";
 
-/// What the driver sends every server at the start of a session, and where a session that sends nothing has it from.
+/// What the driver sends every server at the start of a session, and where a session that sends
+/// nothing has it from.
 const AT_START: [(&str, Plainly); 2] = [
     ("application_name", Plainly::BootValue),
     ("client_encoding", Plainly::EncodingOfDatabase),
@@ -236,8 +239,8 @@ enum Plainly {
     EncodingOfDatabase,
 }
 
-/// The value that a role or database has for a setting, and its source as the server names it: of several that of the
-/// role in the database, of the role, of the database, of all.
+/// The value that a role or database has for a setting, and its source as the server names it: of
+/// several that of the role in the database, of the role, of the database, of all.
 fn hidden_value<'h>(
     hidden: &'h Value,
     name: &str,
@@ -264,7 +267,8 @@ fn hidden_value<'h>(
 
 /// What a session has that sends neither a name, an encoding nor options at its start.
 pub(super) struct WithoutStart<'a> {
-    /// What roles and databases have set, and what the files hold of [`AT_START`], or why it is unknown.
+    /// What roles and databases have set, and what the files hold of [`AT_START`], or why it is
+    /// unknown.
     pub(super) hidden: Result<&'a Value, &'a str>,
     pub(super) files: Result<&'a Value, &'a str>,
     pub(super) user: &'a str,
@@ -281,8 +285,8 @@ struct Below {
 }
 
 impl WithoutStart<'_> {
-    /// What this connection's start has set becomes what a session without it has, or unknown. The server's command line cannot be
-    /// seen through the start's value, and is taken for nothing.
+    /// What this connection's start has set becomes what a session without it has, or unknown. The
+    /// server's command line cannot be seen through the start's value, and is taken for nothing.
     pub(super) fn mend(&self, setting: &mut Setting) {
         if setting.guc.source != "client" {
             return;
@@ -343,8 +347,8 @@ impl WithoutStart<'_> {
 }
 
 impl Setting {
-    /// Differs from what the server starts with when nothing is set, or waits for a restart. What this connection has
-    /// set for itself is nobody's.
+    /// Differs from what the server starts with when nothing is set, or waits for a restart. What
+    /// this connection has set for itself is nobody's.
     fn is_changed(&self) -> bool {
         let guc = &self.guc;
         let ours = ["default", "override", "client", "session"].contains(&guc.source.as_str());

@@ -14,7 +14,8 @@ pub(super) enum Need {
     Config,
     /// Reads pg_file_settings and calls pg_stat_file().
     Files,
-    /// pg_stat_statements of at least this version (1.8 is 108), and pg_read_all_stats for what others asked.
+    /// pg_stat_statements of at least this version (1.8 is 108), and pg_read_all_stats for what
+    /// others asked.
     Statements(u32),
 }
 
@@ -49,7 +50,8 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// What is sent. Its name is behind the first word: the server's own statistics omit what is before.
+    /// What is sent. Its name is behind the first word: the server's own statistics omit what is
+    /// before.
     pub(super) fn text(&self, statements_schema: &str) -> String {
         let (first, rest) = self.sql.split_once(' ').unwrap_or((self.sql, ""));
         let rest = rest.replace("{statements}", statements_schema);

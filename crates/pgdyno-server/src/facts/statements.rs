@@ -1,5 +1,6 @@
-//! Every statement that facts are asked with, by version: one table. Each gives one row with one JSON object, whose keys
-//! are the names of facts; a version that reports a thing otherwise has a row of its own.
+//! Every statement that facts are asked with, by version: one table. Each gives one row with one
+//! JSON object, whose keys are the names of facts; a version that reports a thing otherwise has a
+//! row of its own.
 
 use super::schema;
 use super::settings::START_IN_FILES;
@@ -53,7 +54,8 @@ pub(super) const STATEMENTS: &[Statement] = &[
         name: "jit",
         source: "pg_jit_available() with jit = on",
         facts: &["jit.available"],
-        // The function says false as long as jit is off, which it is in a question; what follows is not to be compiled.
+        // The function says false as long as jit is off, which it is in a question; what follows is
+        // not to be compiled.
         sql: "WITH j AS MATERIALIZED (SELECT set_config('jit', 'on', true)), \
             a AS MATERIALIZED (SELECT pg_jit_available() AS available FROM j), \
             o AS MATERIALIZED (SELECT available, set_config('jit', 'off', true) FROM a) \
@@ -118,7 +120,8 @@ pub(super) const STATEMENTS: &[Statement] = &[
             "multixact.until_forced_vacuum",
             "multixact.until_stop",
         ],
-        // 2^31 - 1 numbers are ahead of the oldest; the server stops 3 million before them (varsup.c, multixact.c).
+        // 2^31 - 1 numbers are ahead of the oldest; the server stops 3 million before them
+        // (varsup.c, multixact.c).
         sql: "WITH d AS (SELECT datname, pg_encoding_to_char(encoding) AS encoding, age(datfrozenxid) AS xid, \
                 mxid_age(datminmxid) AS multi, datallowconn FROM pg_database), \
             x AS (SELECT max(xid) AS xid, (array_agg(datname ORDER BY xid DESC, datallowconn DESC))[1] AS datname FROM d), \

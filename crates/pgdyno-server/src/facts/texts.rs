@@ -1,7 +1,9 @@
-//! The statements that are asked before the table's, which need no version, and the longest of the table itself.
+//! The statements that are asked before the table's, which need no version, and the longest of the
+//! table itself.
 
-/// What holds for a whole question and ends with its transaction: nothing stays behind in a pooler's session. Names
-/// mean pg_catalog's, whatever else the database holds; compiling would cost more than it saves.
+/// What holds for a whole question and ends with its transaction: nothing stays behind in a
+/// pooler's session. Names mean pg_catalog's, whatever else the database holds; compiling would
+/// cost more than it saves.
 pub(super) const LIMITS: &str = "SELECT set_config('transaction_read_only', 'on', true), \
     set_config('statement_timeout', '2000', true), set_config('lock_timeout', '200', true), \
     set_config('jit', 'off', true), set_config('max_parallel_workers_per_gather', '0', true), \
@@ -17,8 +19,8 @@ pub(super) const SETTINGS: &str = "SELECT json_agg(json_build_object('name', nam
     'boot_value', boot_val, 'pending_restart', pending_restart, 'file', sourcefile, 'line', sourceline, \
     'choices', enumvals) ORDER BY name) FROM pg_catalog.pg_settings";
 
-/// Sizes of databases that the role may ask for. One with very many relations is not walked: it would take the server
-/// a system call for each file.
+/// Sizes of databases that the role may ask for. One with very many relations is not walked: it
+/// would take the server a system call for each file.
 pub(super) const SIZES: &str = "SELECT coalesce(json_object_agg(datname, CASE \
     WHEN datname = current_database() AND (SELECT count(*) FROM pg_class) > 20000 THEN NULL \
     ELSE pg_database_size(oid) END), '{}') \
@@ -26,7 +28,8 @@ pub(super) const SIZES: &str = "SELECT coalesce(json_object_agg(datname, CASE \
           AND (has_database_privilege(oid, 'CONNECT') OR pg_has_role('pg_read_all_stats', 'USAGE')) \
           ORDER BY datname <> current_database(), oid LIMIT 100) d";
 
-/// What the role may, and what identifies a managed service. The lists of names come from the rules of `service`.
+/// What the role may, and what identifies a managed service. The lists of names come from the rules
+/// of `service`.
 pub(super) const SIGNS: &str = "SELECT json_build_object( \
     'role', quote_ident(current_user), \
     'superuser', current_setting('is_superuser') = 'on', \
@@ -56,9 +59,9 @@ pub(super) const SIGNS: &str = "SELECT json_build_object( \
     'default_tablespace', (SELECT t.spcname FROM pg_catalog.pg_database d \
         JOIN pg_catalog.pg_tablespace t ON t.oid = d.dattablespace WHERE d.datname = current_database()))";
 
-/// One read of every relation; the exact sizes of some dozens. pg_class has pages since the last vacuum or analysis,
-/// so tables without any are ordered by their counted rows. The name of a toast table holds the number of its table.
-/// What is locked against everybody is not waited for.
+/// One read of every relation; the exact sizes of some dozens. pg_class has pages since the last
+/// vacuum or analysis, so tables without any are ordered by their counted rows. The name of a toast
+/// table holds the number of its table. What is locked against everybody is not waited for.
 pub(super) const SIZES_OF_RELATIONS: &str = "WITH \
     l AS MATERIALIZED (SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'), \
     big AS MATERIALIZED (SELECT oid, relkind, relname, relpages FROM pg_class WHERE relkind IN ('r', 'm', 't', 'i') \
@@ -117,7 +120,8 @@ pub(super) const TABLE_ACTIVITY: &str = "WITH t AS MATERIALIZED (SELECT * FROM (
         'changes', changes, 'changed_since_analyze', pg_stat_get_mod_since_analyze(oid)) ORDER BY changes DESC), '[]') \
         FROM (SELECT * FROM t ORDER BY changes DESC LIMIT 20) t))";
 
-/// Exact sizes of a hundred at most; numbers below 16384 are the server's own (FirstNormalObjectId). An index that is younger than its table's rows has its pages in pg_class.
+/// Exact sizes of a hundred at most; numbers below 16384 are the server's own
+/// (FirstNormalObjectId). An index that is younger than its table's rows has its pages in pg_class.
 pub(super) const UNUSED_INDEXES: &str = "WITH \
     l AS MATERIALIZED (SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND locktype = 'relation'), \
     pages AS (SELECT 1048576 / current_setting('block_size')::int8 AS limit), \

@@ -1,8 +1,10 @@
-//! What a statement behind metrics is: a group of numbers that are asked together, and how it is said.
+//! What a statement behind metrics is: a group of numbers that are asked together, and how it is
+//! said.
 
 use crate::version::Version;
 
-/// Before this version counters come from a file that may be half a second old; the snapshot has its own time.
+/// Before this version counters come from a file that may be half a second old; the snapshot has
+/// its own time.
 const SHARED_SINCE: u32 = 15;
 
 /// The server's clock as seconds, where the values are those of this instant.
@@ -176,8 +178,9 @@ impl Group {
             .collect()
     }
 
-    /// The statement: the group's number, clock, key, label, reset, and the numbers as one array. All groups' statements
-    /// give the same columns, so that they can be one statement too ([`super::table::together`]).
+    /// The statement: the group's number, clock, key, label, reset, and the numbers as one array.
+    /// All groups' statements give the same columns, so that they can be one statement too
+    /// ([`super::table::together`]).
     pub(super) fn sql(&self, number: usize, version: Version) -> String {
         let clock = match self.is_snapshot && version.major < SHARED_SINCE {
             true => THEN,

@@ -1,12 +1,13 @@
-//! From what was read twice to values: rates over the interval between, and gaps where counters do not go on. Asks nobody.
+//! From what was read twice to values: rates over the interval between, and gaps where counters do
+//! not go on. Asks nobody.
 
 use super::group::{Column, Emit, Group, IO_TIMING, Kind, WAL_TIMING};
 use pgdyno_host::series::{Key, Reading};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Statistics of versions before 15 may be older than the question by this (PGSTAT_STAT_INTERVAL), and a round trip's
-/// two instants are no closer than this.
+/// Statistics of versions before 15 may be older than the question by this (PGSTAT_STAT_INTERVAL),
+/// and a round trip's two instants are no closer than this.
 const STALE_S: f64 = 0.6;
 const SLACK_S: f64 = 0.002;
 
@@ -73,8 +74,9 @@ impl ReportedGaps {
     }
 }
 
-/// The seconds between two answers. The server's own clock is best, for an answer can wait for a CPU; but it can be
-/// set, and then it leaves the bounds that the instants of questions and answers draw.
+/// The seconds between two answers. The server's own clock is best, for an answer can wait for a
+/// CPU; but it can be set, and then it leaves the bounds that the instants of questions and answers
+/// draw.
 pub(super) fn interval_s(before: &Taken, now: &Taken) -> f64 {
     let least = now.sent.saturating_duration_since(before.received).as_secs_f64();
     let most = now.received.saturating_duration_since(before.sent).as_secs_f64();
@@ -265,7 +267,8 @@ impl Part<'_> {
         }
     }
 
-    /// Whether no growth means that nothing happened. What a session of its own counts is reported all the same.
+    /// Whether no growth means that nothing happened. What a session of its own counts is reported
+    /// all the same.
     fn is_counted(
         &self,
         column: &Column,
@@ -340,7 +343,8 @@ mod tests {
         (group, group.columns_in(Version::from_number(180_000)))
     }
 
-    /// A reading of rows (key, label, reset, first numbers; the rest are 0), at so many seconds of the server.
+    /// A reading of rows (key, label, reset, first numbers; the rest are 0), at so many seconds of
+    /// the server.
     fn taken(start: Instant, clock_s: f64, columns: usize, rows: &[(&str, &str, f64, &[f64])]) -> Taken {
         let at = start + Duration::from_secs_f64(clock_s);
         let lines = rows.iter().map(|(key, label, reset, numbers)| Line {

@@ -1,4 +1,5 @@
-//! The sampler's connection: every question has a limit on both sides, and one that breaks is made again with back-off.
+//! The sampler's connection: every question has a limit on both sides, and one that breaks is made
+//! again with back-off.
 
 use crate::conninfo::Conninfo;
 use crate::error::ServerError;
@@ -23,10 +24,11 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const BACK_OFF_MAX: Duration = Duration::from_secs(16);
 const BACK_OFF_MIN: Duration = Duration::from_millis(500);
 
-/// The session's process allocates and frees this once. glibc's malloc takes blocks of 128 kB and more from the kernel and
-/// gives them back at once, until it has seen a larger one freed: from then on it keeps up to twice that size (malloc's
-/// M_MMAP_THRESHOLD, mallopt(3)). A poll of the sessions needs some 300 kB, and to have these pages made again each
-/// time costs the server more than all else about it.
+/// The session's process allocates and frees this once. glibc's malloc takes blocks of 128 kB and
+/// more from the kernel and gives them back at once, until it has seen a larger one freed: from
+/// then on it keeps up to twice that size (malloc's M_MMAP_THRESHOLD, mallopt(3)). A poll of the
+/// sessions needs some 300 kB, and to have these pages made again each time costs the server more
+/// than all else about it.
 const LARGEST_BYTES: u32 = 4 << 20;
 
 /// An answer, or why there is none.
@@ -148,8 +150,8 @@ impl Link {
         asked
     }
 
-    /// Prepares what is not yet, asks, and reads all answers. An error breaks the connection: the answers that are there
-    /// already would be of another state than those to come.
+    /// Prepares what is not yet, asks, and reads all answers. An error breaks the connection: the
+    /// answers that are there already would be of another state than those to come.
     fn exchange(&mut self, questions: &[Question<'_>]) -> Result<Vec<Answer>, LinkError> {
         let unprepared = match self.conninfo.is_proxied() {
             // A pooler may give each question to another session of the server.
@@ -191,7 +193,8 @@ impl Link {
                 continue;
             }
             self.commits.count(answer);
-            // A statement that failed is prepared again the next time, for what it asks may have changed.
+            // A statement that failed is prepared again the next time, for what it asks may have
+            // changed.
             if answer.is_err()
                 && let Some(statement) = prepared.remove(*sql)
             {
@@ -250,12 +253,14 @@ impl Link {
         outcome
     }
 
-    /// Limits the session (not behind a pooler, where it goes on to others) and finds out whose it is.
+    /// Limits the session (not behind a pooler, where it goes on to others) and finds out whose it
+    /// is.
     fn settle(&mut self, limit: Duration) -> Result<(), ServerError> {
         let what = &format!("preparing the sampler's session ({})", self.conninfo.place());
         let settings = match self.conninfo.is_proxied() {
             true => "SELECT 1".to_owned(),
-            // Sorting a hundred sessions by their texts costs more than all else about them; hashing does not.
+            // Sorting a hundred sessions by their texts costs more than all else about them;
+            // hashing does not.
             false => format!(
                 "SET jit = off; SET enable_sort = off; SET default_transaction_read_only = on; \
                  SET idle_in_transaction_session_timeout = '10s'; SELECT length(repeat(' ', {LARGEST_BYTES}))"

@@ -1,9 +1,9 @@
-//! Series of a server: counters as rates, gauges, and what sessions wait for. Asks within limits, on a connection of its
-//! own, and never fails: what could not be had is a gap with its reason.
+//! Series of a server: counters as rates, gauges, and what sessions wait for. Asks within limits,
+//! on a connection of its own, and never fails: what could not be had is a gap with its reason.
 //!
-//! Counters come with the server's clock, read in the same statement: an answer can wait for a CPU on either side, and
-//! the time between two answers would then be another than between two readings. Where that clock was set meanwhile,
-//! the instants of the answers are taken instead.
+//! Counters come with the server's clock, read in the same statement: an answer can wait for a CPU
+//! on either side, and the time between two answers would then be another than between two
+//! readings. Where that clock was set meanwhile, the instants of the answers are taken instead.
 
 mod group;
 mod ledger;
@@ -33,7 +33,8 @@ use table::{GROUPS, STATEMENTS};
 /// A group that a role may not read is tried again after so many turns, for rights can be given.
 const AGAIN_AFTER: u64 = 60;
 
-/// All metrics that can be in a reading of a server, of whatever version, each with the source that its gaps name.
+/// All metrics that can be in a reading of a server, of whatever version, each with the source that
+/// its gaps name.
 pub fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
     let groups = GROUPS.iter().chain([&STATEMENTS]);
     groups.flat_map(|group| {
@@ -42,7 +43,8 @@ pub fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// An error that concerns one group alone is met by asking each by itself; after so many turns they are asked as one again.
+/// An error that concerns one group alone is met by asking each by itself; after so many turns they
+/// are asked as one again.
 const APART_FOR: u64 = 60;
 
 /// A group with what is known of it on this connection.
@@ -84,7 +86,8 @@ pub struct ServerSeries {
 }
 
 impl ServerSeries {
-    /// Connects (as application_name "pgdyno watch", without rights to write, each statement at most a second).
+    /// Connects (as application_name "pgdyno watch", without rights to write, each statement at
+    /// most a second).
     pub fn connect(conninfo: &Conninfo) -> Result<ServerSeries, ServerError> {
         let link = Link::connect(conninfo)?;
         let mut series = ServerSeries {
@@ -120,14 +123,14 @@ impl ServerSeries {
         self.link.commits()
     }
 
-    /// Counters as rates, and gauges. To be called once a second, ten times at most. Returns within about two seconds
-    /// whatever the server does.
+    /// Counters as rates, and gauges. To be called once a second, ten times at most. Returns within
+    /// about two seconds whatever the server does.
     pub fn tick(&mut self) -> Reading {
         self.read(|series| &mut series.tick)
     }
 
-    /// The same for what changes slowly or is expensive to ask (sizes, ages, totals of pg_stat_statements): to be
-    /// called every ten seconds. Its rates are of its own interval.
+    /// The same for what changes slowly or is expensive to ask (sizes, ages, totals of
+    /// pg_stat_statements): to be called every ten seconds. Its rates are of its own interval.
     pub fn seldom(&mut self) -> Reading {
         let missing = match self.totals {
             None => self.find_totals(),
@@ -212,7 +215,8 @@ impl ServerSeries {
         out
     }
 
-    /// The answers of the head and of these groups: by one statement, or by one each where that one failed.
+    /// The answers of the head and of these groups: by one statement, or by one each where that one
+    /// failed.
     fn ask(
         &mut self,
         round: fn(&mut ServerSeries) -> &mut Round,

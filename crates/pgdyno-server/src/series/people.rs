@@ -29,7 +29,8 @@ pub struct SessionRow {
     pub wait: Option<(String, String)>,
     /// The normalised statement (14 and later).
     pub query_id: Option<i64>,
-    /// The beginning of its present or last statement, on one line; what follows the word "password" is omitted.
+    /// The beginning of its present or last statement, on one line; what follows the word
+    /// "password" is omitted.
     pub statement: Option<String>,
     /// Seconds since the present or last statement began.
     pub query_age_s: Option<f64>,
@@ -94,7 +95,8 @@ impl ServerSeries {
             ..=13 => "NULL::int8",
             _ => "query_id",
         };
-        // Who blocks whom is asked for those alone who wait for a lock: it stops the lock table for a moment.
+        // Who blocks whom is asked for those alone who wait for a lock: it stops the lock table for
+        // a moment.
         let sql = format!(
             "SELECT pid, usename::text, datname::text, application_name, host(client_addr), state, wait_event_type, \
              wait_event, {query_id}, left(query, 800), date_part('epoch', clock_timestamp() - query_start), \
@@ -206,7 +208,8 @@ pub(super) const HIDDEN: &str = "<insufficient privilege>";
 /// What follows this word in a statement is a secret.
 const SECRET: &str = "password";
 
-/// A statement for people: white space as single blanks, control characters as blanks, cut, and without a password.
+/// A statement for people: white space as single blanks, control characters as blanks, cut, and
+/// without a password.
 pub(super) fn one_line(text: &str, chars: usize) -> String {
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()) {

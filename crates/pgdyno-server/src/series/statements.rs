@@ -26,7 +26,8 @@ const TEXTS_MAX: usize = 5000;
     reason = "named after the columns of pg_stat_statements, with the unit last"
 )]
 pub struct StatementRow {
-    /// Number of the statement, as in pg_stat_activity; 0 for those of other roles, which are one row here.
+    /// Number of the statement, as in pg_stat_activity; 0 for those of other roles, which are one
+    /// row here.
     pub query_id: i64,
     /// Text with parameters in place of constants, cut.
     pub text: String,
@@ -52,14 +53,17 @@ pub struct StatementRow {
     pub plan_ms_per_s: f64,
     /// Time of just-in-time compilation, with pg_stat_statements 1.10 (PostgreSQL 15) and later.
     pub jit_ms_per_s: Option<f64>,
-    /// Calls of prepared statements with a plan for any values, with pg_stat_statements 1.13 (PostgreSQL 19) and later.
+    /// Calls of prepared statements with a plan for any values, with pg_stat_statements 1.13
+    /// (PostgreSQL 19) and later.
     pub generic_plan_calls_per_s: Option<f64>,
-    /// Calls of prepared statements with a plan for their values, with pg_stat_statements 1.13 (PostgreSQL 19) and later.
+    /// Calls of prepared statements with a plan for their values, with pg_stat_statements 1.13
+    /// (PostgreSQL 19) and later.
     pub custom_plan_calls_per_s: Option<f64>,
 }
 
 impl StatementRow {
-    /// Share of the calls with a plan for any values; `None` where plans are not counted, or there were none.
+    /// Share of the calls with a plan for any values; `None` where plans are not counted, or there
+    /// were none.
     pub fn generic_plan_ratio(&self) -> Option<f64> {
         let (generic, custom) = (self.generic_plan_calls_per_s?, self.custom_plan_calls_per_s?);
         (generic + custom > 0.0).then(|| generic / (generic + custom))
@@ -104,7 +108,8 @@ impl Place {
         format!("{}.pg_stat_statements", self.schema)
     }
 
-    /// When all were reset, plus one for each time that some were thrown out; as the extension reports it from 1.9 on.
+    /// When all were reset, plus one for each time that some were thrown out; as the extension
+    /// reports it from 1.9 on.
     pub(super) fn reset(&self) -> String {
         match self.minor {
             ..=8 => "NULL".to_owned(),
@@ -171,8 +176,8 @@ impl fmt::Debug for Statements {
 }
 
 impl ServerSeries {
-    /// The growth of each statement but our own since the call before, the most expensive first; none at the first call. Reads the
-    /// texts of those alone that it hands on and has not seen.
+    /// The growth of each statement but our own since the call before, the most expensive first;
+    /// none at the first call. Reads the texts of those alone that it hands on and has not seen.
     pub fn statements(&mut self) -> Result<Vec<StatementRow>, StatementsMissing> {
         let user = self.link.conninfo().user().to_owned();
         let place = match (

@@ -1,6 +1,8 @@
-//! What is asked at each tick, by version of the server: the one table of the statements behind the metrics.
+//! What is asked at each tick, by version of the server: the one table of the statements behind the
+//! metrics.
 //!
-//! Sources: PostgreSQL documentation, "The Cumulative Statistics System", and the system_views.sql of 13 to 18.
+//! Sources: PostgreSQL documentation, "The Cumulative Statistics System", and the system_views.sql
+//! of 13 to 18.
 
 use super::group::{Emit, GROUP, Group, IO_TIMING, Kind, Pace, WAL_TIMING, column, gauge, rate, timed};
 use crate::version::Version;
@@ -14,7 +16,8 @@ macro_rules! wal_end {
 
 const RESET: &str = "date_part('epoch', stats_reset)";
 
-/// All groups of all versions, but pg_stat_statements, whose place and columns depend on the extension.
+/// All groups of all versions, but pg_stat_statements, whose place and columns depend on the
+/// extension.
 pub(super) const GROUPS: &[Group] = &[
     Group {
         source: "pg_stat_database",
@@ -224,8 +227,8 @@ pub(super) const GROUPS: &[Group] = &[
     Group {
         source: "pg_stat_get_activity",
         is_snapshot: false,
-        // The view would look up a name for every row. Lock waits are from the sessions themselves: pg_locks would stop
-        // the whole lock table for a moment.
+        // The view would look up a name for every row. Lock waits are from the sessions themselves:
+        // pg_locks would stop the whole lock table for a moment.
         from: "FROM pg_stat_get_activity(NULL) WHERE pid <> pg_backend_pid()",
         columns: &[
             column(
@@ -358,7 +361,8 @@ pub(super) const GROUPS: &[Group] = &[
     },
 ];
 
-/// The totals of pg_stat_statements, without its texts: those are read from a file. `{function}` is where it is.
+/// The totals of pg_stat_statements, without its texts: those are read from a file. `{function}` is
+/// where it is.
 pub(super) const STATEMENTS: Group = Group {
     source: "pg_stat_statements",
     is_snapshot: false,
@@ -401,8 +405,9 @@ const IO_FROM: &str = "FROM pg_stat_io WHERE coalesce(reads, 0) + coalesce(write
 /// The number of the head among the groups.
 pub(super) const HEAD: i32 = -1;
 
-/// What is asked before all groups, in their columns: since when the server runs for the clock, the database for the key,
-/// the role for the label, and for numbers whether times are counted, and rows, and sessions report what they do.
+/// What is asked before all groups, in their columns: since when the server runs for the clock, the
+/// database for the key, the role for the label, and for numbers whether times are counted, and
+/// rows, and sessions report what they do.
 pub(super) fn head(version: Version) -> String {
     let is_on = |setting| format!("(current_setting('{setting}') = 'on')::int::float8");
     let wal_timing = match version.major {
@@ -418,7 +423,8 @@ pub(super) fn head(version: Version) -> String {
     )
 }
 
-/// Several statements of groups as one: a transaction, an answer and a wake-up of either side instead of many.
+/// Several statements of groups as one: a transaction, an answer and a wake-up of either side
+/// instead of many.
 pub(super) fn together(statements: &[&str]) -> String {
     statements.join(" UNION ALL ")
 }

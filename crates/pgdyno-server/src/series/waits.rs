@@ -22,10 +22,11 @@ pub struct WaitSample {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitKey {
-    /// Class of process as the server names it: "client backend", "checkpointer", "parallel worker".
+    /// Class of process as the server names it: "client backend", "checkpointer", "parallel
+    /// worker".
     pub class: String,
-    /// Kind of wait as the server names it ("Lock", "IO", "LWLock", "Client"); [`CPU`] for a session that is active and
-    /// waits for nothing that the server reports.
+    /// Kind of wait as the server names it ("Lock", "IO", "LWLock", "Client"); [`CPU`] for a
+    /// session that is active and waits for nothing that the server reports.
     pub kind: String,
     /// What it waits for ("transactionid", "DataFileRead"); [`CPU`] again.
     pub event: String,
@@ -39,9 +40,9 @@ pub const CPU: &str = "CPU";
 /// Where the sample comes from.
 const SOURCE: &str = "pg_stat_get_activity";
 
-/// Sessions that do nothing are omitted: client backends that are not active, and processes of the server in their
-/// main loop (kind Activity). Not grouped there: that takes the server as long as to send a hundred rows, and longer than
-/// to send a few.
+/// Sessions that do nothing are omitted: client backends that are not active, and processes of the
+/// server in their main loop (kind Activity). Not grouped there: that takes the server as long as
+/// to send a hundred rows, and longer than to send a few.
 fn sql(major: u32) -> &'static str {
     match major {
         ..=13 => {
@@ -58,7 +59,8 @@ fn sql(major: u32) -> &'static str {
 }
 
 impl ServerSeries {
-    /// One sample of what each session waits for; to be taken at 10 Hz at most. Never fails: what is missing is its gap.
+    /// One sample of what each session waits for; to be taken at 10 Hz at most. Never fails: what
+    /// is missing is its gap.
     pub fn sample_waits(&mut self) -> WaitSample {
         let mut sample = WaitSample {
             at: Instant::now(),

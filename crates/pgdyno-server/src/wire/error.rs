@@ -89,7 +89,8 @@ impl fmt::Display for LinkError {
     }
 }
 
-/// What was received, the most frequent messages first: "33554432 bytes (65531 NoticeResponse, 1 RowDescription)".
+/// What was received, the most frequent messages first: "33554432 bytes (65531 NoticeResponse, 1
+/// RowDescription)".
 pub(super) fn sent(bytes: usize, messages: &[(u8, u64)]) -> String {
     let mut messages = messages.to_vec();
     messages.sort_by_key(|&(tag, count)| (std::cmp::Reverse(count), tag));
@@ -103,7 +104,8 @@ pub(super) fn sent(bytes: usize, messages: &[(u8, u64)]) -> String {
     }
 }
 
-/// A message of the server's by its tag, as PostgreSQL's manual names it (chapter "Message Formats").
+/// A message of the server's by its tag, as PostgreSQL's manual names it (chapter "Message
+/// Formats").
 pub(super) fn message_name(tag: u8) -> String {
     let name = match tag {
         b'1' => "ParseComplete",

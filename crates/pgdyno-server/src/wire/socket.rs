@@ -1,4 +1,5 @@
-//! A socket that waits no longer than up to an instant, for the driver that opens the session and for what comes after.
+//! A socket that waits no longer than up to an instant, for the driver that opens the session and
+//! for what comes after.
 
 use crate::conninfo::Conninfo;
 use pgdyno_host::dial::{self, LossLimits, Until};
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::config::Host;
 
-/// A socket's own limit is set again when it is off by more than this: that spares a system call for each question.
+/// A socket's own limit is set again when it is off by more than this: that spares a system call
+/// for each question.
 const LIMIT_SLACK: Duration = Duration::from_millis(50);
 
 /// The driver's own, where none is given.
@@ -22,8 +24,8 @@ const DRIVERS_KEEPALIVES_IDLE: Duration = Duration::from_hours(2);
 /// An instant that no answer is waited for: a year ahead.
 const NO_LIMIT: Duration = Duration::from_hours(365 * 24);
 
-/// A socket that blocks up to an instant, once a session without TLS is open. Else it does not: TLS reads on until there
-/// is nothing more.
+/// A socket that blocks up to an instant, once a session without TLS is open. Else it does not: TLS
+/// reads on until there is nothing more.
 pub(crate) struct Socket {
     inner: Inner,
     deadline: Instant,

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Far above every limit of the connections here.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The limit in time: where a server says little it ends the wait, and where it floods the limit in bytes comes first, however busy this
-/// machine is.
+/// The limit in time: where a server says little it ends the wait, and where it floods the limit in
+/// bytes comes first, however busy this machine is.
 fn limit(mode: Mode) -> Duration {
     Duration::from_secs(match mode {
         Mode::Mute | Mode::Silent | Mode::Trickle => 8,

@@ -1,8 +1,9 @@
 //! Responses fitted to trials of real servers, as `benches/surfaces.sh` writes them.
 //!
-//! The logarithm of the figure is a sum of effects of settings, of products of two, and of blocks, each with a prior variance (ridge regression in its
-//! dual form: Saunders, Gammerman & Vovk 1998). How large the variances are is chosen by the errors of leaving out one trial at a time. It is none of the
-//! models that are compared. What does not start are the very points that did not.
+//! The logarithm of the figure is a sum of effects of settings, of products of two, and of blocks,
+//! each with a prior variance (ridge regression in its dual form: Saunders, Gammerman & Vovk 1998).
+//! How large the variances are is chosen by the errors of leaving out one trial at a time. It is
+//! none of the models that are compared. What does not start are the very points that did not.
 
 use crate::response::{Chance, Response, number};
 use pgdyno_stats::{Dimension, Point, SearchLevel, Space};
@@ -173,7 +174,8 @@ impl Factor {
         })
     }
 
-    /// How alike two levels are: by their places and the squares of these where they have such, else whether they are the same.
+    /// How alike two levels are: by their places and the squares of these where they have such,
+    /// else whether they are the same.
     fn alike(&self, a: usize, b: usize) -> f64 {
         match (self.coordinates[a], self.coordinates[b]) {
             (Some(a), Some(b)) => {

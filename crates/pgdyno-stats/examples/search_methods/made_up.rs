@@ -1,4 +1,5 @@
-//! Made-up responses: six knobs that matter by 10 to 30 % each, others by up to 0.6 %, four interactions, a corner that does not start.
+//! Made-up responses: six knobs that matter by 10 to 30 % each, others by up to 0.6 %, four
+//! interactions, a corner that does not start.
 
 use crate::response::{Chance, Response, number};
 use pgdyno_stats::{Dimension, Point, SearchLevel, Space};
@@ -8,7 +9,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 const NOISE: f64 = 0.03;
 const BLOCK_NOISE: f64 = 0.02;
 
-/// `knobs` of them, six of which matter; `right`: how often the prior of one that matters has its best level as the likeliest.
+/// `knobs` of them, six of which matter; `right`: how often the prior of one that matters has its
+/// best level as the likeliest.
 pub(crate) fn response(knobs: usize, right: f64, seed: u64) -> Response {
     let mut chance = Chance(Xoshiro256PlusPlus::seed_from_u64(seed));
     let mut dimensions = Vec::new();

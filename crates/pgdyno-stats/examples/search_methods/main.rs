@@ -1,7 +1,10 @@
-//! Ways to search compared on responses: share of seeds that reach 95 % of the best, and after how many trials.
+//! Ways to search compared on responses: share of seeds that reach 95 % of the best, and after how
+//! many trials.
 //!
-//! `cargo run --release -p pgdyno-stats --example search_methods -- [SEEDS [TRIALS [METHOD]]] [FILE...] [NAME=COMMAND...]`: on made-up responses, or on
-//! those that are fitted to trials in files of `benches/surfaces.sh`, and then also by optimizers of others (`smac=python3 contrib/smac_optimizer.py`).
+//! `cargo run --release -p pgdyno-stats --example search_methods -- [SEEDS [TRIALS [METHOD]]]
+//! [FILE...] [NAME=COMMAND...]`: on made-up responses, or on those that are fitted to trials in
+//! files of `benches/surfaces.sh`, and then also by optimizers of others
+//! (`smac=python3 contrib/smac_optimizer.py`).
 #![allow(clippy::print_stdout, reason = "the table is what it is for")]
 
 mod fitted;

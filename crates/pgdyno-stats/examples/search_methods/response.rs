@@ -32,7 +32,8 @@ pub(crate) fn number(n: usize) -> f64 {
     f64::from(u32::try_from(n).expect("small"))
 }
 
-/// What chooses the next point, and ends the search where it has none; of all trials so far and the number of their next one's block.
+/// What chooses the next point, and ends the search where it has none; of all trials so far and the
+/// number of their next one's block.
 pub(crate) type Chooser<'c> = dyn FnMut(&Search<'_>, &[SearchTrial], u32) -> Option<Point> + 'c;
 
 /// The logarithm of what a point gives; `None` where the server does not start.

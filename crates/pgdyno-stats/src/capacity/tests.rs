@@ -23,8 +23,8 @@ fn holds(estimate: &Estimate, value: f64) -> bool {
     estimate.low <= value && estimate.high.is_none_or(|high| value <= high)
 }
 
-/// A published study of how many CPUs and connections 60,000 write transactions per second need: measured levels in,
-/// and what it then found with machines of that size.
+/// A published study of how many CPUs and connections 60,000 write transactions per second need:
+/// measured levels in, and what it then found with machines of that size.
 #[test]
 fn a_published_study_is_met() {
     let check = |levels: &[(f64, f64, f64)], near: (f64, f64), found_cpus: f64, found_connections: f64| {
@@ -52,7 +52,8 @@ fn a_published_study_is_met() {
     check(&disk, (14.0, 19.0), 18.0, 225.0);
 }
 
-/// One trial of each of four levels leaves one degree of freedom, and no upper bound; three of each leave nine.
+/// One trial of each of four levels leaves one degree of freedom, and no upper bound; three of each
+/// leave nine.
 #[test]
 fn replicates_bound_the_answer() {
     let levels: Vec<CpuLevel> = [
@@ -77,7 +78,8 @@ fn replicates_bound_the_answer() {
     );
 }
 
-/// Levels that no curve of the law meets leave wide intervals; that 8 CPUs are too few and 16 enough was seen all the same.
+/// Levels that no curve of the law meets leave wide intervals; that 8 CPUs are too few and 16
+/// enough was seen all the same.
 #[test]
 fn what_was_measured_goes_before_the_curve() {
     let of = |all: &[(f64, f64)]| -> Capacity {
@@ -268,8 +270,8 @@ fn a_price_per_million() {
     check(Price::PerCpuHour(f64::NAN), None);
 }
 
-/// Two laws that four numbers of CPUs cannot distinguish: both set the bounds beyond, and none gives a number beyond
-/// twice as many.
+/// Two laws that four numbers of CPUs cannot distinguish: both set the bounds beyond, and none
+/// gives a number beyond twice as many.
 #[test]
 fn beyond_the_ladder_both_laws_set_the_bounds() {
     let wobble = [1.01, 0.98, 1.02, 0.99, 0.97, 1.03, 1.0, 1.01];
@@ -308,7 +310,8 @@ fn beyond_the_ladder_both_laws_set_the_bounds() {
     }
 }
 
-/// The same shape in blocks of different heights: the spread is that of the heights, not that within blocks.
+/// The same shape in blocks of different heights: the spread is that of the heights, not that
+/// within blocks.
 #[test]
 fn blocks_that_differ_widen_the_answer() {
     let width = |heights: [f64; 3]| {

@@ -86,7 +86,8 @@ fn verdicts_follow_the_rules() {
     );
 }
 
-/// Two samples of the same, spreads apart by a factor of three: the truth is in the interval as often as promised.
+/// Two samples of the same, spreads apart by a factor of three: the truth is in the interval as
+/// often as promised.
 #[test]
 fn welch_covers_the_truth() {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(5);

@@ -55,7 +55,8 @@ fn nothing_is_said_before_the_first_look_and_a_verdict_stays() {
     let first = look(&plan, &all, 3);
     assert_eq!(first.effects[0].unwrap().verdict, Verdict::Better);
     assert_eq!(first.decided_after[0], Some(3));
-    // From now on the better one is the worse one: the verdict was given, and the latest effect says otherwise.
+    // From now on the better one is the worse one: the verdict was given, and the latest effect
+    // says otherwise.
     for o in all.iter_mut().filter(|o| o.treatment == 1 && o.block > 2) {
         o.value /= 3.0;
     }

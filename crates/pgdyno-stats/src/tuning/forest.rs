@@ -1,4 +1,5 @@
-//! A forest of regression trees over the levels of knobs, as SMAC has one (Hutter, Hoos, Leyton-Brown 2011).
+//! A forest of regression trees over the levels of knobs, as SMAC has one (Hutter, Hoos,
+//! Leyton-Brown 2011).
 
 use super::model::{Belief, Scaled, Surrogate};
 use super::space::{SearchTrial, Space, below, uniform};

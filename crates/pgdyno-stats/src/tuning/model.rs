@@ -16,8 +16,9 @@ pub(super) trait Surrogate {
     fn believe(&self, point: &[usize]) -> Belief;
 }
 
-/// Values of trials around 0, with a spread of about 1. What is far below the middle is drawn near, as nobody asks how bad the bad ones are,
-/// and a trial that failed is a little worse than the worst.
+/// Values of trials around 0, with a spread of about 1. What is far below the middle is drawn near,
+/// as nobody asks how bad the bad ones are, and a trial that failed is a little worse than the
+/// worst.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scaled {
     pub(super) values: Vec<f64>,

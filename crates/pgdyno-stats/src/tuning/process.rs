@@ -1,5 +1,6 @@
-//! A Gaussian process over the levels of knobs whose effects add up, with interactions of those that matter: the kernel is the sum of one of
-//! each knob and of the products of two (Duvenaud, Nickisch, Rasmussen 2011, "Additive Gaussian Processes"), so thirty trials say something of
+//! A Gaussian process over the levels of knobs whose effects add up, with interactions of those
+//! that matter: the kernel is the sum of one of each knob and of the products of two (Duvenaud,
+//! Nickisch, Rasmussen 2011, "Additive Gaussian Processes"), so thirty trials say something of
 //! forty knobs. Blocks have a level of their own.
 
 use super::model::{Belief, Scaled, Surrogate};
@@ -146,8 +147,9 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// Each knob's part of what the knobs change: the variance of the mean over its levels, with the others as a trial had them, of all
-    /// trials together. `None` where nothing changes anything.
+    /// Each knob's part of what the knobs change: the variance of the mean over its levels, with
+    /// the others as a trial had them, of all trials together. `None` where nothing changes
+    /// anything.
     pub(super) fn importance(&self) -> Option<Vec<f64>> {
         let mut parts = vec![0.0; self.space.dimensions().len()];
         for trial in &self.trials {

@@ -1,4 +1,5 @@
-//! What a search may try: knobs with a few levels each, how likely each level is to be good, and trials so far.
+//! What a search may try: knobs with a few levels each, how likely each level is to be good, and
+//! trials so far.
 
 use rand_core::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -6,8 +7,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// A value that a knob may have.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SearchLevel {
-    /// Its place on the knob's scale, from 0 to 1; `None` for a category, or a special value such as "off", from which nothing follows for
-    /// others.
+    /// Its place on the knob's scale, from 0 to 1; `None` for a category, or a special value such
+    /// as "off", from which nothing follows for others.
     pub coordinate: Option<f64>,
     /// How likely it is to be the best of its knob, as a weight among the levels; greater than 0.
     pub prior: f64,
@@ -25,7 +26,8 @@ pub struct Dimension {
 impl Dimension {
     /// How alike two levels are: 1 for the same, 0 where nothing follows from one for the other.
     pub(super) fn likeness(&self, a: usize, b: usize) -> f64 {
-        /// Half of the scale, over which the correlation falls to a half: responses to settings are smooth, with knees.
+        /// Half of the scale, over which the correlation falls to a half: responses to settings are
+        /// smooth, with knees.
         const REACH: f64 = 0.5;
         if a == b {
             return 1.0;
@@ -78,7 +80,8 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// No knob has two levels, or a weight is not a number greater than 0, or a coordinate not one from 0 to 1.
+    /// No knob has two levels, or a weight is not a number greater than 0, or a coordinate not one
+    /// from 0 to 1.
     pub fn new(dimensions: Vec<Dimension>) -> Result<Space, SpaceError> {
         let is_weight = |weight: f64| weight.is_finite() && weight > 0.0;
         let is_fine = |level: &SearchLevel| {

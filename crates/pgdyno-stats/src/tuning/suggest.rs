@@ -42,7 +42,8 @@ pub enum Reason {
     Start(usize),
     /// It may be better than the best so far.
     Improvement {
-        /// By what factor it is expected to be better than the best so far, as a logarithm, where that is less than 0 not at all.
+        /// By what factor it is expected to be better than the best so far, as a logarithm, where
+        /// that is less than 0 not at all.
         expected: f64,
         /// Standard deviation of that.
         sd: f64,
@@ -106,7 +107,8 @@ const SEARCHED_THROUGH: usize = 4096;
 const GOOD: f64 = 0.25;
 
 impl Search<'_> {
-    /// What to try after these trials, in a block of this number; `None` where this block has all that is allowed.
+    /// What to try after these trials, in a block of this number; `None` where this block has all
+    /// that is allowed.
     pub fn next(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ (trials.len() as u64) << 32);
         if let Some(start) = self.start(trials, block) {
@@ -134,7 +136,8 @@ impl Search<'_> {
         new.max_by(|a, b| self.space.log_prior(a).total_cmp(&self.space.log_prior(b)))
     }
 
-    /// Of the points with a value that this block has not and no guard has ended, the one with the fewest trials, the first of these.
+    /// Of the points with a value that this block has not and no guard has ended, the one with the
+    /// fewest trials, the first of these.
     fn repeated(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
         let is_of = |trial: &SearchTrial, point: &[usize]| trial.point == point;
         let with_value = trials.iter().filter(|trial| trial.value.is_some());
@@ -150,7 +153,8 @@ impl Search<'_> {
         Some(Suggestion { point, reason })
     }
 
-    /// Whether a point is allowed and was not tried. A trial whose figures do not hold is none, but in its block.
+    /// Whether a point is allowed and was not tried. A trial whose figures do not hold is none, but
+    /// in its block.
     fn is_new(&self, point: &[usize], (trials, block): (&[SearchTrial], u32)) -> bool {
         let counts = |trial: &SearchTrial| trial.holds || trial.ended_by_guard || trial.block == block;
         let is_tried = |trial: &SearchTrial| trial.point == point && counts(trial);
@@ -162,8 +166,9 @@ impl Search<'_> {
         point.map(|point| Suggestion { point, reason })
     }
 
-    /// The first starting point without a trial that says something of it, in a block of this number. The first of all, which others are
-    /// compared with, is tried once more where its trial failed.
+    /// The first starting point without a trial that says something of it, in a block of this
+    /// number. The first of all, which others are compared with, is tried once more where its trial
+    /// failed.
     pub fn start(&self, trials: &[SearchTrial], block: u32) -> Option<Suggestion> {
         let mut starts = self.starts.iter().enumerate();
         let is_left = |(i, start): &(usize, &Point)| {
@@ -196,7 +201,8 @@ impl Search<'_> {
         Some(Incumbent { point, mean, sd })
     }
 
-    /// What is believed of a point that was tried, as of the best; `None` before its first trial that did not fail.
+    /// What is believed of a point that was tried, as of the best; `None` before its first trial
+    /// that did not fail.
     pub fn estimate(&self, trials: &[SearchTrial], point: &[usize]) -> Option<Incumbent> {
         let trials = &held(trials);
         let scaled = Scaled::of(trials);
@@ -213,7 +219,8 @@ impl Search<'_> {
         Some(Incumbent { point, mean, sd })
     }
 
-    /// How much of what the settings changed is each knob's doing, in parts of 1; `None` before there is anything to go by.
+    /// How much of what the settings changed is each knob's doing, in parts of 1; `None` before
+    /// there is anything to go by.
     pub fn importance(&self, trials: &[SearchTrial]) -> Option<Vec<f64>> {
         let trials = &held(trials);
         Process::fit(self.space, trials, &Scaled::of(trials))?.importance()
@@ -358,7 +365,8 @@ impl Search<'_> {
         )]
         let good = ((count(held.len()) * GOOD).ceil() as usize).max(1);
         let (good, bad) = order.split_at(good.min(order.len()));
-        // Each knob apart: how often a level, or one like it, is among them, with the prior as one trial.
+        // Each knob apart: how often a level, or one like it, is among them, with the prior as one
+        // trial.
         let density = |knob: usize, rows: &[usize]| -> Vec<f64> {
             let dimension = &self.space.dimensions()[knob];
             let all: f64 = dimension.levels.iter().map(|level| level.prior).sum();

@@ -4,7 +4,8 @@ use crate::matrix::count;
 use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A response of three knobs that matter among twelve, with noise of 3 % and a best value of 0.5 (as a logarithm).
+/// A response of three knobs that matter among twelve, with noise of 3 % and a best value of 0.5
+/// (as a logarithm).
 struct Made {
     space: Space,
     starts: Vec<Point>,
@@ -15,7 +16,8 @@ const KNOBS: usize = 12;
 const LEVELS: usize = 5;
 const BEST: f64 = 0.5;
 
-/// `likely`: the level that the priors of the knobs that matter take for the best; it is the last one.
+/// `likely`: the level that the priors of the knobs that matter take for the best; it is the last
+/// one.
 fn made(likely: usize, noise: f64) -> Made {
     let level = |knob: usize, level: usize| SearchLevel {
         coordinate: Some(count(level) / count(LEVELS - 1)),

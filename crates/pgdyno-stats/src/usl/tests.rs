@@ -160,8 +160,8 @@ fn what_is_refused_says_why() {
     assert!(fit.interval_at(0.5, 0.95).is_none() && fit.need(-1.0, 0.95).is_none());
 }
 
-/// What a nominal interval of 95 % holds: 90 to 99 % of the time the truth (and seldom less often, for bounded
-/// parameters more often). Two ladders, one trial per client count and three.
+/// What a nominal interval of 95 % holds: 90 to 99 % of the time the truth (and seldom less often,
+/// for bounded parameters more often). Two ladders, one trial per client count and three.
 #[test]
 fn intervals_cover_the_truth() {
     let check = |truth: (f64, f64, f64), levels: &[f64], replicates: usize, noise: f64, seed: u64| {
@@ -201,8 +201,9 @@ fn intervals_cover_the_truth() {
     );
 }
 
-/// The same for what is worked out from whole curves: the height of the peak (whose lower bound is on the safe side)
-/// and the N that gives 80 % of it. Parameters at their bounds are among the truths.
+/// The same for what is worked out from whole curves: the height of the peak (whose lower bound is
+/// on the safe side) and the N that gives 80 % of it. Parameters at their bounds are among the
+/// truths.
 #[test]
 fn peaks_and_needs_are_covered_too() {
     let check = |truth: (f64, f64, f64), most: u32| {

@@ -1,4 +1,5 @@
-//! Simulated ladders of CPUs and clients, and how often the CPUs that a throughput needs are in the interval given.
+//! Simulated ladders of CPUs and clients, and how often the CPUs that a throughput needs are in the
+//! interval given.
 
 use super::Random;
 use pgdyno_stats::{Capacity, CpuLevel, LoadPoint, Need, best_clients};
@@ -86,8 +87,8 @@ pub(crate) fn covered(ladder: &Ladder, times: f64, ladders: u32) -> Covered {
     covered
 }
 
-/// How much more than the truth the best clients of 4 CPUs are said to give, mean over many ladders: first by the best mean of all
-/// blocks, then by what the other blocks choose.
+/// How much more than the truth the best clients of 4 CPUs are said to give, mean over many
+/// ladders: first by the best mean of all blocks, then by what the other blocks choose.
 pub(crate) fn winners(ladder: &Ladder, ladders: u32) -> (f64, f64) {
     let mut random = Random::new(18);
     let (mut naive, mut own) = (0.0, 0.0);

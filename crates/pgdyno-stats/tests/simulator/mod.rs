@@ -76,8 +76,8 @@ pub(crate) fn unequal_scenes() -> Vec<(&'static str, Scene)> {
     ]
 }
 
-/// Hosts that are not quiet: noise of 2 % that remembers the last trial, a level that moves by 0.3 % with each trial
-/// or wanders by 0.5 %, and one trial of twenty that loses 10 to 30 %.
+/// Hosts that are not quiet: noise of 2 % that remembers the last trial, a level that moves by 0.3
+/// % with each trial or wanders by 0.5 %, and one trial of twenty that loses 10 to 30 %.
 pub(crate) fn rough_scenes() -> Vec<(String, Scene)> {
     let mut scenes = Vec::new();
     for rho in [0.3, 0.6] {
@@ -128,8 +128,8 @@ impl Random {
     }
 }
 
-/// The trials of an experiment whose treatments have these log effects, in random order within each block, without those
-/// that failed.
+/// The trials of an experiment whose treatments have these log effects, in random order within each
+/// block, without those that failed.
 pub(crate) fn experiment(
     random: &mut Random,
     scene: Scene,
@@ -180,7 +180,8 @@ pub(crate) fn experiment(
     observations
 }
 
-/// Whether a normal value is in the lowest of these shares (Abramowitz & Stegun 26.2.23, which is good to 0.0005).
+/// Whether a normal value is in the lowest of these shares (Abramowitz & Stegun 26.2.23, which is
+/// good to 0.0005).
 fn below(normal: f64, share: f64) -> bool {
     let t = (-2.0 * share.ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
@@ -333,8 +334,8 @@ pub(crate) fn tally_until_decided(
     })
 }
 
-/// The blocks that a fixed design of so many treatments needs to find an effect of the second in this percentage of experiments, between
-/// two numbers by how near each comes.
+/// The blocks that a fixed design of so many treatments needs to find an effect of the second in
+/// this percentage of experiments, between two numbers by how near each comes.
 #[expect(clippy::cast_precision_loss, reason = "counts of blocks")]
 pub(crate) fn fixed_blocks(treatments: usize, effect: f64, rules: Rules, percent: f64) -> f64 {
     let found = |blocks: usize| {
@@ -383,8 +384,8 @@ fn on_two_threads(experiments: usize, one: impl Fn(&mut Random, &mut Tally) + Sy
     one
 }
 
-/// Effects of all factors and pairs of them, of a simulated factorial with so many levels of each factor; the last level of the first factor
-/// has an effect, in log units.
+/// Effects of all factors and pairs of them, of a simulated factorial with so many levels of each
+/// factor; the last level of the first factor has an effect, in log units.
 pub(crate) fn effects_of_factors(
     random: &mut Random,
     (scene, sizes, blocks): (Scene, &[usize], usize),

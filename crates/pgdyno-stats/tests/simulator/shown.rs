@@ -1,4 +1,5 @@
-//! What is shown before or beside the verdict that decides: how often it is wrong, by the rules that were usual before and by those of now.
+//! What is shown before or beside the verdict that decides: how often it is wrong, by the rules
+//! that were usual before and by those of now.
 
 use super::{QUIET, Random, Scene, experiment, is_claimed, to_first};
 use pgdyno_stats::{
@@ -21,7 +22,8 @@ pub(crate) enum Shown {
     Findings,
     /// Data that was made once for each treatment.
     Instances,
-    /// "Better" of a treatment that is slower, for its trials stall now and then, and who stalls is flagged.
+    /// "Better" of a treatment that is slower, for its trials stall now and then, and who stalls is
+    /// flagged.
     Stalls,
     /// "Better" of a treatment without an effect whose slow trials fail.
     FailsLow,
@@ -89,7 +91,8 @@ impl Shown {
                     })
                     .collect();
                 let alone = pairs.iter().any(|pair| claims(&observations, &[*pair], rules));
-                // The experiment's own comparisons hold together, and any other pair with all pairs.
+                // The experiment's own comparisons hold together, and any other pair with all
+                // pairs.
                 let of_all = decide(&observations, &pairs, rules);
                 let mut others = pairs.iter().zip(&of_all).filter(|(pair, _)| pair.reference != 0);
                 let is_other = others.any(|(_, effect)| effect.as_ref().is_some_and(is_claimed));
@@ -140,7 +143,8 @@ impl Shown {
                     ..QUIET
                 };
                 let all = experiment(random, scene, &[0.0, 1.03_f64.ln()], 12);
-                // What is flagged was not counted; flags that one treatment alone has exclude nothing now.
+                // What is flagged was not counted; flags that one treatment alone has exclude
+                // nothing now.
                 let unflagged: Vec<Observation> =
                     all.iter().filter(|one| one.value > 900.0).copied().collect();
                 [unflagged, all].map(|observations| better(&observations, [0, 0], rules))
@@ -176,13 +180,15 @@ fn claims(observations: &[Observation], comparisons: &[Comparison], rules: Rules
     found.iter().flatten().any(is_claimed)
 }
 
-/// Whether the second treatment is better than the first one; so many trials of either have failed, the second one's first.
+/// Whether the second treatment is better than the first one; so many trials of either have failed,
+/// the second one's first.
 fn better(observations: &[Observation], failed: [usize; 2], rules: Rules) -> bool {
     let found = decide(observations, &to_first(2), rules).remove(0);
     found.is_some_and(|effect| effect.where_failed(failed[0], failed[1]).verdict == Verdict::Better)
 }
 
-/// The figure that decides has 3 % of effect, and another none; their noise is the same, as that of throughput and of response times is.
+/// The figure that decides has 3 % of effect, and another none; their noise is the same, as that of
+/// throughput and of response times is.
 fn beside(random: &mut Random, rules: Rules) -> [bool; 2] {
     let rule = StoppingRule {
         rules,
@@ -225,8 +231,8 @@ fn series(random: &mut Random, seconds: usize) -> Vec<f64> {
     (0..seconds).map(|_| next()).collect()
 }
 
-/// Where a warm-up ends by MSER-5 (White, Cobb & Spratt 2000): the end that makes the standard error of the mean of what is left least, of means
-/// of five.
+/// Where a warm-up ends by MSER-5 (White, Cobb & Spratt 2000): the end that makes the standard
+/// error of the mean of what is left least, of means of five.
 #[expect(clippy::cast_precision_loss, reason = "numbers of seconds")]
 fn mser_5(series: &[f64]) -> usize {
     let means: Vec<f64> = series

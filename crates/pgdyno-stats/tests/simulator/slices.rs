@@ -1,5 +1,5 @@
-//! Simulated loads second by second: treatments that take turns within a load, or have trials of their own, which are turns
-//! with a long wash-out.
+//! Simulated loads second by second: treatments that take turns within a load, or have trials of
+//! their own, which are turns with a long wash-out.
 
 use super::Random;
 use pgdyno_stats::Observation;
@@ -21,7 +21,8 @@ pub(crate) struct Slices {
     pub(crate) walk: f64,
     /// Linear drift in a second, in log units.
     pub(crate) drift: f64,
-    /// Every so many seconds a checkpoint, its length in seconds, and its cost in log units; a period of 0 is none.
+    /// Every so many seconds a checkpoint, its length in seconds, and its cost in log units; a
+    /// period of 0 is none.
     pub(crate) checkpoint: (usize, usize, f64),
     /// Seconds in which the effect of a change comes and goes, to a third of it.
     pub(crate) carry_s: f64,
@@ -29,8 +30,8 @@ pub(crate) struct Slices {
     pub(crate) start: f64,
 }
 
-/// Turns of three seconds after a second of change and wash-out, four of them in a block, on a host whose noise remembers, with drift
-/// and a checkpoint each minute.
+/// Turns of three seconds after a second of change and wash-out, four of them in a block, on a host
+/// whose noise remembers, with drift and a checkpoint each minute.
 pub(crate) const SWITCHED: Slices = Slices {
     measured_s: 3,
     wash_out_s: 1,
@@ -44,8 +45,8 @@ pub(crate) const SWITCHED: Slices = Slices {
     start: 0.0,
 };
 
-/// The same host with a trial for each treatment: three seconds to begin and to end it, ten of warm-up, thirty measured, and a restart
-/// before each.
+/// The same host with a trial for each treatment: three seconds to begin and to end it, ten of
+/// warm-up, thirty measured, and a restart before each.
 pub(crate) const BLOCKED: Slices = Slices {
     measured_s: 30,
     wash_out_s: 13,
@@ -89,7 +90,8 @@ impl Slices {
     }
 }
 
-/// The trials of an experiment whose treatments have these log effects, in random order within each round of turns.
+/// The trials of an experiment whose treatments have these log effects, in random order within each
+/// round of turns.
 pub(crate) fn switched(
     random: &mut Random,
     slices: &Slices,

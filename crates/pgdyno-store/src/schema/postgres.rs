@@ -1,10 +1,11 @@
-//! The same schema in PostgreSQL, in a schema of the database's own. Versions are those of the file's schema; there was no store
-//! in PostgreSQL before version 3.
+//! The same schema in PostgreSQL, in a schema of the database's own. Versions are those of the
+//! file's schema; there was no store in PostgreSQL before version 3.
 
 /// Who has made the tables: is in the table `about`.
 pub(crate) const PROGRAM: &str = "pgdyno";
 
-/// What brings a store to which version, in order. Texts are ordered by their bytes, as SQLite does.
+/// What brings a store to which version, in order. Texts are ordered by their bytes, as SQLite
+/// does.
 pub(crate) const STEPS: [(i64, &str); 3] = [
     (
         3,

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Opens a file beside the store. Its name is not a secret: no link is followed, and no pipe waited for.
+/// Opens a file beside the store. Its name is not a secret: no link is followed, and no pipe waited
+/// for.
 pub(super) fn open(path: &Path, how: OFlags) -> io::Result<File> {
     let how = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(

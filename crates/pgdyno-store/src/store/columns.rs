@@ -5,7 +5,8 @@ use super::{Store, StoreError, Value, broken};
 use pgdyno_record::{ColumnRecord, GapRecord, Points, SeriesRecord, TimeLists, pack_series};
 use std::collections::BTreeMap;
 
-/// The metric of rows that hold a list of times; the label is the list's number. No series has it, and it comes before all.
+/// The metric of rows that hold a list of times; the label is the list's number. No series has it,
+/// and it comes before all.
 pub(super) const TIMES: &str = "";
 
 /// The rows of a trial's series: metric, label, blob.
@@ -27,7 +28,8 @@ pub(super) struct Unpacking {
 }
 
 impl Unpacking {
-    /// The points of a column, as times and values; `None` for a list of times, which is kept for the trial's columns.
+    /// The points of a column, as times and values; `None` for a list of times, which is kept for
+    /// the trial's columns.
     pub(super) fn take(
         &mut self,
         trial: i64,
@@ -76,8 +78,8 @@ impl Store {
         Ok(found.pop().unwrap_or_default())
     }
 
-    /// The same of several trials, each named once, in their order: three questions to the database for all of them, and all that is
-    /// wanted held at once.
+    /// The same of several trials, each named once, in their order: three questions to the database
+    /// for all of them, and all that is wanted held at once.
     pub fn series_of_trials(
         &self,
         trials: &[i64],
@@ -86,7 +88,8 @@ impl Store {
         self.chosen_of_trials(trials, &Choice::Such(&wants))
     }
 
-    /// The same of metrics by their names, which takes a tenth of the time where there are many others: nobody asks what there is.
+    /// The same of metrics by their names, which takes a tenth of the time where there are many
+    /// others: nobody asks what there is.
     pub fn series_named(&self, trials: &[i64], metrics: &[&str]) -> Result<Vec<SeriesRecord>, StoreError> {
         self.chosen_of_trials(trials, &Choice::Named(metrics))
     }
@@ -121,8 +124,8 @@ impl Store {
         Ok(trials.iter().map(series).collect())
     }
 
-    /// Hands the columns beside a trial to `act`, by metric and label, one at a time: all are held as they are packed, no more
-    /// than one unpacked.
+    /// Hands the columns beside a trial to `act`, by metric and label, one at a time: all are held
+    /// as they are packed, no more than one unpacked.
     pub fn each_column<E: From<StoreError>>(
         &self,
         trial: i64,
@@ -131,8 +134,9 @@ impl Store {
         self.unpack(&[trial], &Choice::Such(&|_| true), |_, _, column| act(column))
     }
 
-    /// Hands the columns of the metrics that are wanted to `act`, by trial, metric and label, with the bytes that all rows read so far
-    /// take as they are packed; of the others nothing is read or unpacked.
+    /// Hands the columns of the metrics that are wanted to `act`, by trial, metric and label, with
+    /// the bytes that all rows read so far take as they are packed; of the others nothing is read
+    /// or unpacked.
     fn unpack<E: From<StoreError>>(
         &self,
         trials: &[i64],

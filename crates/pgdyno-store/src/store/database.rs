@@ -1,14 +1,16 @@
-//! The seam between the store's rules and the database below: statements that every database understands, and the few things
-//! that each does in its own way.
+//! The seam between the store's rules and the database below: statements that every database
+//! understands, and the few things that each does in its own way.
 
 use super::StoreError;
 use super::place::Place;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the rows of one answer may hold that are kept together: far more than the trials of any experiment.
+/// What the rows of one answer may hold that are kept together: far more than the trials of any
+/// experiment.
 const ANSWER_BYTES_MAX: usize = 128 << 20;
-/// A file of some kilobytes can hold series that unpack to gigabytes: those of a reading may take so much from the start, then so many
-/// times what they take as they are packed (real ones take 4 to 12 times), and never more than that of a day with 500 columns.
+/// A file of some kilobytes can hold series that unpack to gigabytes: those of a reading may take
+/// so much from the start, then so many times what they take as they are packed (real ones take 4
+/// to 12 times), and never more than that of a day with 500 columns.
 const UNPACKED_BYTES_FREE: usize = 32 << 20;
 const UNPACKED_RATIO: usize = 32;
 const UNPACKED_BYTES_MAX: usize = 512 << 20;
@@ -66,7 +68,8 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// Refuses texts with the character U+0000: PostgreSQL keeps none, and a store must fit into any database.
+/// Refuses texts with the character U+0000: PostgreSQL keeps none, and a store must fit into any
+/// database.
 pub(super) fn hold_no_zero(place: &Place, values: &[Value]) -> Result<(), StoreError> {
     let has_zero = |value: &Value| matches!(value, Value::Text(text) if text.contains('\0'));
     match values.iter().any(has_zero) {
@@ -209,9 +212,9 @@ pub(super) fn endless_rows(place: &Place, action: &'static str) -> StoreError {
 /// What is done with each row of an answer.
 pub(super) type Act<'a> = &'a mut dyn FnMut(&mut Row<'_>) -> Result<(), StoreError>;
 
-/// A database that holds a store. Statements are plain SQL with parameters $1, $2, which SQLite and PostgreSQL both understand;
-/// outside of a transaction each may be sent a second time where the first was lost with its connection, so each is
-/// such that twice is once.
+/// A database that holds a store. Statements are plain SQL with parameters $1, $2, which SQLite and
+/// PostgreSQL both understand; outside of a transaction each may be sent a second time where the
+/// first was lost with its connection, so each is such that twice is once.
 pub(super) trait Database: Send {
     /// Path or server of the store, for messages.
     fn place(&self) -> &Place;
@@ -219,7 +222,8 @@ pub(super) trait Database: Send {
     /// Version of the schema that was found when it was opened.
     fn version(&self) -> i64;
 
-    /// Hands each row of an answer to `act`, which must not use the same database. `action` is "read" or "written", for errors.
+    /// Hands each row of an answer to `act`, which must not use the same database. `action` is
+    /// "read" or "written", for errors.
     fn each(&self, action: &'static str, sql: &str, values: &[Value], act: Act<'_>)
     -> Result<(), StoreError>;
 
@@ -235,18 +239,19 @@ pub(super) trait Database: Send {
     /// Forgets what the transaction has written, if there is one.
     fn roll_back(&self);
 
-    /// Whether an error means that the connection is gone and that another may be had, so that a transaction may be tried
-    /// again.
+    /// Whether an error means that the connection is gone and that another may be had, so that a
+    /// transaction may be tried again.
     fn may_try_again(&self, error: &StoreError) -> bool;
 
     /// An expression over the experiment `e` for JSON with its question and target at least.
     fn brief(&self) -> &'static str;
 
-    /// Marks an experiment as run by this process until it ends; `false` where another process runs it.
+    /// Marks an experiment as run by this process until it ends; `false` where another process runs
+    /// it.
     fn hold(&self, experiment: i64) -> Result<bool, StoreError>;
 
-    /// Whether the row of an experiment that is marked so is known to say that it runs: then no other process has ended it where
-    /// it still does when a lost connection is made again.
+    /// Whether the row of an experiment that is marked so is known to say that it runs: then no
+    /// other process has ended it where it still does when a lost connection is made again.
     fn say_runs(&self, _experiment: i64, _runs: bool) {}
 
     /// Makes a lost connection again, with the marks of what this process runs.
@@ -254,7 +259,8 @@ pub(super) trait Database: Send {
         Ok(())
     }
 
-    /// Whether what was opened is there still and of the schema that it was of; `false` where opening again is as good.
+    /// Whether what was opened is there still and of the schema that it was of; `false` where
+    /// opening again is as good.
     fn is_current(&self) -> bool {
         false
     }
@@ -278,8 +284,8 @@ pub(super) trait Database: Send {
     /// Removes what the process of an experiment that is gone has left.
     fn clear(&self, experiment: i64);
 
-    /// Returns the space of what was removed to the file system. Bytes before and after; `None` where the database does
-    /// it by itself.
+    /// Returns the space of what was removed to the file system. Bytes before and after; `None`
+    /// where the database does it by itself.
     fn reclaim(&self) -> Result<Option<(u64, u64)>, StoreError>;
 
     /// What the database's own check finds: at most so many sentences.
@@ -355,8 +361,9 @@ impl dyn Database + '_ {
         Ok(())
     }
 
-    /// All that `act` writes, or nothing of it. Where the connection is lost meanwhile, `act` is called once more on a new one,
-    /// with `true`: what it had written may be there nevertheless, if only the answer was lost.
+    /// All that `act` writes, or nothing of it. Where the connection is lost meanwhile, `act` is
+    /// called once more on a new one, with `true`: what it had written may be there nevertheless,
+    /// if only the answer was lost.
     pub(super) fn transaction<T>(
         &self,
         mut act: impl FnMut(bool) -> Result<T, StoreError>,

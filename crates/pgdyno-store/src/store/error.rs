@@ -61,7 +61,8 @@ pub enum StoreError {
     NoFile {
         /// Path of the store's file.
         place: Place,
-        /// The path that is not a regular file: that of the store, or of one of SQLite's files for it.
+        /// The path that is not a regular file: that of the store, or of one of SQLite's files for
+        /// it.
         file: PathBuf,
         /// Kind of what is there, with its article: "a directory".
         what: &'static str,

@@ -99,7 +99,8 @@ struct Brief {
     target: String,
 }
 
-/// What replaces the record is up to the database: whole records over a network would be megabytes for a list.
+/// What replaces the record is up to the database: whole records over a network would be megabytes
+/// for a list.
 fn list_sql(brief: &str) -> String {
     format!(
         "SELECT e.id, e.name, e.status, e.started_unix_ms, e.finished_unix_ms, {brief}, e.identity IS NOT NULL, \
@@ -120,7 +121,8 @@ impl Store {
         let sql = list_sql(self.database().brief());
         let values = [finished.into(), since.into()];
         let all = |sql: &str| self.database().rows(sql, &values, |row| self.listed(row));
-        // A record that is not JSON any more stops a server that is to take it apart: SQLSTATEs of class 22.
+        // A record that is not JSON any more stops a server that is to take it apart: SQLSTATEs of
+        // class 22.
         let mut all = match all(&sql) {
             Err(StoreError::Postgres {
                 sqlstate: Some(code), ..
@@ -168,7 +170,8 @@ impl Store {
     fn listed(&self, row: &mut Row<'_>) -> Result<(Listed, String, bool), StoreError> {
         let id = row.int(0)?;
         let what = format!("experiment {id}");
-        // One broken record is that experiment's trouble, not the list's; opening it shows what is wrong.
+        // One broken record is that experiment's trouble, not the list's; opening it shows what is
+        // wrong.
         let brief: Brief = row
             .maybe_text(5)
             .ok()
@@ -203,14 +206,15 @@ impl Store {
         life(status, identified, look)
     }
 
-    /// Whether an experiment that seems killed has ended in order, or gone, between the look at its row and at its lock.
+    /// Whether an experiment that seems killed has ended in order, or gone, between the look at its
+    /// row and at its lock.
     pub(super) fn has_ended(&self, id: i64) -> Result<bool, StoreError> {
         Ok(self.running(&BTreeSet::from([id]))?.is_empty())
     }
 }
 
-/// The state of an experiment, by whether a process was seen to run it; one without an identity was begun by a pgdyno
-/// that kept no lock.
+/// The state of an experiment, by whether a process was seen to run it; one without an identity was
+/// begun by a pgdyno that kept no lock.
 fn life(status: ExperimentStatus, identified: bool, look: Option<bool>) -> Life {
     match (status, look) {
         (ExperimentStatus::Finished, _) => Life::Finished,

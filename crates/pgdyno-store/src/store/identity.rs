@@ -6,7 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 
 /// The identity of an experiment that is begun now.
 pub(super) fn new(record: &ExperimentRecord, started_unix_ms: i64) -> String {
-    // The standard library seeds these from the system's randomness: the same file may be begun twice in a millisecond.
+    // The standard library seeds these from the system's randomness: the same file may be begun
+    // twice in a millisecond.
     let chance = RandomState::new().hash_one(std::process::id()).to_be_bytes();
     hash(record, started_unix_ms.unsigned_abs(), &chance)
 }

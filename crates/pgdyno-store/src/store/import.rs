@@ -53,9 +53,10 @@ struct Theirs {
 }
 
 impl Store {
-    /// Takes over the experiments of another store, of this schema or an older one, under new numbers, with their
-    /// trials, series, tags and notes. Each is taken over whole or not at all; what cannot be read ends it with an error
-    /// and keeps those before it; one with a text that is not kept is left.
+    /// Takes over the experiments of another store, of this schema or an older one, under new
+    /// numbers, with their trials, series, tags and notes. Each is taken over whole or not at all;
+    /// what cannot be read ends it with an error and keeps those before it; one with a text that is
+    /// not kept is left.
     pub fn import(&mut self, other: &Reader) -> Result<Vec<Imported>, StoreError> {
         let mut done = Vec::new();
         for id in other.experiments()? {

@@ -1,4 +1,5 @@
-//! Whether a store is whole: the database's own check, what refers to what, and that every record and series can be read.
+//! Whether a store is whole: the database's own check, what refers to what, and that every record
+//! and series can be read.
 
 use super::columns::{TIMES, Unpacking};
 use super::database::{Database, Row};

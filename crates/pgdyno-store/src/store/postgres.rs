@@ -1,5 +1,5 @@
-//! A store in PostgreSQL: a schema of a database, for many people and machines. The connection is made by whoever knows how
-//! to reach the server, and handed over.
+//! A store in PostgreSQL: a schema of a database, for many people and machines. The connection is
+//! made by whoever knows how to reach the server, and handed over.
 
 mod open;
 mod rights;
@@ -21,7 +21,8 @@ use session::Session;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// The advisory locks of a schema. There the two halves of a lock's key have no sign; a key of two halves has objsubid 2.
+/// The advisory locks of a schema. There the two halves of a lock's key have no sign; a key of two
+/// halves has objsubid 2.
 const LOCKS: &str = "FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2 \
                      AND classid::bigint = $1 \
                      AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())";
@@ -30,14 +31,15 @@ const LOCKS: &str = "FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND gr
 pub(super) struct Postgres {
     place: Place,
     version: i64,
-    /// What was being run when a reader's one instant was about to come: its rows say so, whatever has ended since.
+    /// What was being run when a reader's one instant was about to come: its rows say so, whatever
+    /// has ended since.
     seen: BTreeSet<i64>,
     session: RefCell<Session>,
 }
 
 impl Postgres {
-    /// Sends a statement, once more where the connection is lost before the first row came and nothing else is at stake. Gives
-    /// the number of rows that it has changed.
+    /// Sends a statement, once more where the connection is lost before the first row came and
+    /// nothing else is at stake. Gives the number of rows that it has changed.
     fn send(
         &self,
         action: &'static str,
@@ -361,7 +363,8 @@ impl Database for Postgres {
         Ok(None)
     }
 
-    /// The server checks its pages as it reads them, where it has checksums; everything is read for the rest of the check.
+    /// The server checks its pages as it reads them, where it has checksums; everything is read for
+    /// the rest of the check.
     fn own_faults(&self, _: usize) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
     }
@@ -397,7 +400,8 @@ impl Database for Postgres {
 }
 
 impl Postgres {
-    /// Second halves of the keys of this schema's locks; `None` on a standby, which knows nothing of its primary's.
+    /// Second halves of the keys of this schema's locks; `None` on a standby, which knows nothing
+    /// of its primary's.
     fn locks(&self) -> Result<Option<BTreeSet<i64>>, StoreError> {
         let sql = format!(
             "SELECT NULL::bigint WHERE pg_is_in_recovery() \

@@ -1,5 +1,6 @@
-//! How far a running experiment is: a small file beside its lock, written by the process that runs it and read by
-//! other processes. It means nothing without the lock, so one that a killed process has left does no harm.
+//! How far a running experiment is: a small file beside its lock, written by the process that runs
+//! it and read by other processes. It means nothing without the lock, so one that a killed process
+//! has left does no harm.
 
 use super::beside;
 use super::{Store, StoreError};
@@ -14,7 +15,8 @@ use std::path::{Path, PathBuf};
 /// A longer file is none of ours.
 const BYTES_MAX: u64 = 100_000;
 
-/// Where the progress of the experiments of a store is written down; for the one process that runs them.
+/// Where the progress of the experiments of a store is written down; for the one process that runs
+/// them.
 #[derive(Debug, Clone)]
 pub struct ProgressPlace {
     store: PathBuf,
@@ -38,7 +40,8 @@ pub struct Pulse {
 }
 
 impl ProgressPlace {
-    /// Writes down how far an experiment is: whole or not at all, and not flushed, for it is not kept.
+    /// Writes down how far an experiment is: whole or not at all, and not flushed, for it is not
+    /// kept.
     pub fn write(&self, experiment: i64, progress: &ProgressRecord) -> io::Result<()> {
         let text = serde_json::to_vec(progress).map_err(io::Error::other)?;
         let new = beside::new_progress_of(&self.store, experiment);
@@ -105,7 +108,8 @@ impl Store {
         Ok(pulse)
     }
 
-    /// Numbers of the trials of an experiment that were stored after the trial of this number; 0 for all of them.
+    /// Numbers of the trials of an experiment that were stored after the trial of this number; 0
+    /// for all of them.
     pub fn trials_after(&self, experiment: i64, trial: i64) -> Result<Vec<i64>, StoreError> {
         self.database().rows(
             "SELECT id FROM trial WHERE experiment_id = $1 AND id > $2 ORDER BY id",

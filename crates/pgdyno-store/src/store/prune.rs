@@ -89,8 +89,8 @@ impl Store {
         Ok(plan)
     }
 
-    /// Removes what the rule means now, all or nothing, and says what that was. What a process has begun to run since
-    /// it was checked stays. [`Store::reclaim`] returns the space.
+    /// Removes what the rule means now, all or nothing, and says what that was. What a process has
+    /// begun to run since it was checked stays. [`Store::reclaim`] returns the space.
     pub fn prune(&mut self, rule: &PruneRule) -> Result<PrunePlan, StoreError> {
         let mut plan = self.plan_prune(rule)?;
         let database = self.database();
@@ -118,8 +118,9 @@ impl Store {
         Ok(plan)
     }
 
-    /// Gives the space of what was removed back to the file system: SQLite writes the file again. Bytes of the file before
-    /// and after; `None` in PostgreSQL, whose autovacuum makes the space usable again.
+    /// Gives the space of what was removed back to the file system: SQLite writes the file again.
+    /// Bytes of the file before and after; `None` in PostgreSQL, whose autovacuum makes the space
+    /// usable again.
     pub fn reclaim(&mut self) -> Result<Option<(u64, u64)>, StoreError> {
         self.database().reclaim()
     }

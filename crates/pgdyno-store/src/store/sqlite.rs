@@ -35,7 +35,8 @@ pub(super) struct Sqlite {
     alone: Option<Alone>,
     /// How long it may take from here to the next row.
     clock: Clock,
-    /// The file that was opened, where it is written: another one, or none, may have its name later.
+    /// The file that was opened, where it is written: another one, or none, may have its name
+    /// later.
     opened: Option<FileId>,
     /// Where what a removed file held was saved.
     saved: RefCell<Option<PathBuf>>,
@@ -51,7 +52,8 @@ pub(super) fn file_id(path: &Path) -> Option<FileId> {
 }
 
 impl Sqlite {
-    /// Refuses to write into a file that nobody finds any more: what it holds is saved beside it first.
+    /// Refuses to write into a file that nobody finds any more: what it holds is saved beside it
+    /// first.
     fn is_in_place(&self) -> Result<(), StoreError> {
         if self.opened.is_none() || file_id(&self.path) == self.opened {
             return Ok(());
@@ -132,7 +134,8 @@ fn free_name(path: &Path) -> Option<PathBuf> {
     None
 }
 
-/// SQLite's error, or its cause where that is known: another process has the file, or a part of it is missing.
+/// SQLite's error, or its cause where that is known: another process has the file, or a part of it
+/// is missing.
 fn failed(place: &Place, action: &'static str, source: rusqlite::Error) -> StoreError {
     if let (Some(ErrorCode::DatabaseCorrupt), Place::File(path)) = (source.sqlite_error_code(), place)
         && let Some(truncated) = open::cut_off(path, place)

@@ -7,8 +7,8 @@ use pgdyno_record::{SecondRecord, TrialRecord};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-/// In the order of their numbers as they are found: sorting by a column beside the records would write all of them to a temporary
-/// file and read them again.
+/// In the order of their numbers as they are found: sorting by a column beside the records would
+/// write all of them to a temporary file and read them again.
 pub(super) const TRIALS: &str =
     "SELECT id, record FROM trial WHERE id IN (SELECT id FROM trial WHERE experiment_id = $1) ORDER BY id";
 
@@ -22,7 +22,8 @@ type Text = (i64, String);
 type Trial = (i64, TrialRecord);
 
 impl Store {
-    /// The trials of an experiment in the order they ran, with their numbers: as much of them as one answer may hold.
+    /// The trials of an experiment in the order they ran, with their numbers: as much of them as
+    /// one answer may hold.
     pub(super) fn trials(&self, experiment: i64) -> Result<Vec<Trial>, StoreError> {
         let place = self.place();
         let budget = &Budget::new(place);
@@ -54,7 +55,8 @@ impl Store {
     }
 }
 
-/// A record's text was paid for when it came; the record takes more than that where it has many short seconds.
+/// A record's text was paid for when it came; the record takes more than that where it has many
+/// short seconds.
 fn read(place: &Place, budget: &Budget<'_>, (id, text): &Text) -> Result<Trial, StoreError> {
     let record: TrialRecord = decode(place, &format!("trial {id}"), text)?;
     let bytes = size_of::<Trial>() + size_of::<SecondRecord>() * record.seconds.len();

@@ -22,12 +22,14 @@ use ratatui::text::Line;
 /// Below this there is no room for a headline and a table.
 const COLUMNS_MIN: u16 = 40;
 const ROWS_MIN: u16 = 10;
-/// Warnings above a panel on a small and on a large terminal; all of them are among the notes, with what to do.
+/// Warnings above a panel on a small and on a large terminal; all of them are among the notes, with
+/// what to do.
 const WARNINGS_MAX: (usize, usize) = (2, 4);
 /// From this many lines on, a terminal is large.
 const LARGE_ROWS: usize = 36;
 
-/// Draws everything; returns how many lines are scrolled away, which is less than asked where there are no more.
+/// Draws everything; returns how many lines are scrolled away, which is less than asked where there
+/// are no more.
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model, state: &State) -> usize {
     let area = frame.area();
     let (lines, offset) = if area.width < COLUMNS_MIN || area.height < ROWS_MIN {
@@ -134,7 +136,8 @@ fn tabs(state: &State) -> Line<'static> {
     Line::styled(text, grid::title(state))
 }
 
-/// What is to be seen in every panel: that the server is away, and warnings; on a large terminal with what to do.
+/// What is to be seen in every panel: that the server is away, and warnings; on a large terminal
+/// with what to do.
 fn above(
     model: &Model,
     state: &State,

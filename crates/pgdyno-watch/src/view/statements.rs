@@ -1,4 +1,5 @@
-//! Statements, grouped as pg_stat_statements normalises them, by what they did in the last interval.
+//! Statements, grouped as pg_stat_statements normalises them, by what they did in the last
+//! interval.
 
 use crate::format::{bytes, known, ms, number, percent};
 use crate::grid::{self, Column, left, right};
@@ -9,7 +10,8 @@ use ratatui::text::Line;
 
 /// From this width on there are columns for blocks.
 const WIDE: usize = 120;
-/// The wide column of records of WAL, and what is there where the server counts plans: how many calls have a plan for any values.
+/// The wide column of records of WAL, and what is there where the server counts plans: how many
+/// calls have a plan for any values.
 const WAL_RECORDS: usize = 10;
 const GENERIC: Column = right("generic", 9);
 

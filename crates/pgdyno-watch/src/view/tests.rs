@@ -1,4 +1,5 @@
-//! What the panels look like, on a small and a large terminal, compared with texts that people have checked.
+//! What the panels look like, on a small and a large terminal, compared with texts that people have
+//! checked.
 
 use super::*;
 use crate::keys::Asked;

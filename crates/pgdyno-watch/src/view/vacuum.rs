@@ -8,7 +8,8 @@ use crate::rules::XID_AGE_PAUSE;
 use pgdyno_server::series::{AgeRow, VacuumRow};
 use ratatui::text::Line;
 
-/// No more transaction ids are given out three million before they wrap around at 2^31 (PostgreSQL, Routine Vacuuming).
+/// No more transaction ids are given out three million before they wrap around at 2^31 (PostgreSQL,
+/// Routine Vacuuming).
 const XID_AGE_LIMIT: u64 = (1 << 31) - 3_000_000;
 
 const AGE_COLUMNS: [Column; 7] = [

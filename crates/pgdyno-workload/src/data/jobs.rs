@@ -1,4 +1,5 @@
-//! The jobs of a creation: statements and rows, shared out to connections in order, each when what it needs is done.
+//! The jobs of a creation: statements and rows, shared out to connections in order, each when what
+//! it needs is done.
 
 use super::rows::Filling;
 use super::session::{self, Sorting, step_error};
@@ -58,7 +59,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job that can be done, with its place; waits for one. `None` when there is nothing left.
+    /// The next job that can be done, with its place; waits for one. `None` when there is nothing
+    /// left.
     fn next(&self) -> Option<(usize, Job)> {
         let mut state = self.lock();
         loop {
@@ -133,7 +135,8 @@ impl Shared {
     }
 }
 
-/// One statement by itself: in a transaction with these settings, or outside of any where it must be.
+/// One statement by itself: in a transaction with these settings, or outside of any where it must
+/// be.
 pub(super) fn do_statement(
     client: &mut Session,
     step: &str,
@@ -146,8 +149,8 @@ pub(super) fn do_statement(
     }
 }
 
-/// Does all jobs over so many connections. A stop or an error cancels what is under way (each connection its own); what was committed stays,
-/// and is the caller's to drop.
+/// Does all jobs over so many connections. A stop or an error cancels what is under way (each
+/// connection its own); what was committed stays, and is the caller's to drop.
 pub(super) fn run(
     endpoint: &Endpoint,
     jobs: Vec<Job>,

@@ -1,5 +1,5 @@
-//! The data of the workloads: created by COPY, recognised, checked, dropped. What a table holds is defined in the
-//! submodules.
+//! The data of the workloads: created by COPY, recognised, checked, dropped. What a table holds is
+//! defined in the submodules.
 
 mod dataset;
 mod error;
@@ -40,18 +40,22 @@ pub struct DataPlan {
     pub threads: u32,
     /// Seed of all random values.
     pub seed: u64,
-    /// How full the pages of its tables are made, in percent; as the server does it where it is not given.
+    /// How full the pages of its tables are made, in percent; as the server does it where it is not
+    /// given.
     pub fillfactor: Option<u32>,
     /// Partitions of its large tables; `None` for none.
     pub partitions: Option<Partitions>,
-    /// Whether the keys of pgbench's accounts are bigint below the scale, too, from which `pgbench -i` makes them so.
+    /// Whether the keys of pgbench's accounts are bigint below the scale, too, from which
+    /// `pgbench -i` makes them so.
     pub bigint_keys: bool,
-    /// Whether tables of these names that are there already may be dropped; else only those whose creation was not finished.
+    /// Whether tables of these names that are there already may be dropped; else only those whose
+    /// creation was not finished.
     pub replace: bool,
-    /// What the comment on each table and function ends with. Then nothing that is there is dropped at all, and after an error or a
-    /// stop the caller drops what carries the mark.
+    /// What the comment on each table and function ends with. Then nothing that is there is dropped
+    /// at all, and after an error or a stop the caller drops what carries the mark.
     pub mark: Option<String>,
-    /// SQL of the user's, run when the rest is there. It may make anything, so that the data is in a database of its own.
+    /// SQL of the user's, run when the rest is there. It may make anything, so that the data is in
+    /// a database of its own.
     pub sql: Option<String>,
 }
 
@@ -147,7 +151,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Whether it is what the plan would make, as far as that can be seen: how full pages were made cannot.
+    /// Whether it is what the plan would make, as far as that can be seen: how full pages were made
+    /// cannot.
     pub fn is_of(&self, plan: &DataPlan) -> bool {
         self.scale == plan.scale && self.partitions == plan.partitions
     }
@@ -272,7 +277,8 @@ impl Tables {
     }
 }
 
-/// What the database holds of a data set; [`DataError::Missing`] where there is none or it is half made.
+/// What the database holds of a data set; [`DataError::Missing`] where there is none or it is half
+/// made.
 pub fn shape_of(endpoint: &Endpoint, dataset: Dataset) -> Result<Shape, DataError> {
     shape(&mut session::open(endpoint)?, endpoint, dataset)
 }
@@ -302,7 +308,8 @@ fn shape(client: &mut Session, endpoint: &Endpoint, dataset: Dataset) -> Result<
     };
     let tables = Tables::find(client, dataset)?;
     let has = |name: &str| tables.ours.iter().any(|ours| ours == name);
-    // The first table, one that may be partitioned, a query that returns the size, and what is wrong where it returns nothing.
+    // The first table, one that may be partitioned, a query that returns the size, and what is
+    // wrong where it returns nothing.
     let (marked, large, size, why) = match dataset {
         Dataset::Pgbench => (
             pgbench::MARKED,
@@ -405,8 +412,9 @@ struct Recipe {
 /// Memory of all sorts for keys and indexes together, where the server's own setting is not larger.
 const SORT_MEMORY_KB: u32 = 256 * 1024;
 
-/// Creates the data; what there was of the set is dropped, as far as the plan allows that. `on_progress` answers
-/// whether to go on. After an error or a stop nothing of the set is left, but for what carries the mark of a plan.
+/// Creates the data; what there was of the set is dropped, as far as the plan allows that.
+/// `on_progress` answers whether to go on. After an error or a stop nothing of the set is left, but
+/// for what carries the mark of a plan.
 pub fn create_data(
     endpoint: &Endpoint,
     plan: &DataPlan,
@@ -507,7 +515,8 @@ pub fn create_data(
         }
     });
     if made.is_err() && marks.is_none() {
-        // Better no data than half of it. Where even this fails, the mark shows that it is unfinished.
+        // Better no data than half of it. Where even this fails, the mark shows that it is
+        // unfinished.
         drop(client);
         let dropped = session::open(&endpoint.unstopped());
         let _ = dropped.and_then(|mut client| drop_with(&mut client, plan.dataset, SOON));
@@ -554,7 +563,8 @@ impl Marks {
     }
 }
 
-/// The last commit is the mark's, and it waits for the disk as the user's settings want it. `own` is what comes before it.
+/// The last commit is the mark's, and it waits for the disk as the user's settings want it. `own`
+/// is what comes before it.
 fn finish(
     client: &mut Session,
     statements: &[String],
@@ -572,7 +582,8 @@ fn finish(
     }
 }
 
-/// Whether the data is whole: each condition that must hold whatever ran on it, with the figures compared.
+/// Whether the data is whole: each condition that must hold whatever ran on it, with the figures
+/// compared.
 pub fn check_data(endpoint: &Endpoint, dataset: Dataset) -> Result<Vec<Condition>, DataError> {
     let mut client = session::open(endpoint)?;
     let shape = shape(&mut client, endpoint, dataset)?;

@@ -11,8 +11,8 @@ pub struct DataObject {
     pub bytes: u64,
 }
 
-/// Bytes of a unit of scale as `pgdyno data create` makes it, measured with PostgreSQL 15, indexes included: table, bytes that grow with
-/// the scale, bytes that do not.
+/// Bytes of a unit of scale as `pgdyno data create` makes it, measured with PostgreSQL 15, indexes
+/// included: table, bytes that grow with the scale, bytes that do not.
 const PGBENCH: [(&str, u64, u64); 4] = [
     ("pgbench_accounts", 15_710_000, 0),
     ("pgbench_branches", 80, 57_344),
@@ -68,7 +68,8 @@ impl DataPlan {
         }
     }
 
-    /// Names of the tables that have rows of their own: in place of a partitioned one its partitions.
+    /// Names of the tables that have rows of their own: in place of a partitioned one its
+    /// partitions.
     pub(super) fn stored_tables(&self) -> Vec<String> {
         let is_partitioned = |name: &str| match self.dataset {
             Dataset::Pgbench => name == pgbench::MARKED,

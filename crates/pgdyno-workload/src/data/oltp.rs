@@ -1,5 +1,5 @@
-//! The tables of sysbench's oltp tests, so that sysbench itself can run against the same data: names, columns and the
-//! distribution of values are those of sysbench 1.0.
+//! The tables of sysbench's oltp tests, so that sysbench itself can run against the same data:
+//! names, columns and the distribution of values are those of sysbench 1.0.
 
 use super::jobs::{Job, KEYS, ROWS, Work};
 use super::rows::{Fields, Filling};
@@ -69,8 +69,8 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
     recipe
 }
 
-/// sysbench's default, "special": of four values three are spread evenly over the middle hundredth of `1..=end`, the
-/// fourth is the mean of twelve.
+/// sysbench's default, "special": of four values three are spread evenly over the middle hundredth
+/// of `1..=end`, the fourth is the mean of twelve.
 fn skewed(stream: &mut Stream, end: i32) -> i32 {
     const MEAN_OF: i32 = 12;
     if stream.between(1, 4) == 1 {

@@ -37,13 +37,14 @@ impl PartitionMethod {
 
 names!(PartitionMethod, "partition method");
 
-/// Planning of each statement goes by the number of partitions; beyond this it is all that a load would measure. Those of all tables together
-/// are made and dropped at once, and each takes up to four of the some 6,400 locks that a server has as it comes.
+/// Planning of each statement goes by the number of partitions; beyond this it is all that a load
+/// would measure. Those of all tables together are made and dropped at once, and each takes up to
+/// four of the some 6,400 locks that a server has as it comes.
 pub(super) const COUNT_MAX: u32 = 1_000;
 
 impl Partitions {
-    /// What follows CREATE TABLE and its columns, and the statements that make the partitions: of a table whose values of `column` go from 1
-    /// to `last`.
+    /// What follows CREATE TABLE and its columns, and the statements that make the partitions: of a
+    /// table whose values of `column` go from 1 to `last`.
     pub(super) fn create(self, table: &str, column: &str, last: i64) -> String {
         let by = self.method.name().to_uppercase();
         let last = last.max(1).unsigned_abs();

@@ -1,5 +1,5 @@
-//! pgbench's schema: tables and columns are those of `pgbench -i` (PostgreSQL documentation, pgbench, "Initialization
-//! Options"), so that pgbench itself can run against the same data.
+//! pgbench's schema: tables and columns are those of `pgbench -i` (PostgreSQL documentation,
+//! pgbench, "Initialization Options"), so that pgbench itself can run against the same data.
 
 use super::jobs::{Job, KEYS, ROWS, Work};
 use super::rows::{Constant, Fields, Filling};
@@ -24,7 +24,8 @@ CREATE TABLE pgbench_tellers (tid int NOT NULL, bid int, tbalance int, filler ch
 CREATE TABLE pgbench_history (tid int, bid int, aid KEY, delta int, mtime timestamp, filler char(22));
 CREATE TABLE pgbench_accounts (aid KEY NOT NULL, bid int, abalance int, filler char(84)) ";
 
-/// The accounts go over one connection: several, and a VACUUM for what they then may not freeze, took longer.
+/// The accounts go over one connection: several, and a VACUUM for what they then may not freeze,
+/// took longer.
 pub(super) fn recipe(plan: &DataPlan) -> Recipe {
     let (scale, has_bigint_keys) = (plan.scale, plan.has_bigint_keys());
     let tellers = TELLERS_PER_SCALE * scale;
@@ -95,7 +96,8 @@ pub(super) fn recipe(plan: &DataPlan) -> Recipe {
     }
 }
 
-/// What holds whatever ran. Sums of accounts and of the history do not: some workloads change one of them alone.
+/// What holds whatever ran. Sums of accounts and of the history do not: some workloads change one
+/// of them alone.
 pub(super) fn check(client: &mut Session, scale: u32) -> Result<Vec<Condition>, DataError> {
     let scale = i64::from(scale);
     let (accounts, tellers) = (i64::from(ACCOUNTS_PER_SCALE), i64::from(TELLERS_PER_SCALE));

@@ -16,7 +16,8 @@ const END: i16 = -1;
 /// Rows for one table, or a part of them.
 pub(super) struct Filling {
     pub(super) table: String,
-    /// Whether this is all of the table: then its rows can be written as frozen, and nothing is left to do for VACUUM.
+    /// Whether this is all of the table: then its rows can be written as frozen, and nothing is
+    /// left to do for VACUUM.
     pub(super) whole: bool,
     /// Columns that are the same in all rows.
     pub(super) constants: Vec<(&'static str, Constant)>,
@@ -63,8 +64,8 @@ impl Constant {
 }
 
 impl Filling {
-    /// Does it in a transaction of its own, and by one COPY: each further one would leave pages behind it that it has
-    /// made and not used (seen with PostgreSQL 18).
+    /// Does it in a transaction of its own, and by one COPY: each further one would leave pages
+    /// behind it that it has made and not used (seen with PostgreSQL 18).
     pub(super) fn run(
         self,
         client: &mut Session,
@@ -78,8 +79,9 @@ impl Filling {
         let (mut before, mut after, mut options) = (String::new(), String::new(), "");
         let mut suffix = Vec::new();
         if self.whole {
-            // A table that is emptied in this transaction may be given frozen rows. Nobody else fills it, so it can
-            // have defaults meanwhile: the server lays a default into a row far quicker than it reads a value.
+            // A table that is emptied in this transaction may be given frozen rows. Nobody else
+            // fills it, so it can have defaults meanwhile: the server lays a default into a row far
+            // quicker than it reads a value.
             before = format!("TRUNCATE {table};");
             options = ", FREEZE";
             for (column, value) in &self.constants {
@@ -227,9 +229,9 @@ impl Fields for Vec<u8> {
     }
 }
 
-/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits of base 10,000, weight of
-/// the first one, sign, places shown, the digits; zeros at both ends are omitted. Here the middle one of three has the
-/// weight 0.
+/// numeric's binary form (source: numeric_send in PostgreSQL's numeric.c): how many digits of base
+/// 10,000, weight of the first one, sign, places shown, the digits; zeros at both ends are omitted.
+/// Here the middle one of three has the weight 0.
 fn numeric(row: &mut Vec<u8>, digits: [u32; 3], negative: bool, places: u16) {
     const NEGATIVE: u16 = 0x4000;
     let first = digits.iter().position(|&digit| digit != 0).unwrap_or(3);
@@ -273,7 +275,8 @@ mod tests {
         check(&|row| row.instant(258), &[0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 1, 2]);
     }
 
-    /// (number of digits, weight, sign, places, digits) as numeric_send gives them for the same values.
+    /// (number of digits, weight, sign, places, digits) as numeric_send gives them for the same
+    /// values.
     #[test]
     fn numbers_are_numerics_binary_format() {
         let words = |put: &dyn Fn(&mut Vec<u8>)| {

@@ -26,15 +26,16 @@ pub(super) fn step_error(step: impl Into<String>, source: SessionError) -> DataE
     }
 }
 
-/// Begins each transaction: the limits of time that a connection string or a role may carry are meant for other transactions. A
-/// pooler may give the session to somebody else afterwards, so nothing is set for longer.
+/// Begins each transaction: the limits of time that a connection string or a role may carry are
+/// meant for other transactions. A pooler may give the session to somebody else afterwards, so
+/// nothing is set for longer.
 pub(super) const WITHOUT_LIMITS: &str = "SELECT pg_catalog.set_config(name, '0', true) FROM pg_catalog.pg_settings WHERE name IN \
      ('statement_timeout', 'lock_timeout', 'idle_session_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout');";
 /// The name under which sessions for data are seen.
 const NAME: &str = "pgdyno data";
 
-/// A connection. What is asked for data goes by the simple protocol: a pooler may have another session answer the next message, where
-/// nothing is prepared.
+/// A connection. What is asked for data goes by the simple protocol: a pooler may have another
+/// session answer the next message, where nothing is prepared.
 pub(super) fn open(endpoint: &Endpoint) -> Result<Session, DataError> {
     let opened = Session::open(endpoint, NAME);
     let mut session = opened.map_err(|source| match source {
@@ -50,7 +51,8 @@ pub(super) fn open(endpoint: &Endpoint) -> Result<Session, DataError> {
     Ok(session)
 }
 
-/// The rows of the last statement of `sql`, all of which are one transaction without limits of time; they read little.
+/// The rows of the last statement of `sql`, all of which are one transaction without limits of
+/// time; they read little.
 pub(super) fn rows(session: &mut Session, step: &str, sql: &str) -> Result<Vec<Row>, DataError> {
     session
         .rows(&format!("{WITHOUT_LIMITS} {sql}"))
@@ -97,8 +99,9 @@ pub(super) struct Sorting {
     pub(super) alone: bool,
 }
 
-/// What pays while much is written at once, for the transactions in which it is. Commits need not wait one by one: nothing of the
-/// user's is at stake, and the last one does wait, with which all WAL before it is on disk.
+/// What pays while much is written at once, for the transactions in which it is. Commits need not
+/// wait one by one: nothing of the user's is at stake, and the last one does wait, with which all
+/// WAL before it is on disk.
 pub(super) fn for_loading(sorting: Sorting) -> String {
     let sort_memory_kb = sorting.memory_kb;
     let workers = if sorting.alone {
@@ -113,9 +116,9 @@ pub(super) fn for_loading(sorting: Sorting) -> String {
     )
 }
 
-/// Waits until nobody else makes data in this database; whether it had to. The turn is a transaction that lasts as long as its
-/// connection, and takes no snapshot: behind a pooler a lock of the session would stay with the pooler. `go_on` answers whether to keep
-/// waiting.
+/// Waits until nobody else makes data in this database; whether it had to. The turn is a
+/// transaction that lasts as long as its connection, and takes no snapshot: behind a pooler a lock
+/// of the session would stay with the pooler. `go_on` answers whether to keep waiting.
 pub(super) fn take_turn(
     endpoint: &Endpoint,
     go_on: &mut dyn FnMut() -> bool,
@@ -158,8 +161,9 @@ pub(super) fn now(client: &mut Session) -> Result<Instant, DataError> {
     })
 }
 
-/// A session for long work beside the making of data: vacuums, checkpoints, copies of databases, reading into caches. It lasts as long
-/// as the server is at it, and ends when the endpoint's request to stop comes.
+/// A session for long work beside the making of data: vacuums, checkpoints, copies of databases,
+/// reading into caches. It lasts as long as the server is at it, and ends when the endpoint's
+/// request to stop comes.
 pub struct DataSession(Session);
 
 impl DataSession {

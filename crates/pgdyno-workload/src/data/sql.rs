@@ -29,8 +29,9 @@ pub(super) fn statements(text: &str) -> Result<Vec<(usize, String)>, DataError> 
     commands.into_iter().map(statement).collect()
 }
 
-/// Runs them one after another in a session of their own, each a transaction of its own unless the text begins one. What they have made is
-/// vacuumed and analysed, so that the server does not begin to do so by itself under the load.
+/// Runs them one after another in a session of their own, each a transaction of its own unless the
+/// text begins one. What they have made is vacuumed and analysed, so that the server does not begin
+/// to do so by itself under the load.
 pub(super) fn run(endpoint: &Endpoint, text: &str) -> Result<(), DataError> {
     let mut client = session::open(endpoint)?;
     let mut last = 1;

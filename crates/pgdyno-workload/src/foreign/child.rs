@@ -1,4 +1,5 @@
-//! A process of another program: started in a session of its own, listened to, ended with all that it has started.
+//! A process of another program: started in a session of its own, listened to, ended with all that
+//! it has started.
 
 use super::command::CommandError;
 use super::output::ForeignStream;
@@ -27,7 +28,8 @@ pub(super) const TICK: Timespec = Timespec {
 };
 /// What is read at a time: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
-/// What is still read of a program that has ended, in chunks: a process that got away may write without an end.
+/// What is still read of a program that has ended, in chunks: a process that got away may write
+/// without an end.
 const DRAIN_CHUNKS: u32 = 64;
 /// How a program is asked to end, one after the other.
 const SIGNALS: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::KILL];
@@ -200,10 +202,11 @@ impl Errand {
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
         }
-        // In a session of its own it has no terminal to ask for a password at, a Ctrl-C is pgdyno's alone, and all that it
-        // starts can be ended. It does not outlive the thread that waits for it.
-        // SAFETY: between fork and exec there are three system calls; nothing is allocated, no lock is taken. A shell that starts pgdyno
-        // in the background has it ignore SIGINT, which the program would inherit and could not be asked to end by.
+        // In a session of its own it has no terminal to ask for a password at, a Ctrl-C is pgdyno's
+        // alone, and all that it starts can be ended. It does not outlive the thread that waits for
+        // it. SAFETY: between fork and exec there are three system calls; nothing is allocated, no
+        // lock is taken. A shell that starts pgdyno in the background has it ignore SIGINT, which
+        // the program would inherit and could not be asked to end by.
         unsafe {
             command.pre_exec(|| {
                 libc::signal(libc::SIGINT, libc::SIG_DFL);
@@ -216,8 +219,8 @@ impl Errand {
     }
 }
 
-/// Runs it to its end, or to that which `stop` or its limit brings; `on_bytes` gets what it says, and the seconds since
-/// its start, and returns whether it may go on.
+/// Runs it to its end, or to that which `stop` or its limit brings; `on_bytes` gets what it says,
+/// and the seconds since its start, and returns whether it may go on.
 pub(super) fn follow(
     errand: &Errand,
     stop: &AtomicBool,
@@ -328,7 +331,8 @@ impl Process {
         let mut status = 0;
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         loop {
-            // SAFETY: both pointers are to values of ours that live through the call; a rusage of zeros is one.
+            // SAFETY: both pointers are to values of ours that live through the call; a rusage of
+            // zeros is one.
             let result = unsafe {
                 libc::wait4(
                     self.pid.as_raw_nonzero().get(),

@@ -41,8 +41,8 @@ pub enum CommandError {
     },
 }
 
-/// Splits a command into words as a POSIX shell does: at blanks, with quotes and backslashes. Nothing is expanded; for a shell write
-/// `sh -c '...'`.
+/// Splits a command into words as a POSIX shell does: at blanks, with quotes and backslashes.
+/// Nothing is expanded; for a shell write `sh -c '...'`.
 ///
 /// # Errors
 ///
@@ -70,8 +70,8 @@ pub(super) fn seed_value(seed: u64) -> String {
     ((seed.max(1) - 1) % MAX + 1).to_string()
 }
 
-/// Puts values into the words of a command. `{{name}}` means `{name}`; braces around anything but a name are left
-/// alone.
+/// Puts values into the words of a command. `{{name}}` means `{name}`; braces around anything but a
+/// name are left alone.
 pub(super) fn fill(words: &[String], values: &Values) -> Result<Vec<String>, CommandError> {
     if words.is_empty() {
         return Err(CommandError::Empty);

@@ -18,7 +18,8 @@ const ANSWER_BYTES_MAX: usize = 256 * 1024;
 /// Variables that it does not inherit: passwords of servers, which are none of its business.
 const SECRET: &str = "PGPASSWORD";
 
-/// A program that is talked to, line by line. It is ended when this is dropped, with all that it has started.
+/// A program that is talked to, line by line. It is ended when this is dropped, with all that it
+/// has started.
 pub struct Dialogue {
     program: String,
     process: Process,

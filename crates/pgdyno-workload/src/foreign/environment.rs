@@ -1,4 +1,5 @@
-//! The way to a server as libpq's variables and as placeholders. The password goes by its variable alone.
+//! The way to a server as libpq's variables and as placeholders. The password goes by its variable
+//! alone.
 
 use pgdyno_engine::Endpoint;
 use postgres::config::{Host, SslMode};
@@ -10,7 +11,8 @@ use std::time::Duration;
 /// What libpq connects to where nothing is said.
 const PORT: u16 = 5432;
 
-/// Variables of a child, and those that it is not to inherit (`None`): whatever would lead it elsewhere.
+/// Variables of a child, and those that it is not to inherit (`None`): whatever would lead it
+/// elsewhere.
 pub fn libpq_variables(endpoint: &Endpoint) -> Vec<(&'static str, Option<OsString>)> {
     let config = &endpoint.config;
     let text = |value: Option<&str>| value.map(OsString::from);
@@ -41,7 +43,8 @@ pub fn libpq_variables(endpoint: &Endpoint) -> Vec<(&'static str, Option<OsStrin
                 .map(|bytes| OsString::from_vec(bytes.to_vec())),
         ),
     ];
-    // What is not given is found by libpq in its variables and files, as it was for whoever made the configuration.
+    // What is not given is found by libpq in its variables and files, as it was for whoever made
+    // the configuration.
     variables.extend(given.into_iter().filter(|(_, value)| value.is_some()));
     variables
 }

@@ -1,4 +1,5 @@
-//! What is known of a program: its commands, its lines, what it commits. Read from the catalogue or from the user's file.
+//! What is known of a program: its commands, its lines, what it commits. Read from the catalogue or
+//! from the user's file.
 
 use super::command::{command_words, has_placeholder};
 use super::pattern::{Field, Pattern, Stat, compile};
@@ -94,7 +95,8 @@ struct File {
 /// What the server commits for a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commits {
-    /// For each transaction that the program counts; `None`: the server's count says nothing about the program's.
+    /// For each transaction that the program counts; `None`: the server's count says nothing about
+    /// the program's.
     pub per_transaction: Option<u64>,
     /// For each session beside them, at most: its start, its prepared statements.
     pub per_session_max: u64,
@@ -133,7 +135,8 @@ pub struct ForeignFormat {
 }
 
 impl ForeignFormat {
-    /// Whether a line at its end can report a response time: `mean_ms`, `p50_ms`, `p95_ms`, `p99_ms` or `max_ms`.
+    /// Whether a line at its end can report a response time: `mean_ms`, `p50_ms`, `p95_ms`,
+    /// `p99_ms` or `max_ms`.
     pub fn reports(&self, metric: &str) -> bool {
         let (stat, is_percentile) = match metric {
             "mean_ms" => (Stat::Mean, false),

@@ -20,7 +20,8 @@ const LIMIT: Duration = Duration::from_hours(24);
 /// A command whose wall-clock time is the result.
 #[derive(Debug, Clone)]
 pub struct JobPlan {
-    /// The program and its arguments, with the placeholders of a load's but those of clients and times.
+    /// The program and its arguments, with the placeholders of a load's but those of clients and
+    /// times.
     pub command: Vec<String>,
     /// Value of `{threads}` in the command.
     pub threads: u32,
@@ -32,7 +33,8 @@ pub struct JobPlan {
     pub figure: Option<FigureFormat>,
     /// Exit codes of a job that went well.
     pub exit_codes: Vec<i32>,
-    /// A line that matches one of these says that it has failed, whatever its exit code; it is ended then.
+    /// A line that matches one of these says that it has failed, whatever its exit code; it is
+    /// ended then.
     pub broken: Vec<Regex>,
     /// A directory for the files of the program's format, and for what it leaves.
     pub files: Option<PathBuf>,
@@ -57,8 +59,8 @@ struct Written {
     larger_is_better: bool,
 }
 
-/// How a figure is found in a job's output. Can be read from a table of a file by serde: name, pattern, unit,
-/// larger_is_better.
+/// How a figure is found in a job's output. Can be read from a table of a file by serde: name,
+/// pattern, unit, larger_is_better.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct FigureFormat {

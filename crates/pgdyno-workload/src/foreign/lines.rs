@@ -10,7 +10,8 @@ const LAST_LINES: usize = 20;
 /// and so much of each.
 const LAST_LINE_CHARS: usize = 400;
 
-/// Cuts one stream into lines, at line feeds and carriage returns: progress is often printed over and over in one line.
+/// Cuts one stream into lines, at line feeds and carriage returns: progress is often printed over
+/// and over in one line.
 #[derive(Debug)]
 pub(super) struct LineCutter {
     held: Vec<u8>,

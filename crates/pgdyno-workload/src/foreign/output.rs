@@ -7,8 +7,8 @@ use std::mem;
 
 /// Most seconds that are kept: a day and more.
 const SECONDS_MAX: usize = 100_000;
-/// A program's clock starts after ours, and its seconds are rounded: a time further ahead is a date, not a time since
-/// the start.
+/// A program's clock starts after ours, and its seconds are rounded: a time further ahead is a
+/// date, not a time since the start.
 const AHEAD_MAX_S: f64 = 1.0;
 
 /// A stream of a program's output.
@@ -38,7 +38,8 @@ pub struct ForeignLatency {
 /// What a program reported about a stretch of its run, mostly a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForeignSecond {
-    /// Its end, in seconds since the program's start: by the program's clock if it prints one, else when the line came.
+    /// Its end, in seconds since the program's start: by the program's clock if it prints one, else
+    /// when the line came.
     pub t_s: f64,
     /// Its length: since the last one's end.
     pub length_s: f64,
@@ -59,8 +60,8 @@ pub struct ForeignFigures {
     pub transactions: Option<u64>,
     /// Failed ones of the whole run.
     pub failed: Option<u64>,
-    /// Transactions per second of the measured time: of the seconds after the warm-up, where the program reports
-    /// seconds.
+    /// Transactions per second of the measured time: of the seconds after the warm-up, where the
+    /// program reports seconds.
     pub tps: Option<f64>,
     /// Whether the warm-up is in that, for want of seconds.
     pub tps_includes_warmup: bool,
@@ -110,8 +111,8 @@ pub struct ForeignOutput<'a> {
 }
 
 impl<'a> ForeignOutput<'a> {
-    /// Seconds before `warmup_s` are not measured; `warms_up_itself`: the program excludes its warm-up from its final
-    /// figures. `secret` is kept nowhere.
+    /// Seconds before `warmup_s` are not measured; `warms_up_itself`: the program excludes its
+    /// warm-up from its final figures. `secret` is kept nowhere.
     pub fn new(
         format: &'a ForeignFormat,
         warmup_s: f64,

@@ -134,7 +134,8 @@ impl Pattern {
         self.fields.iter().any(|&(_, field)| field == wanted)
     }
 
-    /// The figures of a line, where it matches; what is not a number, or a negative one, is skipped.
+    /// The figures of a line, where it matches; what is not a number, or a negative one, is
+    /// skipped.
     pub(super) fn read(&self, line: &str) -> Option<Vec<(Field, f64)>> {
         let found = self.regex.captures(line)?;
         let figures = self.fields.iter().filter_map(|&(index, field)| {

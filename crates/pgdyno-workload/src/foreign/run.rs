@@ -20,7 +20,8 @@ const LIMIT_BESIDE: Duration = Duration::from_secs(60);
 pub struct ForeignPlan {
     /// Format of the program's command and output.
     pub format: ForeignFormat,
-    /// The program and its arguments, with placeholders ([`crate::command_words`] splits a text into them).
+    /// The program and its arguments, with placeholders ([`crate::command_words`] splits a text
+    /// into them).
     pub command: Vec<String>,
     /// Number of connections that the program opens for its load.
     pub clients: u32,
@@ -34,8 +35,9 @@ pub struct ForeignPlan {
     pub seed: u64,
     /// Size of the data, in the program's own unit.
     pub scale: u32,
-    /// Variables beside those of the way to the server; they count more than those. Where the server's certificate is to be
-    /// verified, PGSSLMODE and PGSSLROOTCERT belong here: an endpoint does not know its files.
+    /// Variables beside those of the way to the server; they count more than those. Where the
+    /// server's certificate is to be verified, PGSSLMODE and PGSSLROOTCERT belong here: an endpoint
+    /// does not know its files.
     pub environment: Vec<(String, String)>,
     /// Where the program runs; `None`: where this one does.
     pub directory: Option<PathBuf>,
@@ -180,7 +182,8 @@ fn whole_minutes(time: Duration) -> u64 {
 }
 
 impl ForeignResult {
-    /// What the server must have committed at least for what the program has counted; `None` where nobody knows.
+    /// What the server must have committed at least for what the program has counted; `None` where
+    /// nobody knows.
     pub fn server_commits(&self) -> Option<u64> {
         self.figures
             .transactions?
@@ -205,8 +208,8 @@ impl ForeignResult {
     }
 }
 
-/// Runs the program and reads its output. `stop` ends it early with what there is; `on_second` is called with each
-/// second that the program reports, when it reports it.
+/// Runs the program and reads its output. `stop` ends it early with what there is; `on_second` is
+/// called with each second that the program reports, when it reports it.
 pub fn run_foreign(
     endpoint: &Endpoint,
     plan: &ForeignPlan,

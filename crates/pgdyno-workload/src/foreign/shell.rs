@@ -1,4 +1,5 @@
-//! A command that a script gives to the shell, within a transaction: what it prints is limited, and so is its time.
+//! A command that a script gives to the shell, within a transaction: what it prints is limited, and
+//! so is its time.
 
 use super::child::{Errand, Exit, ForeignError, follow};
 use super::lines::LastLines;
@@ -13,8 +14,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// A number is far shorter.
 const OUT_BYTES_MAX: usize = 4096;
 
-/// Runs a line by `sh -c` and gives the first of what it prints; or why it did not end well, without the line itself, which may hold
-/// secrets.
+/// Runs a line by `sh -c` and gives the first of what it prints; or why it did not end well,
+/// without the line itself, which may hold secrets.
 pub(crate) fn shell(line: String, stop: &AtomicBool, limit: Duration) -> Result<String, String> {
     let errand = Errand {
         words: vec!["/bin/sh".to_owned(), "-c".to_owned(), line],

@@ -1,5 +1,6 @@
-//! The expression language of pgbench's meta commands (PostgreSQL documentation, pgbench, "Built-in Operators" and
-//! "Built-in Functions"): how it is read. What it yields is the engine's (`evaluate.rs`).
+//! The expression language of pgbench's meta commands (PostgreSQL documentation, pgbench, "Built-in
+//! Operators" and "Built-in Functions"): how it is read. What it yields is the engine's
+//! (`evaluate.rs`).
 
 use pgdyno_engine::expression::{Expr, Function, Variable, is_name_byte, is_name_start};
 use pgdyno_engine::value::Value;

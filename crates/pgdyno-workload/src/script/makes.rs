@@ -1,5 +1,5 @@
-//! Whether a statement makes, changes or removes objects that stay: CREATE, DROP, ALTER, TRUNCATE and the like, and SELECT INTO. What a
-//! function does that it calls cannot be seen in its text.
+//! Whether a statement makes, changes or removes objects that stay: CREATE, DROP, ALTER, TRUNCATE
+//! and the like, and SELECT INTO. What a function does that it calls cannot be seen in its text.
 
 use std::collections::BTreeSet;
 
@@ -96,7 +96,8 @@ impl Making {
             return is_executed && self.is_in_one(&rest[at..]);
         }
         if first.is_any(&["do"]) {
-            // A body in single quotes is not looked into. What one makes under a condition may not be there behind it.
+            // A body in single quotes is not looked into. What one makes under a condition may not
+            // be there behind it.
             return rest.iter().any(|token| match token {
                 Token::Body(text) => self.clone().is_in_body(text),
                 token => *token == Token::Other('\''),
@@ -126,7 +127,8 @@ impl Making {
         found
     }
 
-    /// Whether a statement of [`MAKING`] is about temporary objects alone. What it makes of them is kept.
+    /// Whether a statement of [`MAKING`] is about temporary objects alone. What it makes of them is
+    /// kept.
     fn is_of_temporary(&mut self, statement: &[Token]) -> bool {
         let (first, rest) = (&statement[0], &statement[1..]);
         let creates = first.is_any(&["create"]);
@@ -201,7 +203,8 @@ impl Making {
     }
 }
 
-/// CREATE [OR REPLACE] [GLOBAL | LOCAL] TEMP, of what comes behind CREATE: a column or a table may be called temp.
+/// CREATE [OR REPLACE] [GLOBAL | LOCAL] TEMP, of what comes behind CREATE: a column or a table may
+/// be called temp.
 fn is_made_temporary(rest: &[Token]) -> bool {
     let is_before = |token: &&Token| token.is_any(&["or", "replace", "global", "local"]);
     rest.iter()
@@ -209,7 +212,8 @@ fn is_made_temporary(rest: &[Token]) -> bool {
         .is_some_and(Token::is_temporary)
 }
 
-/// INTO [GLOBAL | LOCAL] TEMP [TABLE] name, of what comes behind INTO: the table itself may be called temp.
+/// INTO [GLOBAL | LOCAL] TEMP [TABLE] name, of what comes behind INTO: the table itself may be
+/// called temp.
 fn is_named_temporary(target: &[Token]) -> bool {
     const AFTER_NAME: [&str; 9] = [
         "from", "where", "group", "having", "window", "union", "order", "limit", "for",
@@ -265,7 +269,8 @@ fn tokens(sql: &str) -> Vec<Token> {
     tokens
 }
 
-/// Bytes of the word that a text begins with, with the variables of the script that are pieces of it (`t:client_id`).
+/// Bytes of the word that a text begins with, with the variables of the script that are pieces of
+/// it (`t:client_id`).
 fn word(text: &str) -> usize {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut rest = text.char_indices().peekable();

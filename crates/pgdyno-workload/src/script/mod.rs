@@ -1,4 +1,5 @@
-//! pgbench's scripts, run as they are: read and compiled once (PostgreSQL documentation, pgbench, "Custom Scripts").
+//! pgbench's scripts, run as they are: read and compiled once (PostgreSQL documentation, pgbench,
+//! "Custom Scripts").
 
 mod expression;
 pub(crate) mod makes;
@@ -155,8 +156,8 @@ pub(crate) fn statements_of_script(script: &Script) -> Result<Vec<(usize, String
     Ok(statements.collect())
 }
 
-/// Gives the variables their values that every script of pgbench finds: scale, seeds, the client's number, and those
-/// that the user defines.
+/// Gives the variables their values that every script of pgbench finds: scale, seeds, the client's
+/// number, and those that the user defines.
 fn define(program: &mut Program, scale: u32, seed: u64, defined: &[(String, String)]) {
     let values = [
         ("scale", i64::from(scale)),
@@ -180,7 +181,8 @@ fn define(program: &mut Program, scale: u32, seed: u64, defined: &[(String, Stri
     }
 }
 
-/// Finds the variables of a statement: a colon and a name, wherever it is, but not behind another colon.
+/// Finds the variables of a statement: a colon and a name, wherever it is, but not behind another
+/// colon.
 pub(crate) fn statement(
     program: &mut Program,
     sql: &str,

@@ -1,5 +1,5 @@
-//! Cuts the text of a script into its commands, as psql and pgbench cut it (PostgreSQL documentation, "Lexical
-//! Structure" and pgbench, "Custom Scripts").
+//! Cuts the text of a script into its commands, as psql and pgbench cut it (PostgreSQL
+//! documentation, "Lexical Structure" and pgbench, "Custom Scripts").
 
 use crate::script::expression::Wrong;
 use pgdyno_engine::expression::{is_name_byte, is_name_start};
@@ -46,8 +46,8 @@ struct Splitter<'a> {
     commands: Vec<Command<'a>>,
 }
 
-/// Where a statement is: how many parentheses are open, and whether it makes a routine whose body has statements of
-/// its own.
+/// Where a statement is: how many parentheses are open, and whether it makes a routine whose body
+/// has statements of its own.
 #[derive(Default)]
 struct Place {
     parentheses: u32,

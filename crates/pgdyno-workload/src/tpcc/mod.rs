@@ -1,6 +1,6 @@
-//! TPC-C's five transactions, as a terminal runs them (TPC-C 5.11, clause 2). What a terminal does is a sequence of
-//! stages; the statements of one stage need nothing of each other's replies, so that in a pipeline they share a round
-//! trip.
+//! TPC-C's five transactions, as a terminal runs them (TPC-C 5.11, clause 2). What a terminal does
+//! is a sequence of stages; the statements of one stage need nothing of each other's replies, so
+//! that in a pipeline they share a round trip.
 
 mod rows;
 mod statements;
@@ -24,7 +24,8 @@ pub(crate) struct Style {
     /// Whether each transaction is one call of a function of the server.
     pub(crate) functions: bool,
     pub(crate) control: Control,
-    /// Whether terminals stay at their warehouse and wait as a person at the keys would (clause 5.2.5).
+    /// Whether terminals stay at their warehouse and wait as a person at the keys would (clause
+    /// 5.2.5).
     pub(crate) paced: bool,
 }
 

@@ -35,8 +35,8 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Hundredths of a numeric in binary (source: PostgreSQL's numeric_send): how many digits, the weight of the first, sign,
-/// places, then digits of base 10,000.
+/// Hundredths of a numeric in binary (source: PostgreSQL's numeric_send): how many digits, the
+/// weight of the first, sign, places, then digits of base 10,000.
 pub(super) fn cents(numeric: &[u8]) -> Option<i32> {
     let mut words = numeric
         .chunks_exact(2)

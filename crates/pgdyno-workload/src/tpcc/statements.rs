@@ -44,7 +44,8 @@ impl Kind {
         }
     }
 
-    /// Percent of all transactions: the least that clause 5.2.3 allows for each, and new orders for the rest.
+    /// Percent of all transactions: the least that clause 5.2.3 allows for each, and new orders for
+    /// the rest.
     pub(super) fn share_percent(self) -> i32 {
         match self {
             Kind::NewOrder => 45,
@@ -227,7 +228,8 @@ pub(super) const ALL: [Sql; 31] = [
         "SELECT ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d FROM order_line \
          WHERE ol_w_id = $1 AND ol_d_id = $2 AND ol_o_id = $3"
     ),
-    // Two deliveries of a warehouse at a time would find the same oldest orders; the number is "tpcc".
+    // Two deliveries of a warehouse at a time would find the same oldest orders; the number is
+    // "tpcc".
     sql!(DELIVERY, [INT4], "SELECT pg_advisory_xact_lock(1953522531, $1)"),
     sql!(
         DELIVERY,

@@ -1,4 +1,5 @@
-//! A terminal: draws what a transaction is about (`case.rs`), and runs it stage by stage (TPC-C 5.11, clause 2).
+//! A terminal: draws what a transaction is about (`case.rs`), and runs it stage by stage (TPC-C
+//! 5.11, clause 2).
 
 mod case;
 mod say;

@@ -8,18 +8,19 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
-    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With --host-only there is no
-    /// target: this is the first setting.
+    /// sandbox:NAME or a connection string; empty for PG* variables and libpq's defaults. With
+    /// --host-only there is no target: this is the first setting.
     pub(crate) target: String,
-    /// Profiles by name or file, and settings, e.g. work_mem=8MB, vm.swappiness=1, block.read_ahead_kb@wal=128,
-    /// table.fillfactor@accounts=90. Of several values of a knob the last one wins.
+    /// Profiles by name or file, and settings, e.g. work_mem=8MB, vm.swappiness=1,
+    /// block.read_ahead_kb@wal=128, table.fillfactor@accounts=90. Of several values of a knob the
+    /// last one wins.
     #[arg(value_name = "PROFILE|KNOB=VALUE")]
     pub(crate) settings: Vec<String>,
     /// This host only; do not connect to a server.
     #[arg(long)]
     pub(crate) host_only: bool,
-    /// Check settings and privileges. Print each problem with its fix, or each change and whether it needs a restart. Change
-    /// nothing.
+    /// Check settings and privileges. Print each problem with its fix, or each change and whether
+    /// it needs a restart. Change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// Keep running, and restore everything on Ctrl-C.
@@ -31,7 +32,8 @@ pub(crate) struct ApplyArgs {
     /// Make the host's settings survive a reboot, by files in /etc/sysctl.d and /etc/tmpfiles.d.
     #[arg(long, conflicts_with_all = ["until_exit", "revert_after"])]
     pub(crate) persist: bool,
-    /// Allow stopping and starting a server that pgdyno did not create, by what runs it (`pgdyno facts` shows it as manager.*).
+    /// Allow stopping and starting a server that pgdyno did not create, by what runs it
+    /// (`pgdyno facts` shows it as manager.*).
     #[arg(long)]
     pub(crate) allow_restart: bool,
     /// Command that restarts the server, in place of what runs it.
@@ -68,8 +70,8 @@ impl ApplyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// sandbox:NAME or a connection string [default: everything that was applied]. With --host-only there is no target: this is
-    /// the first setting.
+    /// sandbox:NAME or a connection string [default: everything that was applied]. With --host-only
+    /// there is no target: this is the first setting.
     pub(crate) target: Option<String>,
     /// Profiles and settings to verify.
     #[arg(value_name = "PROFILE|KNOB=VALUE")]
@@ -130,7 +132,8 @@ pub(crate) struct RestoreArgs {
     /// Only what was changed for this sandbox; may be repeated.
     #[arg(long, value_name = "NAME", conflicts_with = "numbers")]
     pub(crate) sandbox: Vec<String>,
-    /// Restore what --interrupted does, and start, stop or restart no server: for use while the host boots.
+    /// Restore what --interrupted does, and start, stop or restart no server: for use while the
+    /// host boots.
     #[arg(long, conflicts_with_all = ["numbers", "host"])]
     pub(crate) at_boot: bool,
     /// Also overwrite what someone else has changed since.

@@ -54,7 +54,8 @@ pub(crate) struct BenchArgs {
     /// Workload, which says what a transaction does (docs/reference/load.md).
     #[arg(long, short, value_parser = workload_parser(), default_value = "tpcb")]
     pub(crate) workload: Workload,
-    /// pgbench script to run instead of a workload; several are chosen by weight [default weight: 1]. Repeatable.
+    /// pgbench script to run instead of a workload; several are chosen by weight [default weight:
+    /// 1]. Repeatable.
     #[arg(long = "script", short = 'f', value_name = "FILE[@WEIGHT]", conflicts_with_all = ["workload", "transaction"])]
     pub(crate) scripts: Vec<String>,
     /// Set a variable of the scripts. Repeatable.
@@ -66,22 +67,26 @@ pub(crate) struct BenchArgs {
     /// Query protocol: simple, extended or prepared.
     #[arg(long, short = 'M', default_value = "prepared")]
     pub(crate) protocol: Protocol,
-    /// Transaction control: none, explicit, or pipelined in one round trip [default: the workload's own].
+    /// Transaction control: none, explicit, or pipelined in one round trip [default: the workload's
+    /// own].
     #[arg(long, value_name = "CONTROL")]
     pub(crate) transaction: Option<Control>,
-    /// Open loop: arrivals per second, e.g. 5000, 1000/30s,2000/30s,4000 (steps) or 1000..20000/5m (a ramp).
+    /// Open loop: arrivals per second, e.g. 5000, 1000/30s,2000/30s,4000 (steps) or 1000..20000/5m
+    /// (a ramp).
     #[arg(long, short = 'R', value_name = "RATE", value_parser = rate, conflicts_with = "think")]
     pub(crate) rate: Option<Rate>,
     /// Distribution of the arrivals of an open loop.
     #[arg(long, value_enum, default_value_t = Spread::Poisson, requires = "rate")]
     pub(crate) spacing: Spread,
-    /// Start all due transactions of an open loop together, at most once per interval, e.g. 1ms: less CPU, more schedule lag.
+    /// Start all due transactions of an open loop together, at most once per interval, e.g. 1ms:
+    /// less CPU, more schedule lag.
     #[arg(long, default_value = "0s", value_name = "TIME", value_parser = duration, requires = "rate")]
     pub(crate) batch: Duration,
     /// Think time of a client between two transactions of a closed loop, e.g. 10ms.
     #[arg(long, default_value = "0s", value_parser = duration)]
     pub(crate) think: Duration,
-    /// Reconnect for each transaction; connecting is part of the response time. Uses a thread per client.
+    /// Reconnect for each transaction; connecting is part of the response time. Uses a thread per
+    /// client.
     #[arg(long, short = 'C', conflicts_with = "threads")]
     pub(crate) connect: bool,
     /// Use TPC-C's keying and think times, with one home warehouse per client.
@@ -95,7 +100,8 @@ pub(crate) struct BenchArgs {
     pub(crate) engine: Engine,
     #[command(flatten)]
     pub(crate) load_from: LoadFromArgs,
-    /// Number of clients, each with its own connection. A list, e.g. 1,2,5,10, runs one load for each.
+    /// Number of clients, each with its own connection. A list, e.g. 1,2,5,10, runs one load for
+    /// each.
     #[arg(long, short, default_value = "8", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
     pub(crate) clients: Vec<u32>,
     /// Threads of the load [default: half of the CPUs].
@@ -113,8 +119,8 @@ pub(crate) struct BenchArgs {
     /// Maximum share of failed transactions, e.g. 0.5%; above it the exit code is 3.
     #[arg(long, value_name = "SHARE", default_value = "1%", value_parser = share)]
     pub(crate) max_failed: f64,
-    /// Full load before measuring: a time, or auto (until the throughput has settled, a minute at most). No warm-up with
-    /// --transactions.
+    /// Full load before measuring: a time, or auto (until the throughput has settled, a minute at
+    /// most). No warm-up with --transactions.
     #[arg(long, default_value = "2s", value_parser = warmup)]
     pub(crate) warmup: Warmup,
     /// Which CPUs a sandbox's server and the load run on.
@@ -123,8 +129,8 @@ pub(crate) struct BenchArgs {
     /// Seed of the random keys.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Store the result, for `list`, `show`, `compare`, `export`, `capacity` and `serve`, in STORE (a file, or
-    /// postgres://user@host/database) [default: $PGDYNO_STORE, else a local file].
+    /// Store the result, for `list`, `show`, `compare`, `export`, `capacity` and `serve`, in STORE
+    /// (a file, or postgres://user@host/database) [default: $PGDYNO_STORE, else a local file].
     #[arg(long, value_name = "STORE", num_args = 0..=1, require_equals = true)]
     pub(crate) store: Option<Option<PathBuf>>,
     /// Print the result as JSON.
@@ -184,13 +190,15 @@ pub(crate) struct CreateDataArgs {
     /// pgbench, oltp (sysbench's tables) or tpcc.
     #[arg(default_value = "pgbench")]
     pub(crate) dataset: Dataset,
-    /// Scale factor: pgbench 100,000 accounts (15 MB) each, oltp 100,000 rows per table (23 MB), tpcc warehouses (100 MB).
+    /// Scale factor: pgbench 100,000 accounts (15 MB) each, oltp 100,000 rows per table (23 MB),
+    /// tpcc warehouses (100 MB).
     #[arg(long, short)]
     pub(crate) scale: u32,
     /// Number of tables, for oltp.
     #[arg(long, default_value_t = 1)]
     pub(crate) tables: u32,
-    /// Partitions of the large tables, hash:N or range:N: pgbench_accounts by aid, sbtest by id, tpcc by warehouse.
+    /// Partitions of the large tables, hash:N or range:N: pgbench_accounts by aid, sbtest by id,
+    /// tpcc by warehouse.
     #[arg(long, value_name = "METHOD:N")]
     pub(crate) partitions: Option<Partitions>,
     /// Connections that send rows [default: the number of CPUs].

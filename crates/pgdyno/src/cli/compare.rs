@@ -16,8 +16,9 @@ pub(crate) struct CompareArgs {
     /// Metric to compare, e.g. tps, p99_ms, wal_bytes_per_tx. Repeatable.
     #[arg(long, value_name = "NAME")]
     pub(crate) metric: Vec<String>,
-    /// Fail if a metric is worse than a limit, e.g. 'tps worse than 2%'; also "better than" and "differs by". Exit code 0 if the 95 %
-    /// interval is within the limit, 3 if it is entirely outside, 5 if it includes the limit. Repeatable.
+    /// Fail if a metric is worse than a limit, e.g. 'tps worse than 2%'; also "better than" and
+    /// "differs by". Exit code 0 if the 95 % interval is within the limit, 3 if it is entirely
+    /// outside, 5 if it includes the limit. Repeatable.
     #[arg(long, value_name = "GATE")]
     pub(crate) fail_if: Vec<Gate>,
     /// Exit code 3 instead of 5 if a gate is undecided.

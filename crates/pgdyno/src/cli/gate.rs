@@ -11,7 +11,8 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct GateArgs {
-    /// The reference: a directory of PostgreSQL's programs, a file of settings (*.conf), or a schema script (*.sql).
+    /// The reference: a directory of PostgreSQL's programs, a file of settings (*.conf), or a
+    /// schema script (*.sql).
     pub(crate) base: PathBuf,
     /// What is compared with it, of the same kind.
     pub(crate) head: PathBuf,
@@ -38,7 +39,8 @@ pub(crate) struct GateArgs {
     /// Length of the turns that the servers of both sides take within one load.
     #[arg(long, default_value = "50ms", value_name = "TIME", value_parser = duration)]
     pub(crate) slice: Duration,
-    /// Measure the sides in separate trials, one after the other: for effects of background work, e.g. checkpoints and vacuum.
+    /// Measure the sides in separate trials, one after the other: for effects of background work,
+    /// e.g. checkpoints and vacuum.
     #[arg(long, conflicts_with = "slice")]
     pub(crate) separate: bool,
     /// Full load of each side before measuring.
@@ -47,13 +49,16 @@ pub(crate) struct GateArgs {
     /// Blocks at most, each with new servers and data; it ends earlier once all is decided.
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(3..=i64::from(BLOCKS_MAX)))]
     pub(crate) blocks: u32,
-    /// Server to run on: sandbox:NAME, or for settings also a connection string [default: a private server, removed at the end].
+    /// Server to run on: sandbox:NAME, or for settings also a connection string [default: a private
+    /// server, removed at the end].
     #[arg(long)]
     pub(crate) target: Option<String>,
-    /// Major version of the private server, where no builds are compared [default: the newest that archives have].
+    /// Major version of the private server, where no builds are compared [default: the newest that
+    /// archives have].
     #[arg(long, short = 'V', conflicts_with_all = ["pg_bin", "target"])]
     pub(crate) version: Option<u32>,
-    /// Directory of initdb, pg_ctl and postgres of the private server, where no builds are compared, instead of fetching them.
+    /// Directory of initdb, pg_ctl and postgres of the private server, where no builds are
+    /// compared, instead of fetching them.
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     pub(crate) pg_bin: Option<PathBuf>,
     /// CPU limit of the private server, e.g. 1.5 [default: none].

@@ -11,12 +11,14 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct FactsArgs {
-    /// sandbox:NAME or a connection string [default: PG* variables and libpq's defaults; the host only, if no server answers].
+    /// sandbox:NAME or a connection string [default: PG* variables and libpq's defaults; the host
+    /// only, if no server answers].
     pub(crate) target: Option<String>,
     /// Host only; do not connect to a server.
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
-    /// Read host facts from another root directory: a container's root, or a copy of /proc, /sys and /etc.
+    /// Read host facts from another root directory: a container's root, or a copy of /proc, /sys
+    /// and /etc.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["target", "host", "inventory"])]
     pub(crate) root: Option<PathBuf>,
     /// Print JSON (docs/reference/facts.md).
@@ -34,7 +36,8 @@ pub(crate) struct CheckArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Run only these measurements, separated by commas: timer, round_trip, commit, wal_sync, read, noise, clock, steal.
+    /// Run only these measurements, separated by commas: timer, round_trip, commit, wal_sync, read,
+    /// noise, clock, steal.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = step)]
     pub(crate) only: Vec<Step>,
     /// Seconds to measure commits, 0.1 to 600; the other measurements scale with it.
@@ -43,7 +46,8 @@ pub(crate) struct CheckArgs {
     /// Measure the host only. If a TARGET is given, use its directories and its wal_sync_method.
     #[arg(long)]
     pub(crate) host_only: bool,
-    /// Directory for the temporary files of wal_sync and read [default: beside the server's WAL and data].
+    /// Directory for the temporary files of wal_sync and read [default: beside the server's WAL and
+    /// data].
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     #[command(flatten)]
@@ -82,7 +86,8 @@ impl From<AdviseSeverity> for pgdyno_advice::Severity {
 
 #[derive(Debug, Args)]
 pub(crate) struct AdviseArgs {
-    /// sandbox:NAME or a connection string [default: PG* variables and libpq's defaults; the host only, if no server answers].
+    /// sandbox:NAME or a connection string [default: PG* variables and libpq's defaults; the host
+    /// only, if no server answers].
     pub(crate) target: Option<String>,
     /// Host only; do not connect to a server.
     #[arg(long, conflicts_with = "target")]
@@ -96,7 +101,8 @@ pub(crate) struct AdviseArgs {
     /// Format of the page.
     #[arg(long, value_enum, default_value_t = AdviseFormat::Text, conflicts_with_all = ["json", "inventory"])]
     pub(crate) format: AdviseFormat,
-    /// Also give opt-in advice: durability (may lose commits), mitigations (security of the CPU). Repeatable.
+    /// Also give opt-in advice: durability (may lose commits), mitigations (security of the CPU).
+    /// Repeatable.
     #[arg(long, value_name = "WORD")]
     pub(crate) allow: Vec<String>,
     /// Show advice of this severity and above; JSON always has everything.
@@ -105,7 +111,8 @@ pub(crate) struct AdviseArgs {
     /// Also show settings with an expected gain of at most 2 %.
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Show everything about one rule or setting: reason, risk, source, steps. Repeatable; `all` for each.
+    /// Show everything about one rule or setting: reason, risk, source, steps. Repeatable; `all`
+    /// for each.
     #[arg(long, short, value_name = "WHAT", conflicts_with_all = ["json", "inventory"])]
     pub(crate) detail: Vec<String>,
     /// Also list how sizes are computed, skipped advice with the reason, and rules that lack facts.
@@ -114,14 +121,15 @@ pub(crate) struct AdviseArgs {
     /// Do not use colours (as with NO_COLOR set).
     #[arg(long)]
     pub(crate) no_color: bool,
-    /// First measure what rules need: commit, WAL flush, round trip, clock, steal. Takes seconds and writes temporary files.
+    /// First measure what rules need: commit, WAL flush, round trip, clock, steal. Takes seconds
+    /// and writes temporary files.
     #[arg(long)]
     pub(crate) check: bool,
     /// Evaluate only this rule. Repeatable.
     #[arg(long, value_name = "RULE")]
     pub(crate) only: Vec<String>,
-    /// Write an experiment file that tests each advised setting separately on this target; those that can take turns within one load
-    /// go to a second file, with -turns in its name.
+    /// Write an experiment file that tests each advised setting separately on this target; those
+    /// that can take turns within one load go to a second file, with -turns in its name.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "inventory"])]
     pub(crate) experiment: Option<PathBuf>,
     #[command(flatten)]

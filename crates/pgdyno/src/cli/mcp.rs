@@ -7,7 +7,8 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {
-    /// Targets that the agent may read: sandbox:NAME, on which it may run experiments too, or a connection string without a password.
+    /// Targets that the agent may read: sandbox:NAME, on which it may run experiments too, or a
+    /// connection string without a password.
     #[arg(required = true, value_name = "TARGET")]
     pub(crate) targets: Vec<String>,
     /// Time that its experiments may take in all.

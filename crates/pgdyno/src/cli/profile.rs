@@ -42,7 +42,8 @@ pub(crate) struct ForArgs {
     /// This host only; do not connect to a server.
     #[arg(long, conflicts_with = "target")]
     pub(crate) host_only: bool,
-    /// Set a fact that cannot be read, or replace one, e.g. available.memory_bytes=64GB. Repeatable.
+    /// Set a fact that cannot be read, or replace one, e.g. available.memory_bytes=64GB.
+    /// Repeatable.
     #[arg(long, value_name = "FACT=VALUE", value_parser = super::assignment)]
     pub(crate) given: Vec<(String, String)>,
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Other hosts")]
 pub(crate) struct HostArgs {
-    /// Run on another host over ssh: ssh:HOST, ssh:USER@HOST or ssh://USER@HOST:PORT. Targets and directories are those of that host.
+    /// Run on another host over ssh: ssh:HOST, ssh:USER@HOST or ssh://USER@HOST:PORT. Targets and
+    /// directories are those of that host.
     #[arg(long, value_name = "HOST", global = true)]
     pub(crate) host: Option<SshHost>,
     /// With --host: use root's privileges there, by sudo without a password.
@@ -24,7 +25,8 @@ pub(crate) struct HostArgs {
 pub(crate) struct HostsArgs {
     #[command(flatten)]
     pub(crate) on: HostArgs,
-    /// Run on all hosts of an Ansible inventory (INI or YAML) over ssh, and show what differs between them.
+    /// Run on all hosts of an Ansible inventory (INI or YAML) over ssh, and show what differs
+    /// between them.
     #[arg(long, value_name = "FILE", conflicts_with = "host")]
     pub(crate) inventory: Option<PathBuf>,
     /// Only the hosts of this group of the inventory.
@@ -83,7 +85,8 @@ pub(crate) enum OnDisconnect {
 pub(crate) struct RunHostArgs {
     #[command(flatten)]
     pub(crate) on: HostArgs,
-    /// With --host: how long the run there goes on without a connection, while this command tries to have another.
+    /// With --host: how long the run there goes on without a connection, while this command tries
+    /// to have another.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = grace, requires = "host")]
     pub(crate) grace: u32,
     /// With --host: what happens there after that time.

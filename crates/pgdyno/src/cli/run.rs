@@ -10,12 +10,13 @@ pub(crate) struct ConsentArgs {
     /// Allow KNOB, which may lose committed data in a crash. Repeatable.
     #[arg(long, value_name = "KNOB")]
     pub(crate) accept_durability_risk: Vec<String>,
-    /// Allow stopping and starting a server that pgdyno did not create, by the file's restart_command or, without one, by what
-    /// runs it: a systemd unit, pg_ctlcluster or pg_ctl.
+    /// Allow stopping and starting a server that pgdyno did not create, by the file's
+    /// restart_command or, without one, by what runs it: a systemd unit, pg_ctlcluster or pg_ctl.
     #[arg(long)]
     pub(crate) allow_restart: bool,
-    /// Allow creating missing tables of the load on a server that pgdyno did not create (they are dropped at the end), and running
-    /// the file's prepare, command and cleanup commands and scripts that create or drop objects there. `run --dry-run` lists them.
+    /// Allow creating missing tables of the load on a server that pgdyno did not create (they are
+    /// dropped at the end), and running the file's prepare, command and cleanup commands and
+    /// scripts that create or drop objects there. `run --dry-run` lists them.
     #[arg(long)]
     pub(crate) allow_data: bool,
 }
@@ -30,8 +31,9 @@ pub(crate) struct RunArgs {
     /// Replace the value of a key of the file, e.g. load.measure_s=60. Repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Check settings, privileges, statements, consent and disk space. Print each problem with its fix, each trial with its
-    /// restarts, the data to be created and the expected duration. Run and change nothing.
+    /// Check settings, privileges, statements, consent and disk space. Print each problem with its
+    /// fix, each trial with its restarts, the data to be created and the expected duration. Run and
+    /// change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     /// sandbox:NAME or a connection string, instead of the file's target.

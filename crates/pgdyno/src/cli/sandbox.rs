@@ -85,13 +85,15 @@ pub(crate) struct CreateArgs {
     /// Directory of the images of file systems [default: the sandbox's directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) image_directory: Option<PathBuf>,
-    /// Separate network for the server, with a link of this MTU to the host: mtu:1500, mtu:9000 (as root).
+    /// Separate network for the server, with a link of this MTU to the host: mtu:1500, mtu:9000 (as
+    /// root).
     #[arg(long, value_name = "mtu:BYTES", value_parser = NetworkPlan::named)]
     pub(crate) network: Option<NetworkPlan>,
     /// Port on 127.0.0.1, or in its own network [default: a free one].
     #[arg(long)]
     pub(crate) port: Option<u16>,
-    /// Listen on this address too, and let the hosts of its network in with the password, e.g. 10.0.0.5/24.
+    /// Listen on this address too, and let the hosts of its network in with the password, e.g.
+    /// 10.0.0.5/24.
     #[arg(long, value_name = "ADDRESS/BITS", conflicts_with = "network")]
     pub(crate) listen: Option<Listen>,
     /// CPU limit, e.g. 1.5 [default: none].

@@ -7,13 +7,16 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Address to listen at, e.g. [::1]:7432; port 0 for a free one [default: 127.0.0.1:7432, or a free port if it is taken].
+    /// Address to listen at, e.g. [::1]:7432; port 0 for a free one [default: 127.0.0.1:7432, or a
+    /// free port if it is taken].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Allow an address that other machines can reach. Traffic is not encrypted (docs/how-to/serve.md).
+    /// Allow an address that other machines can reach. Traffic is not encrypted
+    /// (docs/how-to/serve.md).
     #[arg(long)]
     pub(crate) beyond_loopback: bool,
-    /// Keep the token in FILE, so that links keep working after a restart; created if it does not exist.
+    /// Keep the token in FILE, so that links keep working after a restart; created if it does not
+    /// exist.
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Host name by which browsers reach the server, e.g. of a reverse proxy. Repeatable.

@@ -78,7 +78,8 @@ pub(crate) struct NoteArgs {
     pub(crate) store: StoreArg,
 }
 
-/// What is given holds together: `--keep 5 --status interrupted` keeps the newest five of the interrupted ones.
+/// What is given holds together: `--keep 5 --status interrupted` keeps the newest five of the
+/// interrupted ones.
 #[derive(Debug, Args)]
 #[group(id = "rule", required = true, multiple = true, args = ["keep", "older_than", "status"])]
 pub(crate) struct PruneArgs {
@@ -103,7 +104,8 @@ pub(crate) struct PruneArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Store to import from, of this schema or an older one: a file, or postgres://user@host/database. It is not changed.
+    /// Store to import from, of this schema or an older one: a file, or
+    /// postgres://user@host/database. It is not changed.
     pub(crate) other: PathBuf,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
@@ -111,7 +113,8 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckStoreArgs {
-    /// Store to verify: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a local file].
+    /// Store to verify: a file, or postgres://user@host/database [default: $PGDYNO_STORE, else a
+    /// local file].
     pub(crate) file: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -121,7 +124,8 @@ pub(crate) struct CheckStoreArgs {
 /// Formats in which what is stored is handed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SaveFormat {
-    /// A line for each trial with all its figures; with --series a line for each point of its series.
+    /// A line for each trial with all its figures; with --series a line for each point of its
+    /// series.
     Csv,
     /// The report's JSON with all series.
     Json,
@@ -131,13 +135,15 @@ pub(crate) enum SaveFormat {
     Postgresbench,
     /// HdrHistogram's log, an interval for each trial.
     Hdr,
-    /// Apache Parquet for DuckDB, Spark and others: a row for each trial; with --series a row for each point of its series.
+    /// Apache Parquet for DuckDB, Spark and others: a row for each trial; with --series a row for
+    /// each point of its series.
     Parquet,
     /// Bencher's metric format: the figures of each treatment, with intervals.
     Bmf,
     /// JSON of github-action-benchmark: the figure that decides, for each treatment.
     GhBenchmark,
-    /// JUnit's XML: a test case for each treatment, which fails where it is worse, and is skipped where it is undecided.
+    /// JUnit's XML: a test case for each treatment, which fails where it is worse, and is skipped
+    /// where it is undecided.
     Junit,
 }
 

@@ -30,19 +30,22 @@ pub(crate) struct TuneArgs {
     /// Time after which the search begins no further trial, e.g. 2h [default: none].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<Duration>,
-    /// Vary only this knob. Repeatable [default: all knobs of the catalogue that matter for the load].
+    /// Vary only this knob. Repeatable [default: all knobs of the catalogue that matter for the
+    /// load].
     #[arg(long, value_name = "KNOB")]
     pub(crate) only: Vec<String>,
     /// Do not vary this knob. Repeatable.
     #[arg(long, value_name = "KNOB")]
     pub(crate) without: Vec<String>,
-    /// Vary this knob over these values and its present one, e.g. work_mem=4MB,16MB,64MB, instead of the catalogue's values. Repeatable.
+    /// Vary this knob over these values and its present one, e.g. work_mem=4MB,16MB,64MB, instead
+    /// of the catalogue's values. Repeatable.
     #[arg(long, value_name = "KNOB=VALUE,...", value_parser = super::assignment)]
     pub(crate) space: Vec<(String, String)>,
     /// Run all trials with this setting, e.g. shared_buffers=2GB. Repeatable.
     #[arg(long, value_name = "KNOB=VALUE", value_parser = super::assignment)]
     pub(crate) fix: Vec<(String, String)>,
-    /// Also start the search from this profile, besides the present state, the profile for the kind of load, and pgtune's. Repeatable.
+    /// Also start the search from this profile, besides the present state, the profile for the kind
+    /// of load, and pgtune's. Repeatable.
     #[arg(long, value_name = "PROFILE")]
     pub(crate) start: Vec<String>,
     /// Set a fact that cannot be read, or replace one, e.g. storage.data_medium=ssd. Repeatable.
@@ -50,13 +53,15 @@ pub(crate) struct TuneArgs {
     pub(crate) given: Vec<(String, String)>,
     #[command(flatten)]
     pub(crate) of_load: OfLoadArgs,
-    /// Another program that is the load in place of a workload: pgbench, sysbench, sysbench-tpcc, go-tpc, benchbase or hammerdb.
+    /// Another program that is the load in place of a workload: pgbench, sysbench, sysbench-tpcc,
+    /// go-tpc, benchbase or hammerdb.
     #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["workload", "script", "dataset"])]
     pub(crate) program: Option<String>,
     /// Command line of that program, where it is not its usual one.
     #[arg(long, value_name = "COMMAND", requires = "program")]
     pub(crate) command: Option<String>,
-    /// Kind of load, which says which knobs matter [default: the workload's; of a script or a program mixed].
+    /// Kind of load, which says which knobs matter [default: the workload's; of a script or a
+    /// program mixed].
     #[arg(long)]
     pub(crate) kind: Option<LoadKind>,
     /// Scale of the data set.
@@ -83,23 +88,27 @@ pub(crate) struct TuneArgs {
     /// Blocks of each experiment that confirms, at most; it ends earlier once all is decided.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(5..=100))]
     pub(crate) blocks: u32,
-    /// Also compare the kept settings with the present state with cold caches: they must not be worse.
+    /// Also compare the kept settings with the present state with cold caches: they must not be
+    /// worse.
     #[arg(long)]
     pub(crate) cold: bool,
-    /// Set the varied settings only in the load's own sessions. Nothing changes for others; what a session cannot set is not varied.
+    /// Set the varied settings only in the load's own sessions. Nothing changes for others; what a
+    /// session cannot set is not varied.
     #[arg(long, conflicts_with_all = ["program", "cold"])]
     pub(crate) session_scope: bool,
-    /// End a trial once its throughput is lower than the present state's by this share for five seconds, e.g. 20%, and do not try its
-    /// settings again [default: never].
+    /// End a trial once its throughput is lower than the present state's by this share for five
+    /// seconds, e.g. 20%, and do not try its settings again [default: never].
     #[arg(long, value_name = "SHARE", value_parser = super::gate::limit)]
     pub(crate) max_slowdown: Option<f64>,
-    /// Begin trials only between these times of day, e.g. 01:00-05:00. Outside them everything is restored, and the tune waits.
+    /// Begin trials only between these times of day, e.g. 01:00-05:00. Outside them everything is
+    /// restored, and the tune waits.
     #[arg(long, value_name = "FROM-TO", value_parser = WindowPart::parse)]
     pub(crate) between: Option<WindowPart>,
     /// Seed of the search [default: drawn].
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
     pub(crate) seed: Option<u64>,
-    /// A program that chooses what is tried next, as exec:COMMAND; it is asked by lines of JSON (the book's "Optimizers").
+    /// A program that chooses what is tried next, as exec:COMMAND; it is asked by lines of JSON
+    /// (the book's "Optimizers").
     #[arg(long, value_name = "exec:COMMAND", value_parser = optimizer)]
     pub(crate) optimizer: Option<String>,
     /// Go on after the search with this number, with the options it was begun with.

@@ -1,4 +1,5 @@
-//! `pgdyno advise`: what to change on a target and why. Read-only, but for what `--check` writes for its measurements.
+//! `pgdyno advise`: what to change on a target and why. Read-only, but for what `--check` writes
+//! for its measurements.
 
 mod cells;
 mod detail;
@@ -38,7 +39,8 @@ struct Page<'a> {
     name: String,
     /// What it is, in a line.
     what: String,
-    /// As the user named it on the command line; `None` where it holds a password, or is a tree of files.
+    /// As the user named it on the command line; `None` where it holds a password, or is a tree of
+    /// files.
     target: Option<&'a str>,
     /// Whether no server is meant.
     is_host_alone: bool,
@@ -122,8 +124,9 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
     })
 }
 
-/// Advice for a target of stored experiments, by the facts that one of them has kept and by what all have shown. Settings are not
-/// stored, so what asks for them is among what could not be judged.
+/// Advice for a target of stored experiments, by the facts that one of them has kept and by what
+/// all have shown. Settings are not stored, so what asks for them is among what could not be
+/// judged.
 pub(crate) fn of_stored(
     context: &Context,
     store: &Store,
@@ -215,7 +218,8 @@ fn colour(severity: Severity) -> Style {
 }
 
 impl Page<'_> {
-    /// What the page shows: of small gains only as many as asked for, and nothing below the least severity.
+    /// What the page shows: of small gains only as many as asked for, and nothing below the least
+    /// severity.
     fn shown(&self) -> Vec<&Advice> {
         let all = self.advised.advice.iter();
         all.filter(|advice| advice.severity <= self.least && (self.all || !advice.is_small))
@@ -232,7 +236,8 @@ impl Page<'_> {
         }
     }
 
-    /// Commands that try a piece of advice here, to be copied. What is for safety is not tried: its steps take their place.
+    /// Commands that try a piece of advice here, to be copied. What is for safety is not tried: its
+    /// steps take their place.
     fn commands(&self, advice: &Advice) -> Vec<String> {
         let (Some(setting), Some(target)) = (&advice.setting, self.target) else {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! `pgdyno agent`: the end of a connection that is on the other host, and the removal of what such connections leave there.
+//! `pgdyno agent`: the end of a connection that is on the other host, and the removal of what such
+//! connections leave there.
 
 use crate::cli::AgentArgs;
 use crate::context::{Context, serve_request, stop_flag, waiting_agents};
@@ -34,7 +35,8 @@ pub(crate) fn stdio(run: impl FnOnce(Vec<String>) -> u8) -> Result<u8> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
     };
     let stop = || {
-        // A command that ends in order at Ctrl-C does so here, and one that is simply ended is simply ended.
+        // A command that ends in order at Ctrl-C does so here, and one that is simply ended is
+        // simply ended.
         let _ = kill_process(getpid(), Signal::TERM);
     };
     let run = |request: &Request, coordinator: Coordinator| {

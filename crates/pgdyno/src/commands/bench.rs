@@ -210,7 +210,8 @@ fn result(args: &BenchArgs, done: &[Driven], stopped: bool) -> Result<u8> {
     })
 }
 
-/// Drives one load and shows it while it goes on: lines for people on a terminal, objects for programs where asked.
+/// Drives one load and shows it while it goes on: lines for people on a terminal, objects for
+/// programs where asked.
 fn watch(
     args: &BenchArgs,
     conninfo: &Conninfo,
@@ -346,7 +347,8 @@ fn plan_of(args: &BenchArgs, load: &LoadPart, work: &Work, clients: u32) -> Resu
         plan.drive.measure = LONGEST;
     }
     if let Some(threads) = args.threads.filter(|_| args.clients.len() == 1 && !args.connect) {
-        // Of a single load it is an error to have more threads than clients; a ladder's lower rungs may have fewer.
+        // Of a single load it is an error to have more threads than clients; a ladder's lower rungs
+        // may have fewer.
         plan.drive.threads = threads * u32::try_from(args.load_from.hosts.len().max(1)).unwrap_or(1);
     }
     Ok(plan)

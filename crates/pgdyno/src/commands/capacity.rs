@@ -1,4 +1,5 @@
-//! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder. Reports get the same answers from here.
+//! `pgdyno capacity`: CPUs and connections for a wanted throughput, by a stored ladder. Reports get
+//! the same answers from here.
 
 use crate::cli::CapacityArgs;
 use crate::commands::stored::{number, store, whole};
@@ -44,8 +45,9 @@ pub(crate) fn run(context: &Context, args: &CapacityArgs) -> Result<u8> {
     Ok(exit::FINE)
 }
 
-/// What a report of an experiment shows of it, without a limit or a price: the usual throughput first, then parts of
-/// the most that was measured. Empty where neither CPUs nor clients were varied, or nothing is finished.
+/// What a report of an experiment shows of it, without a limit or a price: the usual throughput
+/// first, then parts of the most that was measured. Empty where neither CPUs nor clients were
+/// varied, or nothing is finished.
 pub(crate) fn documents(context: &Context, stored: &StoredExperiment) -> Vec<Value> {
     let ladder = Ladder::of(&stored.record, &context.catalogue);
     if !ladder.is_ok_and(|ladder| !ladder.is_empty()) {

@@ -1,4 +1,5 @@
-//! `pgdyno compare`: two treatments, experiments or trials compared with each other, and gates for CI.
+//! `pgdyno compare`: two treatments, experiments or trials compared with each other, and gates for
+//! CI.
 
 use crate::cli::CompareArgs;
 use crate::commands::stored::{number, store};

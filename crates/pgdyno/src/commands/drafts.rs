@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::io;
 use std::path::Path;
 
-/// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely wait.
+/// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely
+/// wait.
 const CLIENTS_PER_CPU: u64 = 8;
 
 /// The fact of a name, where it is a count.
@@ -24,7 +25,8 @@ pub(super) fn clients(facts: &[FactRecord]) -> u64 {
     (cpus * CLIENTS_PER_CPU).clamp(8, 256).min((most / 2).max(1))
 }
 
-/// The part of a target as it was named on the command line; `None` where that holds a password, or is libpq's defaults.
+/// The part of a target as it was named on the command line; `None` where that holds a password, or
+/// is libpq's defaults.
 pub(super) fn target_part(named: Option<&str>) -> String {
     match named.filter(|named| !named.is_empty()) {
         Some(named) => match named.strip_prefix("sandbox:") {

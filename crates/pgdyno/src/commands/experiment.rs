@@ -67,7 +67,8 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     kept.finish(context, &summary, args.report.as_deref(), args.store.json)
 }
 
-/// A target's name, with its host where that is another one than the coordinator's: a server of the same name may be on either.
+/// A target's name, with its host where that is another one than the coordinator's: a server of the
+/// same name may be on either.
 pub(crate) fn named_at(target: String, on: &HostArgs) -> String {
     match &on.host {
         Some(host) => format!("{target}{ON}{host}"),
@@ -314,7 +315,8 @@ fn show_end(summary: &Summary) -> Result<()> {
     restore::check_objects(&summary.restored)
 }
 
-/// The exit code of a run; says how it is gone on with where it was stopped. `options` are those that it is resumed with.
+/// The exit code of a run; says how it is gone on with where it was stopped. `options` are those
+/// that it is resumed with.
 fn end_of(
     context: &Context,
     store: &Store,
@@ -368,7 +370,8 @@ pub(crate) fn consent_of(args: &ConsentArgs) -> Consent {
     }
 }
 
-/// The command that repeats a run. A connection string may hold a password, so only a sandbox is named in it.
+/// The command that repeats a run. A connection string may hold a password, so only a sandbox is
+/// named in it.
 fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
     let name = args.file.file_name().unwrap_or_default().to_string_lossy();
     let mut command = format!("pgdyno run {name}");

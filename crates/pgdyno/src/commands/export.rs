@@ -215,8 +215,8 @@ fn hdr(stored: &StoredExperiment, out: &mut dyn Write) -> Result<()> {
     )?)
 }
 
-/// How statements were sent, by the text of an experiment's file; unknown of a load without one or of another program, and where a step or
-/// level may vary it.
+/// How statements were sent, by the text of an experiment's file; unknown of a load without one or
+/// of another program, and where a step or level may vary it.
 fn protocol_of(file: &str) -> Option<String> {
     let table: toml::Table = file
         .parse()

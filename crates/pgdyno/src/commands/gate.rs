@@ -1,5 +1,5 @@
-//! `pgdyno gate`: is HEAD slower than BASE? Both, and BASE once more, on this host; what is found slower is measured a second time before it
-//! fails.
+//! `pgdyno gate`: is HEAD slower than BASE? Both, and BASE once more, on this host; what is found
+//! slower is measured a second time before it fails.
 
 mod file;
 mod outcome;

@@ -11,7 +11,8 @@ use crate::output;
 use pgdyno_knobs::{Catalogue, Knob};
 use serde_json::json;
 
-/// Of the JSON that is printed: the catalogue's own fields, as crates/pgdyno-knobs/src/catalogue.rs explains them.
+/// Of the JSON that is printed: the catalogue's own fields, as crates/pgdyno-knobs/src/catalogue.rs
+/// explains them.
 const FORMAT: &str = "pgdyno-knobs/1";
 /// Columns of a page about one knob, where the terminal has as many.
 const PAGE_COLUMNS: usize = 100;

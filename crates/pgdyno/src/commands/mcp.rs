@@ -1,7 +1,10 @@
-//! `pgdyno mcp`: reading and experiments for agents, by the Model Context Protocol on standard input and output.
+//! `pgdyno mcp`: reading and experiments for agents, by the Model Context Protocol on standard
+//! input and output.
 //!
-//! Each tool is a command of this program, run as a process of its own: what an agent asks for has no more rights, time or output than
-//! that. Targets are named at the start, and an agent chooses among them. No command gets a flag that gives consent, experiments are made of checked values and run on sandboxes alone, and all of them together within a budget.
+//! Each tool is a command of this program, run as a process of its own: what an agent asks for has
+//! no more rights, time or output than that. Targets are named at the start, and an agent chooses
+//! among them. No command gets a flag that gives consent, experiments are made of checked values
+//! and run on sandboxes alone, and all of them together within a budget.
 
 mod arguments;
 mod child;

@@ -1,4 +1,5 @@
-//! `pgdyno completions` and `pgdyno man`: what a package installs beside the program, made from its command line.
+//! `pgdyno completions` and `pgdyno man`: what a package installs beside the program, made from its
+//! command line.
 
 use crate::cli::{Cli, CompletionsArgs, HelpArgs};
 use crate::commands::help;
@@ -15,7 +16,8 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<u8> {
     Ok(FINE)
 }
 
-/// A page of a command in roff; its name has those of the commands above it: pgdyno-sandbox-create(1).
+/// A page of a command in roff; its name has those of the commands above it:
+/// pgdyno-sandbox-create(1).
 pub(super) fn man(args: &HelpArgs) -> Result<u8> {
     let mut program = Cli::command();
     program.build();

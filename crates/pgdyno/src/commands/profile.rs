@@ -1,4 +1,5 @@
-//! `pgdyno profile`: sets of settings, shown, compared with a target, written for other programs. Changes nothing.
+//! `pgdyno profile`: sets of settings, shown, compared with a target, written for other programs.
+//! Changes nothing.
 
 mod text;
 
@@ -196,7 +197,8 @@ impl Looked {
         }
     }
 
-    /// What keeps a setting from being applied, if anything does; a restart does not where it is allowed.
+    /// What keeps a setting from being applied, if anything does; a restart does not where it is
+    /// allowed.
     pub(crate) fn objection(
         &self,
         context: &Context,
@@ -266,7 +268,8 @@ pub(crate) fn look(context: &Context, target: Option<&str>) -> Result<Looked> {
     })
 }
 
-/// Profiles in files that the user names: this host's, or those that came with the command from another host.
+/// Profiles in files that the user names: this host's, or those that came with the command from
+/// another host.
 struct GivenFiles<'a>(Option<&'a [CarriedFile]>);
 
 impl Files for GivenFiles<'_> {

@@ -101,7 +101,8 @@ pub(crate) fn run(context: &Context, args: &ReportArgs) -> Result<u8> {
         Format::Html => page(&store, &stored, report, &args.trials)?,
         Format::Text(format) => format.render(&report)?,
     };
-    // A page and a table are data, byte by byte; the others may be read in a terminal, also from a file.
+    // A page and a table are data, byte by byte; the others may be read in a terminal, also from a
+    // file.
     let is_data = match args.format {
         Format::Html => true,
         Format::Text(format) => format.is_data(),

@@ -21,8 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long an agent that waits for another connection has to restore what its run has changed.
 const AGENT_MAX: Duration = Duration::from_secs(120);
 
-/// Ends runs of other hosts that wait for another connection; they restore what they have changed. Those that have one go on. `of_store` is what
-/// the tokens of a store's runs begin with; empty for those of all stores.
+/// Ends runs of other hosts that wait for another connection; they restore what they have changed.
+/// Those that have one go on. `of_store` is what the tokens of a store's runs begin with; empty for
+/// those of all stores.
 pub(crate) fn end_waiting_agents(of_store: &str) -> Result<()> {
     let Some(directory) = waiting_agents() else {
         return Ok(());
@@ -148,8 +149,8 @@ pub(crate) struct Left {
     pub(crate) covered: Vec<String>,
 }
 
-/// Restores the journals that are `wanted`, of commands that have ended; `mine` is the sandbox that the caller has locked
-/// already.
+/// Restores the journals that are `wanted`, of commands that have ended; `mine` is the sandbox that
+/// the caller has locked already.
 pub(crate) fn left_behind(
     context: &Context,
     options: RestoreOptions,
@@ -207,7 +208,8 @@ pub(crate) fn left_behind(
                 }
                 continue;
             }
-            // No journal at all, or none that can be trusted: what others hold is restored all the same.
+            // No journal at all, or none that can be trusted: what others hold is restored all the
+            // same.
             Err(error) => {
                 left.unreadable.push(error);
                 continue;
@@ -278,8 +280,9 @@ fn mount(root: &Path, name: &str) {
     }
 }
 
-/// Restores what killed commands have changed, and says so. A reference measured over what they left would be none, and
-/// a server may not even start with it. `mine` is the sandbox that the caller has locked.
+/// Restores what killed commands have changed, and says so. A reference measured over what they
+/// left would be none, and a server may not even start with it. `mine` is the sandbox that the
+/// caller has locked.
 pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
     // What somebody has applied to stay is part of what is measured.
     let usual = RestoreOptions::default();
@@ -288,7 +291,8 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
     })?;
     show_left(&left.lines);
     check_all(&mut left)?;
-    // What a living command holds is another experiment's, unless it is about the very sandbox that the caller has.
+    // What a living command holds is another experiment's, unless it is about the very sandbox that
+    // the caller has.
     let about_mine = |error: &JournalError| match error {
         JournalError::Held {
             purpose: Some(purpose),
@@ -304,8 +308,9 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
     }
 }
 
-/// Restores what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's knobs would have no
-/// journal to go by afterwards. That its server cannot be restored is no reason to keep it.
+/// Restores what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's
+/// knobs would have no journal to go by afterwards. That its server cannot be restored is no reason
+/// to keep it.
 pub(crate) fn before_destroying(context: &Context, name: &str) -> Result<()> {
     let left = left_behind(
         context,

@@ -1,4 +1,5 @@
-//! The dead man's timer: a process of its own that restores changes at an instant, unless they are confirmed before.
+//! The dead man's timer: a process of its own that restores changes at an instant, unless they are
+//! confirmed before.
 
 use crate::cli::RevertArgs;
 use crate::commands::restore;
@@ -17,7 +18,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// Where it prints its result.
 const LOG: &str = "revert.log";
 
-/// Starts it, apart from this process and its terminal. A password goes by the environment, which only this user can read.
+/// Starts it, apart from this process and its terminal. A password goes by the environment, which
+/// only this user can read.
 pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
     let program = std::env::current_exe().context("this program's own file")?;

@@ -11,7 +11,8 @@ pub(crate) fn store(context: &Context, named: Option<&Path>) -> Result<Store> {
     context.store_there(named)
 }
 
-/// The number of the experiment that a reference means; the error of an unknown one lists the newest.
+/// The number of the experiment that a reference means; the error of an unknown one lists the
+/// newest.
 pub(crate) fn number(store: &Store, reference: Option<&Reference>) -> Result<i64> {
     let all = store.numbers()?;
     let there = || -> String {

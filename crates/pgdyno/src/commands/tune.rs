@@ -1,5 +1,5 @@
-//! `pgdyno tune`: the best settings of a target for a load. A search finds what may be the best, new experiments confirm it, and drop what
-//! does not pay.
+//! `pgdyno tune`: the best settings of a target for a load. A search finds what may be the best,
+//! new experiments confirm it, and drop what does not pay.
 
 mod afar;
 mod file;
@@ -332,7 +332,8 @@ impl Tune<'_> {
         format!("pgdyno resume {id}{}", experiment::options_of(&self.args.at.on))
     }
 
-    /// Refuses a search that was begun on another target, or for something else than is asked for now.
+    /// Refuses a search that was begun on another target, or for something else than is asked for
+    /// now.
     fn is_the_same(&self, stored: &StoredExperiment, now: &ExperimentFile) -> Result<()> {
         let id = stored.id;
         let then = parsed(self.context, &stored.record.file)?;
@@ -480,8 +481,8 @@ impl Tune<'_> {
         report::build(self.context, store, id)
     }
 
-    /// A treatment that keeps all bounds and is better than the present state. One that breaks a bound is not a state to stay with: then it is enough to
-    /// keep them all.
+    /// A treatment that keeps all bounds and is better than the present state. One that breaks a
+    /// bound is not a state to stay with: then it is enough to keep them all.
     fn accepted(&self, report: &Report, name: &str) -> Result<Option<Compared>> {
         let is_kept = self.broken(report, name)?.is_empty();
         let is_to_leave = !self.broken(report, REFERENCE)?.is_empty();

@@ -88,7 +88,8 @@ fn send(source: &Source, coordinator: &Coordinator, stop: &AtomicBool) -> Result
     Ok(exit::FINE)
 }
 
-/// Shows a target of another host, on which it is read. The terminal is ssh's, for a password, until something has come from there.
+/// Shows a target of another host, on which it is read. The terminal is ssh's, for a password,
+/// until something has come from there.
 pub(crate) fn elsewhere(
     context: &Context,
     args: &WatchArgs,
@@ -190,7 +191,8 @@ fn has_terminal(is_terminal: bool, term: Option<&str>) -> Result<(), Usage> {
     )))
 }
 
-/// Whether the terminal's characters are those of Unicode, by the variables of the locale in their order.
+/// Whether the terminal's characters are those of Unicode, by the variables of the locale in their
+/// order.
 fn has_bars(variable: &dyn Fn(&str) -> Option<String>) -> bool {
     ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

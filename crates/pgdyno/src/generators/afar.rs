@@ -1,4 +1,5 @@
-//! A load from several hosts for a run on another host: asked for there, and driven by the coordinator.
+//! A load from several hosts for a run on another host: asked for there, and driven by the
+//! coordinator.
 
 use super::{LOCAL, LoadHosts, SOON, shared, ways_of_hosts};
 use crate::context::Context;
@@ -103,7 +104,8 @@ impl Drop for AskedOfHosts {
 }
 
 impl AskedOfHosts {
-    /// Has them asked whether they reach the servers; `target` is the host of the run, with whether it has root's rights there.
+    /// Has them asked whether they reach the servers; `target` is the host of the run, with whether
+    /// it has root's rights there.
     pub(crate) fn whether_they_reach(
         context: &Context,
         mut hosts: LoadHostWays,
@@ -115,7 +117,8 @@ impl AskedOfHosts {
         })
     }
 
-    /// Has them drive a load; `target` is the host of the run, with whether it has root's rights there.
+    /// Has them drive a load; `target` is the host of the run, with whether it has root's rights
+    /// there.
     pub(crate) fn driving(
         context: &Context,
         mut load: SharedLoad,

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 const READY_WITHIN: Duration = Duration::from_secs(600);
 /// How much longer than its load a host may take to end.
 const ENDED_WITHIN: Duration = Duration::from_secs(120);
-/// Time between the answer to the last host that is ready and the beginning: on its way the answer may be late.
+/// Time between the answer to the last host that is ready and the beginning: on its way the answer
+/// may be late.
 const LEAD: Duration = Duration::from_millis(200);
 
 /// What a host says of its failure, as far as it is kept.
@@ -125,8 +126,8 @@ impl Meeting {
         self.state().no_longer(name);
     }
 
-    /// Waits until all are ready, not for long: when they begin, which they do not if one of them fails or somebody asks to stop; the outer
-    /// `None` where that is not known yet.
+    /// Waits until all are ready, not for long: when they begin, which they do not if one of them
+    /// fails or somebody asks to stop; the outer `None` where that is not known yet.
     pub(super) fn begin(&self, stop: &AtomicBool) -> Option<Option<u64>> {
         let state = self.state();
         let (state, _) = self

@@ -13,10 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Name of the file with the servers' connection strings, which is carried to a host and is on no disk.
+/// Name of the file with the servers' connection strings, which is carried to a host and is on no
+/// disk.
 pub(crate) const SERVERS: &str = "servers.json";
 
-/// The longest that a host may take to be reached, and to reach the servers, beside the time that its program takes to be sent.
+/// The longest that a host may take to be reached, and to reach the servers, beside the time that
+/// its program takes to be sent.
 const WITHIN: Duration = Duration::from_secs(120);
 
 /// Hears what a host prints, and whether its program is sent first.

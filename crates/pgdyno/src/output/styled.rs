@@ -1,11 +1,12 @@
-//! Text with styling of our own. Marks for it are put in by this type alone: in any other text they are made visible, as what a terminal
-//! obeys is.
+//! Text with styling of our own. Marks for it are put in by this type alone: in any other text they
+//! are made visible, as what a terminal obeys is.
 
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Marks that begin and end our own styling inside a text. They are noncharacters, which Unicode keeps for use inside a program; on the
-/// way out they become one of these sequences on a terminal, and nothing elsewhere.
+/// Marks that begin and end our own styling inside a text. They are noncharacters, which Unicode
+/// keeps for use inside a program; on the way out they become one of these sequences on a terminal,
+/// and nothing elsewhere.
 const MARKS: [(char, &str); 4] = [
     ('\u{fdd0}', "\u{1b}[0m"),
     ('\u{fdd1}', "\u{1b}[1;31m"),

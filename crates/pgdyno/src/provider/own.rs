@@ -16,8 +16,8 @@ const NAME_MAX: usize = 40;
 /// Names of its standbys are so much longer.
 const STANDBY_NAME_MORE: usize = "-standby-1".len();
 
-/// A sandbox's name, and the file that says that it is an experiment's, and which server it is. The file is there before the
-/// sandbox is, and goes with it.
+/// A sandbox's name, and the file that says that it is an experiment's, and which server it is. The
+/// file is there before the sandbox is, and goes with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) name: String,
@@ -81,7 +81,8 @@ impl Claim {
     }
 }
 
-/// The text of a mark. Names of sandboxes that exist depend on it, so it stays as it is whatever the type is called.
+/// The text of a mark. Names of sandboxes that exist depend on it, so it stays as it is whatever
+/// the type is called.
 fn text_of(base: &str, variant: &ServerVariant) -> String {
     let ServerVariant {
         version,
@@ -114,7 +115,8 @@ fn text_of(base: &str, variant: &ServerVariant) -> String {
     )
 }
 
-/// A hash distinguishes names that a label makes alike: by case, by kind of separator, or by what is cut off.
+/// A hash distinguishes names that a label makes alike: by case, by kind of separator, or by what
+/// is cut off.
 fn name_of(base: &str, variant: &ServerVariant, text: &str, longest: usize) -> String {
     let hash = format!("-{}", short_hash(text));
     let name = format!("{base}-{}", variant.label().to_lowercase());

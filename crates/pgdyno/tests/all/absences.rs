@@ -1,7 +1,9 @@
-//! What must never be (ARCHITECTURE.md), as far as the code shows it. Lints of the compiler do the rest: printing, exiting and
-//! reading the environment outside the program are errors there (clippy.toml, Cargo.toml).
+//! What must never be (ARCHITECTURE.md), as far as the code shows it. Lints of the compiler do the
+//! rest: printing, exiting and reading the environment outside the program are errors there
+//! (clippy.toml, Cargo.toml).
 //!
-//! An absence is a `Rule` in a table. A test checks a table with `hold`, which also plants the violations that each rule names.
+//! An absence is a `Rule` in a table. A test checks a table with `hold`, which also plants the
+//! violations that each rule names.
 
 pub(crate) mod code;
 
@@ -9,8 +11,9 @@ use std::collections::BTreeSet;
 
 use code::{CODE, Mentioned, Source};
 
-/// What code may mention. A path's parts are consecutive segments of it, with its `use` declarations resolved: `fs::read` is in
-/// `std::fs::read` and, after `use std::fs as files`, in `files::read`.
+/// What code may mention. A path's parts are consecutive segments of it, with its `use`
+/// declarations resolved: `fs::read` is in `std::fs::read` and, after `use std::fs as files`, in
+/// `files::read`.
 #[derive(Debug, Clone, Copy)]
 enum What {
     Path(&'static str),
@@ -64,7 +67,8 @@ struct Rule {
     what: &'static [What],
     /// Beginnings of paths below `crates/` that it holds for.
     within: &'static [&'static str],
-    /// Beginnings of paths below `crates/` where it may be nevertheless, and why. One where it is not is an error.
+    /// Beginnings of paths below `crates/` where it may be nevertheless, and why. One where it is
+    /// not is an error.
     except: &'static [(&'static str, &'static str)],
     /// Violations: each is found, and each of `what` is in one.
     planted: &'static [&'static str],
@@ -108,7 +112,8 @@ impl Rule {
         complaints
     }
 
-    /// That the rule sees what is planted, and does not see it in code for tests, in a comment or in a text.
+    /// That the rule sees what is planted, and does not see it in code for tests, in a comment or
+    /// in a text.
     fn is_tested(&self) {
         let found = |text: &str| self.is_broken_by(&Source::of("planted", text));
         for planted in self.planted {
@@ -156,7 +161,8 @@ fn the_program_reads_an_errors_class_and_hint_from_the_error() {
     }]);
 }
 
-/// A package of crates.io has no other directory than the crate's own. Which depth leaves it differs by file; packaging finds the rest.
+/// A package of crates.io has no other directory than the crate's own. Which depth leaves it
+/// differs by file; packaging finds the rest.
 #[test]
 fn nothing_is_compiled_in_from_outside_of_its_crate() {
     hold(&[Rule {
@@ -261,7 +267,8 @@ fn stats_records_judgement_and_advice_do_no_io_and_read_no_clock() {
             "fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
         ],
     }]);
-    // Records pack their columns by readers and writers of memory, and an expression writes its text into memory.
+    // Records pack their columns by readers and writers of memory, and an expression writes its
+    // text into memory.
     hold(&[Rule {
         what: &[
             What::Path("std::fs"),
@@ -276,7 +283,8 @@ fn stats_records_judgement_and_advice_do_no_io_and_read_no_clock() {
             "use std::{fs, net::*, time::Instant}; fn f() { format!(\"{}\", std::process::id()); std::thread::yield_now(); }",
         ],
     }]);
-    // What advice takes from crates that reach hosts and servers is data: facts, settings, the catalogue.
+    // What advice takes from crates that reach hosts and servers is data: facts, settings, the
+    // catalogue.
     hold(&[Rule {
         what: &[
             What::Path("pgdyno_host::HostAccess"),
@@ -315,8 +323,9 @@ fn sql_about_results_lives_in_the_store_alone() {
     }]);
 }
 
-/// Behind a pooler the next message may be another session's: what is asked goes by the simple protocol, and settings hold for a
-/// transaction. Where it is known that there is none, sessions are set up.
+/// Behind a pooler the next message may be another session's: what is asked goes by the simple
+/// protocol, and settings hold for a transaction. Where it is known that there is none, sessions
+/// are set up.
 #[test]
 fn sessions_that_may_be_a_poolers_are_neither_prepared_nor_set() {
     const OWN_SESSIONS: (&str, &str) = (
@@ -365,7 +374,8 @@ fn sessions_that_may_be_a_poolers_are_neither_prepared_nor_set() {
     ]);
 }
 
-/// The code knows kinds of knob, never a knob's name. An action of the kernel and a parameter that is only read are no knobs.
+/// The code knows kinds of knob, never a knob's name. An action of the kernel and a parameter that
+/// is only read are no knobs.
 #[test]
 fn no_knobs_name_stands_in_the_code_that_turns_knobs() {
     use std::sync::LazyLock;
@@ -386,8 +396,9 @@ fn no_knobs_name_stands_in_the_code_that_turns_knobs() {
     }]);
 }
 
-/// That nothing is allocated is counted by pgdyno-workload's tests, while the engine drives what it compiles. Every file of the engine
-/// counts, and of what compiles and executes transactions; a new one too, but for the exceptions.
+/// That nothing is allocated is counted by pgdyno-workload's tests, while the engine drives what it
+/// compiles. Every file of the engine counts, and of what compiles and executes transactions; a new
+/// one too, but for the exceptions.
 #[test]
 fn nothing_on_the_load_path_locks_or_prints() {
     hold(&[
@@ -421,7 +432,8 @@ fn nothing_on_the_load_path_locks_or_prints() {
     ]);
 }
 
-/// What is driven is compiled before the load: the engine reads no files for it, starts no programs, and asks for no environment.
+/// What is driven is compiled before the load: the engine reads no files for it, starts no
+/// programs, and asks for no environment.
 #[test]
 fn the_engine_knows_neither_files_nor_programs() {
     hold(&[Rule {
@@ -439,8 +451,8 @@ fn the_engine_knows_neither_files_nor_programs() {
     }]);
 }
 
-/// A child writes to this process's standard error where nobody says otherwise. Code that starts one by `spawn` or `status` sets
-/// its standard error; `output` makes pipes of both by itself.
+/// A child writes to this process's standard error where nobody says otherwise. Code that starts
+/// one by `spawn` or `status` sets its standard error; `output` makes pipes of both by itself.
 #[test]
 fn no_child_inherits_standard_error() {
     const STARTS: [What; 2] = [What::Method("spawn"), What::Method("status")];
@@ -465,8 +477,9 @@ fn no_child_inherits_standard_error() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// All output goes through `pgdyno/src/output.rs`, which cleans it of what a terminal obeys and of passwords. The lints in clippy.toml
-/// forbid the functions; here no file may set them aside but these two, and no other way may be opened.
+/// All output goes through `pgdyno/src/output.rs`, which cleans it of what a terminal obeys and of
+/// passwords. The lints in clippy.toml forbid the functions; here no file may set them aside but
+/// these two, and no other way may be opened.
 #[test]
 fn nothing_is_printed_past_the_cleaning() {
     // The program, and what of it is a crate of its own.
@@ -514,7 +527,8 @@ fn nothing_is_printed_past_the_cleaning() {
                 "fn f(c: Command) { c.try_get_matches(); }",
             ],
         },
-        // The command line alone is parsed without a text: what clap prints of its errors is cleaned, too.
+        // The command line alone is parsed without a text: what clap prints of its errors is
+        // cleaned, too.
         Rule {
             what: &[What::BareCall("parse")],
             within: PROGRAM,
@@ -530,8 +544,9 @@ fn nothing_is_printed_past_the_cleaning() {
     ]);
 }
 
-/// Root reads and writes files by handles of their directories (`pgdyno_host::Directory`), so that a user who owns a directory leads
-/// it nowhere. A path by its name is for files that nobody else can exchange.
+/// Root reads and writes files by handles of their directories (`pgdyno_host::Directory`), so that
+/// a user who owns a directory leads it nowhere. A path by its name is for files that nobody else
+/// can exchange.
 #[test]
 fn files_are_reached_by_handles_of_their_directories() {
     hold(&[Rule {
@@ -645,8 +660,9 @@ fn files_are_reached_by_handles_of_their_directories() {
     }]);
 }
 
-/// What a user names may be a FIFO, a device or a link to one, or have no end: `given_bytes` and `given_text` of pgdyno-host refuse it.
-/// Every file counts but those that read what the kernel, pgdyno itself or a sandbox has written.
+/// What a user names may be a FIFO, a device or a link to one, or have no end: `given_bytes` and
+/// `given_text` of pgdyno-host refuse it. Every file counts but those that read what the kernel,
+/// pgdyno itself or a sandbox has written.
 #[test]
 fn files_that_a_user_names_are_read_in_one_place() {
     hold(&[Rule {
@@ -677,7 +693,8 @@ fn files_that_a_user_names_are_read_in_one_place() {
     }]);
 }
 
-/// Names are resolved and sockets connected within a limit, in one place: the system's own calls wait as long as they like.
+/// Names are resolved and sockets connected within a limit, in one place: the system's own calls
+/// wait as long as they like.
 #[test]
 fn names_are_resolved_and_sockets_connected_in_one_place() {
     hold(&[
@@ -703,7 +720,8 @@ fn names_are_resolved_and_sockets_connected_in_one_place() {
     ]);
 }
 
-/// A program that is asked something (systemd, an engine of containers, a volume) may never answer: one place waits so long and no longer.
+/// A program that is asked something (systemd, an engine of containers, a volume) may never answer:
+/// one place waits so long and no longer.
 #[test]
 fn programs_are_asked_in_one_place() {
     hold(&[Rule {
@@ -724,7 +742,8 @@ fn programs_are_asked_in_one_place() {
     }]);
 }
 
-/// A load and its data are asked about over the load's own bounded connections; the driver's client has no limits.
+/// A load and its data are asked about over the load's own bounded connections; the driver's client
+/// has no limits.
 #[test]
 fn no_unbounded_client_of_the_driver_is_opened() {
     hold(&[Rule {
@@ -743,7 +762,8 @@ fn no_unbounded_client_of_the_driver_is_opened() {
     }]);
 }
 
-/// Every rule of an experiment can be tested without PostgreSQL: the runner drives ports, which a simulator implements.
+/// Every rule of an experiment can be tested without PostgreSQL: the runner drives ports, which a
+/// simulator implements.
 #[test]
 fn the_runner_reaches_everything_through_its_ports() {
     hold(&[Rule {
@@ -787,7 +807,8 @@ fn the_runner_reaches_everything_through_its_ports() {
     }]);
 }
 
-/// The absences above hold of all code that is compiled without tests, so no file may be outside of what is parsed.
+/// The absences above hold of all code that is compiled without tests, so no file may be outside of
+/// what is parsed.
 #[test]
 fn every_file_is_parsed_or_for_tests() {
     let parsed: BTreeSet<&String> = CODE.sources.iter().map(|source| &source.path).collect();

@@ -1,4 +1,5 @@
-//! `pgdyno advise`, for real: a stock server, one in danger, what experiments have shown, and the table of rules.
+//! `pgdyno advise`, for real: a stock server, one in danger, what experiments have shown, and the
+//! table of rules.
 
 mod cures;
 mod own_traces;
@@ -153,7 +154,8 @@ fn a_stock_server_is_in_no_danger_and_a_careless_one_is() {
     );
 }
 
-/// A line each at first; all about one by its setting or rule; less by severity; colours on request of the terminal alone.
+/// A line each at first; all about one by its setting or rule; less by severity; colours on request
+/// of the terminal alone.
 fn details_are_shown_on_demand(home: &Home) {
     let page = |arguments: &[&str]| {
         home.run(&[&["advise", "sandbox:careless"], arguments].concat())
@@ -207,7 +209,8 @@ fn rows(page: &str) -> Vec<&str> {
     page.lines().filter(is_row).collect()
 }
 
-/// A server that is set by a profile, with what a careful owner sets beside it: little is left to say, and nothing grave.
+/// A server that is set by a profile, with what a careful owner sets beside it: little is left to
+/// say, and nothing grave.
 #[test]
 fn a_sensibly_configured_server_of_the_newest_version_gets_three_lines_at_most() {
     // What other tests set of the kernel would be lines too.
@@ -252,7 +255,8 @@ fn a_sensibly_configured_server_of_the_newest_version_gets_three_lines_at_most()
     }
 }
 
-/// The sizes of advice, of profiles, and of a sandbox with a limit are the same, also when memory is taken in between.
+/// The sizes of advice, of profiles, and of a sandbox with a limit are the same, also when memory
+/// is taken in between.
 #[test]
 fn sizes_are_the_same_for_advise_and_profile_and_a_minute_later() {
     let home = Home::new();
@@ -324,7 +328,8 @@ fn what_an_experiment_has_shown_is_in_the_advice() {
         file,
     ])
     .fine();
-    // The shortest there can be: what comes out does not matter, only that it is found again. Any difference is within half.
+    // The shortest there can be: what comes out does not matter, only that it is found again. Any
+    // difference is within half.
     let text = fs::read_to_string(file).expect("an experiment");
     let text = text
         .replace("blocks = 10", "blocks = 5\nsmallest_effect = 0.9")
@@ -396,8 +401,9 @@ fn measurements_are_facts_and_no_password_is_shown() {
     }
 }
 
-/// A sandbox "old" of Debian's programs, among them pg_resetwal, which makes it old between `prepare` and its next start: `pages` are the
-/// files of what comes next, which are there in a cluster that has grown old by itself.
+/// A sandbox "old" of Debian's programs, among them pg_resetwal, which makes it old between
+/// `prepare` and its next start: `pages` are the files of what comes next, which are there in a
+/// cluster that has grown old by itself.
 fn old_cluster(home: &Home, settings: &[&str], prepare: &str, ages: &[&str], pages: &[(&str, u32)]) {
     let reset = common::system_program("pg_resetwal");
     let directory = reset.parent().expect("a directory").to_str().expect("a path");

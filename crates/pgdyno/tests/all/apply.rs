@@ -1,5 +1,5 @@
-//! Settings that stay: `apply`, `verify`, `status`, `confirm` and `restore` on a real server and this machine's own kernel.
-//! Needs root.
+//! Settings that stay: `apply`, `verify`, `status`, `confirm` and `restore` on a real server and
+//! this machine's own kernel. Needs root.
 
 use common::machine::{Volume, quiet_machine, whole_machine};
 use common::{Home, Said, auto_conf, disk_of, kernel, signal, tool, until, until_is};
@@ -431,7 +431,8 @@ fn persisted_settings_are_what_the_systems_own_tools_read_and_go_with_restore() 
     assert_eq!((kernel(SWAPPINESS), kernel(thp)), before);
 }
 
-/// What is only advised is checked; and a server that does not compute its huge pages is tried out for a moment.
+/// What is only advised is checked; and a server that does not compute its huge pages is tried out
+/// for a moment.
 #[test]
 fn what_is_only_advised_is_verified_and_a_server_of_14_gets_its_huge_pages() {
     let _machine = quiet_machine();
@@ -473,7 +474,8 @@ fn what_is_only_advised_is_verified_and_a_server_of_14_gets_its_huge_pages() {
     assert_eq!(kernel("/proc/sys/vm/nr_hugepages"), before);
 }
 
-/// A server that pgdyno did not make: read, set and restored through its connection string; no word of its password.
+/// A server that pgdyno did not make: read, set and restored through its connection string; no word
+/// of its password.
 #[test]
 fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_shown_nowhere() {
     let _machine = whole_machine();
@@ -531,7 +533,8 @@ fn a_foreign_server_is_changed_without_a_restart_and_its_password_is_shown_nowhe
     assert_eq!(home.ask("x", "SHOW work_mem"), "4MB");
 }
 
-/// Another PGDYNO_HOME of the same user: what the first one has changed is seen and named; servers do not wait for one another.
+/// Another PGDYNO_HOME of the same user: what the first one has changed is seen and named; servers
+/// do not wait for one another.
 #[test]
 fn change_of_another_home_is_named_and_only_the_same_server_or_the_host_waits() {
     let _machine = whole_machine();
@@ -595,7 +598,8 @@ fn sandbox_is_restored_at_boot_where_it_does_not_run_and_is_not_started() {
     assert_eq!(home.ask("x", "SHOW work_mem"), "4MB");
 }
 
-/// An emptied journal and a FIFO in its place: both are named with exit code 1, and the kernel is as before.
+/// An emptied journal and a FIFO in its place: both are named with exit code 1, and the kernel is
+/// as before.
 #[test]
 fn damaged_journal_is_named_kept_and_restored_from_its_copy() {
     let _machine = whole_machine();

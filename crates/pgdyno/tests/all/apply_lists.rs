@@ -1,5 +1,6 @@
-//! Parameters that are lists of names, applied and restored: on a sandbox, on a server that pgdyno did not create, and over SQL alone.
-//! A list that becomes one name keeps a server from starting, or from letting anybody in.
+//! Parameters that are lists of names, applied and restored: on a sandbox, on a server that pgdyno
+//! did not create, and over SQL alone. A list that becomes one name keeps a server from starting,
+//! or from letting anybody in.
 
 use crate::experiment::Nobody;
 use common::foreign::Foreign;
@@ -123,7 +124,8 @@ fn list_is_restored_on_a_server_of_others_that_lets_nobody_in() {
     home.run(&["restore"]).fine();
     assert_eq!(foreign.ask(&format!("SHOW {SHARED}")), "");
 
-    // A library that is there and cannot be loaded is found by the first session, which there is none of then.
+    // A library that is there and cannot be loaded is found by the first session, which there is
+    // none of then.
     let good = foreign.library("auto_explain");
     let own = home.file("own.so");
     fs::write(&own, "no library").expect("written");
@@ -183,7 +185,8 @@ fn list_is_applied_and_restored_over_sql_alone() {
     apply("").fails(2, &["cannot write an empty list", "postgresql.conf, line"]);
 }
 
-/// A name with a blank gets quotes in a list of names, and stays as it is in another list; a single text takes no second one.
+/// A name with a blank gets quotes in a list of names, and stays as it is in another list; a single
+/// text takes no second one.
 fn lists_are_the_servers(version: &str) {
     let home = Home::new();
     home.run(&["sandbox", "create", "x", "--version", version]).fine();

@@ -1,4 +1,5 @@
-//! Huge pages and swap of the host: what the kernel moves beside them, and what a file is known by, are restored too.
+//! Huge pages and swap of the host: what the kernel moves beside them, and what a file is known by,
+//! are restored too.
 
 use common::machine::{Volume, quiet_machine, whole_machine};
 use common::{Home, kernel, tool};
@@ -6,8 +7,9 @@ use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-/// The kernel keeps more memory free for huge pages, whichever file of them is written. A smaller reserve is restored,
-/// and what a colleague writes to another of these files meanwhile is shown by that file.
+/// The kernel keeps more memory free for huge pages, whichever file of them is written. A smaller
+/// reserve is restored, and what a colleague writes to another of these files meanwhile is shown by
+/// that file.
 #[test]
 fn what_huge_pages_want_free_goes_back_with_each_of_their_files() {
     let _machine = whole_machine();
@@ -42,7 +44,8 @@ fn what_huge_pages_want_free_goes_back_with_each_of_their_files() {
         home.run(&["restore"]).fine();
         assert_eq!(state(), before, "{setting}");
     }
-    // One's own wish beside it counts, and is restored too; what a colleague does to a file that was not touched stays.
+    // One's own wish beside it counts, and is restored too; what a colleague does to a file that
+    // was not touched stays.
     home.run(&[
         "apply",
         "--host-only",

@@ -1,5 +1,5 @@
-//! What `apply` refuses, and what keeps a setting from its effect: said by name, and nothing is changed. On a real server and this
-//! machine's own kernel. Needs root.
+//! What `apply` refuses, and what keeps a setting from its effect: said by name, and nothing is
+//! changed. On a real server and this machine's own kernel. Needs root.
 
 use common::machine::whole_machine;
 use common::mounts::unmount;

@@ -1,13 +1,13 @@
-//! Archives of PostgreSQL where every connection is opened up on its way, as in many companies: certificates are of an authority that
-//! only this network knows.
+//! Archives of PostgreSQL where every connection is opened up on its way, as in many companies:
+//! certificates are of an authority that only this network knows.
 
 use common::certificates::Certificates;
 use common::{Home, Said, said};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// A proxy that answers for the archive's host in its place: python3 - CERTIFICATE KEY. What it has is one version, whose initdb only
-/// says that it was fetched. It prints its port.
+/// A proxy that answers for the archive's host in its place: python3 - CERTIFICATE KEY. What it has
+/// is one version, whose initdb only says that it was fetched. It prints its port.
 const PROXY: &str = r##"
 import hashlib, http.server, io, ssl, sys, tarfile, threading, zipfile
 

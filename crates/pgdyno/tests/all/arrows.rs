@@ -25,7 +25,8 @@ fn floors() -> BTreeMap<&'static str, u32> {
     ])
 }
 
-/// Crates that hold no code of the program: others use them in tests alone, and they use crates of the lowest floor alone.
+/// Crates that hold no code of the program: others use them in tests alone, and they use crates of
+/// the lowest floor alone.
 const FOR_TESTS: [&str; 2] = ["pgdyno-fixture", "pgdyno-testing"];
 
 /// What an invariant forbids beyond the floors: a crate and what it must never depend on.
@@ -45,7 +46,8 @@ const NEVER: [(&str, &[&str]); 14] = [
         "pgdyno-engine",
         &["rusqlite", "schemars", "serde_json", "toml", "regex-lite"],
     ),
-    // What it reads of TOML is what is known of other programs' output (catalog/formats/loads.toml), never an experiment.
+    // What it reads of TOML is what is known of other programs' output
+    // (catalog/formats/loads.toml), never an experiment.
     ("pgdyno-workload", &["rusqlite", "schemars"]),
     ("pgdyno-sandbox", &["rusqlite"]),
     ("pgdyno-knobs", &["rusqlite"]),
@@ -61,7 +63,8 @@ const NEVER: [(&str, &[&str]); 14] = [
             "pgdyno-store",
         ],
     ),
-    // It is handed its sessions (`pgdyno_server::Session`); what reaches a server, and how, is not its business.
+    // It is handed its sessions (`pgdyno_server::Session`); what reaches a server, and how, is not
+    // its business.
     (
         "pgdyno-store",
         &["pgdyno-host", "pgdyno-sandbox", "rustls", "tokio"],

@@ -1,4 +1,5 @@
-//! Loads on a real server: books, cross-check, compatibility with pgbench, and errors that say what to do.
+//! Loads on a real server: books, cross-check, compatibility with pgbench, and errors that say what
+//! to do.
 
 use common::{Home, pgbench, said, signal};
 use std::fs;
@@ -74,7 +75,8 @@ fn every_workload_adds_up_and_agrees_with_the_server() {
             number("committed") + number("failed") + number("skipped")
         );
         assert!(number("committed") > 0, "{result}");
-        // Two of sysbench's transactions that take the same row one after the other insert it twice.
+        // Two of sysbench's transactions that take the same row one after the other insert it
+        // twice.
         let failures_max = if workload == "read-write" {
             3 + number("committed") / 50
         } else {
@@ -188,8 +190,8 @@ fn every_protocol_control_and_engine_agrees_with_the_server() {
     assert!(slept["committed"].as_u64() <= Some(11), "{slept}");
 }
 
-/// The server crashes under load and comes back: the load goes on with new connections, the gap is in the series, the
-/// lost ones are in the books, and the result is not passed off as a whole one.
+/// The server crashes under load and comes back: the load goes on with new connections, the gap is
+/// in the series, the lost ones are in the books, and the result is not passed off as a whole one.
 #[test]
 fn a_server_that_crashes_under_load_is_come_back_to() {
     let home = Home::new();
@@ -303,7 +305,8 @@ fn connections_places_and_warm_ups() {
         .fails(4, &["binds the processes of sandboxes only"]);
 }
 
-/// A ladder of clients, a number of transactions, and the histograms of each second for others to read.
+/// A ladder of clients, a number of transactions, and the histograms of each second for others to
+/// read.
 #[test]
 fn ladders_limits_and_histograms() {
     use pgdyno_engine::hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};

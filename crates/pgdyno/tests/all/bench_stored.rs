@@ -1,9 +1,11 @@
-//! Loads that are stored: as trials of an experiment without treatments, which all that reads experiments reads.
+//! Loads that are stored: as trials of an experiment without treatments, which all that reads
+//! experiments reads.
 
 use common::{Home, Said};
 use std::fs;
 
-/// Drives a load over a connection string with a password and stores it; returns the object and its trial in a report.
+/// Drives a load over a connection string with a password and stores it; returns the object and its
+/// trial in a report.
 #[track_caller]
 fn stored(home: &Home, target: &str, more: &[&str]) -> (serde_json::Value, serde_json::Value) {
     let arguments = ["bench", target, "-d", "1s", "--warmup", "0s", "--store", "--json"];
@@ -77,7 +79,8 @@ fn stored_ladder_answers_a_capacity() {
     assert!(report.contains("| clients 2 |"), "{report}");
 }
 
-/// What an open loop with a limit keeps: every transaction that was due, and what its response times are made of.
+/// What an open loop with a limit keeps: every transaction that was due, and what its response
+/// times are made of.
 #[test]
 fn books_of_a_stored_load_are_whole() {
     let home = Home::new();

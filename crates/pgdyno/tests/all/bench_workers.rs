@@ -1,4 +1,5 @@
-//! `pgdyno bench` holds its commits against the server's, which counts those of parallel workers too.
+//! `pgdyno bench` holds its commits against the server's, which counts those of parallel workers
+//! too.
 
 use common::machine::{newest, versions_in_turn};
 use common::{Home, Said};
@@ -24,8 +25,8 @@ fn scripted_by(home: &Home, clients: &str, sql: &str, transactions: &str) -> Sai
     home.run(&[&["bench", "sandbox:x", "--script", &*script], &of[..]].concat())
 }
 
-/// So many commits of workers were counted, but for those that the server counts after the cross-check agrees and waits no longer.
-/// Looks of autovacuum's may come to them.
+/// So many commits of workers were counted, but for those that the server counts after the
+/// cross-check agrees and waits no longer. Looks of autovacuum's may come to them.
 #[track_caller]
 fn assert_workers(check: &serde_json::Value, expected: u64) {
     let number = |key: &str| {
@@ -40,8 +41,8 @@ fn assert_workers(check: &serde_json::Value, expected: u64) {
     assert!(number("by_workers") > 0, "{check}");
 }
 
-/// Parallel workers commit for themselves, which pg_stat_database counts. A session that commits beside the load is not a worker, and is
-/// noticed all the same.
+/// Parallel workers commit for themselves, which pg_stat_database counts. A session that commits
+/// beside the load is not a worker, and is noticed all the same.
 fn workers_are_distinguished_from_a_foreign_session(version: &str) -> Home {
     let home = Home::new();
     home.run(&["sandbox", "create", "x", "-V", version]).fine();
@@ -53,7 +54,8 @@ fn workers_are_distinguished_from_a_foreign_session(version: &str) -> Home {
     // Two workers of each count, and two commits of each worker.
     assert_workers(check, 160);
 
-    // A trial counts as a load does, and the server's parallel plans do not disturb a check of its commits.
+    // A trial counts as a load does, and the server's parallel plans do not disturb a check of its
+    // commits.
     let file = home.write(
         "counts.toml",
         "name = \"counts\"\nquestion = \"Do trials count workers?\"\ndesign = \"a-a\"\nblocks = 1\n[target]\nsandbox = \"x\"\n\

@@ -1,4 +1,5 @@
-//! `pgdyno check` against real servers: what it prints, and that it leaves nothing behind, however it ends. Needs root.
+//! `pgdyno check` against real servers: what it prints, and that it leaves nothing behind, however
+//! it ends. Needs root.
 
 use common::machine::versions_in_turn;
 use common::{Home, Said, said, signal, until, until_is};
@@ -32,7 +33,8 @@ fn files(home: &Home, name: &str) -> BTreeSet<PathBuf> {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
-            // Segments of the WAL and of its status, statistics, and forks that the server makes as it sees fit.
+            // Segments of the WAL and of its status, statistics, and forks that the server makes as
+            // it sees fit.
             if ["pg_wal", "pg_stat", "pg_stat_tmp", "pg_subtrans"].contains(&name.as_str())
                 || name.ends_with("_fsm")
                 || name.ends_with("_vm")
@@ -373,8 +375,8 @@ fn a_signal_leaves_nothing_and_what_a_kill_leaves_goes_with_the_next() {
     assert_eq!(before, (files(&home, "x"), catalogue(&home, "x")));
 }
 
-/// Processes and files of a server in another container are out of sight, and here a directory of the same name looks as
-/// if a server with the same port ran in it.
+/// Processes and files of a server in another container are out of sight, and here a directory of
+/// the same name looks as if a server with the same port ran in it.
 #[test]
 fn of_a_server_elsewhere_only_the_server_is_measured() {
     let home = Home::new();

@@ -1,5 +1,6 @@
-//! Inside a crate, files import one another in one direction. A module and what is below it are one thing: what a module takes from its own
-//! submodules, and a crate's root from all of them, is how it is put together.
+//! Inside a crate, files import one another in one direction. A module and what is below it are one
+//! thing: what a module takes from its own submodules, and a crate's root from all of them, is how
+//! it is put together.
 
 use crate::absences::code::{CODE, Mentioned, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 type Module = Vec<String>;
 type Arrows = BTreeMap<Module, BTreeSet<Module>>;
 
-/// The crate of a file and its module there: "pgdyno-host/src/series/mod.rs" is `series` of pgdyno-host.
+/// The crate of a file and its module there: "pgdyno-host/src/series/mod.rs" is `series` of
+/// pgdyno-host.
 fn module_of(path: &str) -> (&str, Module) {
     let (name, rest) = path.split_once("/src/").expect("a source");
     let mut module: Module = rest

@@ -1,4 +1,5 @@
-//! `pgdyno compare`, `capacity` and `show` on stores that are filled by hand: no server is asked, no knob turned.
+//! `pgdyno compare`, `capacity` and `show` on stores that are filled by hand: no server is asked,
+//! no knob turned.
 
 use common::{CORES, Home};
 use pgdyno_record::{
@@ -75,7 +76,8 @@ fn store(path: &Path, record: &ExperimentRecord, trials: &[(&str, [f64; 4])]) ->
     id
 }
 
-/// Experiment 1 is stored where commands look for it; experiment 1 of the other store is a fifth slower.
+/// Experiment 1 is stored where commands look for it; experiment 1 of the other store is a fifth
+/// slower.
 fn filled(home: &Home) -> PathBuf {
     let names = ["reference", "work_mem, 16 MB"];
     let record = |target: &str| experiment(target, names.map(treatment).to_vec());

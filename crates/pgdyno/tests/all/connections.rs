@@ -1,5 +1,5 @@
-//! Ways to a server: TLS in all of libpq's modes, certificates, SCRAM with channel binding, md5, services, password files;
-//! for the oldest and the newest version.
+//! Ways to a server: TLS in all of libpq's modes, certificates, SCRAM with channel binding, md5,
+//! services, password files; for the oldest and the newest version.
 
 use common::certificates::Certificates;
 use common::machine::newest;
@@ -260,7 +260,8 @@ fn a_certificate_of_its_own(version: &str) {
         }
         bench(&home, "user=sealed sslmode=require", &[]).fine();
     }
-    // TLS so old that nobody shakes hands with it: "prefer" then takes plain text, and nothing else does.
+    // TLS so old that nobody shakes hands with it: "prefer" then takes plain text, and nothing else
+    // does.
     home.ask("x", "ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1'");
     home.ask("x", "ALTER SYSTEM SET ssl_max_protocol_version = 'TLSv1.1'");
     home.run(&["sandbox", "restart", "x"]).fine();
@@ -410,7 +411,8 @@ const MISTYPED: [&str; 30] = [
     "password=Q7hunter2 \u{1b}[31m\"x\" \\ y",
 ];
 
-/// Every command with the places where a target, a store or another text is given; `{}` is what was mistyped.
+/// Every command with the places where a target, a store or another text is given; `{}` is what was
+/// mistyped.
 const COMMANDS: [&str; 79] = [
     "completions|{}",
     "facts|{}",

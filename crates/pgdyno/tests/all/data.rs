@@ -1,4 +1,5 @@
-//! The data sets on a real server: created, checked, damaged, dropped, interrupted; and what pgbench makes of them.
+//! The data sets on a real server: created, checked, damaged, dropped, interrupted; and what
+//! pgbench makes of them.
 
 use common::{Home, Said, pgbench, said, signal};
 use pgdyno_workload::{DataPlan, Dataset, create_data};
@@ -95,7 +96,8 @@ fn bigint_keys_are_made_and_used() {
     assert_eq!(home.ask("x", spread), "t");
 }
 
-/// pg_stat_statements keeps each statement by itself, and pgdyno's own are excluded from a load's shares by their mark.
+/// pg_stat_statements keeps each statement by itself, and pgdyno's own are excluded from a load's
+/// shares by their mark.
 #[test]
 fn statements_about_data_have_pgdynos_mark() {
     let home = Home::new();
@@ -461,7 +463,8 @@ fn tpcc_is_created_used_checked_and_dropped() {
     assert_eq!(ask(left), "0");
 }
 
-/// The rows depend on the seed alone, not on how the work was shared out: one connection has made the same.
+/// The rows depend on the seed alone, not on how the work was shared out: one connection has made
+/// the same.
 #[test]
 fn threads_do_not_change_the_rows() {
     let home = empty_sandbox();
@@ -528,7 +531,8 @@ const LARGE: [&[&str]; 3] = [
     &["tpcc", "--scale", "5"],
 ];
 
-/// SIGKILL in the middle: what is there is known to be half made, and the next creation needs no consent.
+/// SIGKILL in the middle: what is there is known to be half made, and the next creation needs no
+/// consent.
 #[test]
 fn a_killed_creation_is_begun_again() {
     let home = empty_sandbox();
@@ -542,7 +546,8 @@ fn a_killed_creation_is_begun_again() {
     }
 }
 
-/// Two creations at a time do not mix: the second one waits, and does not replace what it has not seen.
+/// Two creations at a time do not mix: the second one waits, and does not replace what it has not
+/// seen.
 #[test]
 fn a_second_creation_waits() {
     let home = empty_sandbox();

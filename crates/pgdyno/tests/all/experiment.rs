@@ -1,4 +1,5 @@
-//! Experiments on a real server and real kernel knobs: run, interrupted, resumed, refused, restored. Needs root.
+//! Experiments on a real server and real kernel knobs: run, interrupted, resumed, refused,
+//! restored. Needs root.
 
 use common::foreign::Foreign;
 use common::machine::whole_machine;
@@ -91,7 +92,8 @@ fn an_experiment_runs_decides_reports_and_puts_everything_back() {
         memory["step"]["ratio_low"].as_f64() < memory["step"]["ratio_high"].as_f64(),
         "{memory}"
     );
-    // Whichever trial was the last one: what the experiment had set is shown, not that it was restored.
+    // Whichever trial was the last one: what the experiment had set is shown, not that it was
+    // restored.
     let restored = json["restored"].as_array().expect("lines");
     let shown: Vec<_> = restored
         .iter()
@@ -340,7 +342,8 @@ fn forced_it_is_restored_all_the_same() {
     assert_eq!(kernel(SWAPPINESS), swappiness);
 }
 
-/// From then on the trials are nobody's treatment: they fail by name, and the value stays as its author wants it.
+/// From then on the trials are nobody's treatment: they fail by name, and the value stays as its
+/// author wants it.
 #[test]
 fn a_foreign_change_during_a_run_fails_its_trials_and_stays() {
     let _machine = whole_machine();
@@ -365,7 +368,8 @@ fn a_foreign_change_during_a_run_fails_its_trials_and_stays() {
     assert!(run.err.contains("someone else set it to 33"), "{}", run.err);
 }
 
-/// A server that was stopped is stopped again; and a killed experiment's knobs go back before its sandbox goes.
+/// A server that was stopped is stopped again; and a killed experiment's knobs go back before its
+/// sandbox goes.
 #[test]
 fn a_stopped_sandbox_is_stopped_again_and_destroying_one_restores_first() {
     let _machine = whole_machine();
@@ -396,7 +400,8 @@ impl Nobody {
             program: home.file("pgdyno"),
             own: home.file("nobody"),
         };
-        // By another process: a child that is forked meanwhile would hold the file open for writing, and nobody could run it.
+        // By another process: a child that is forked meanwhile would hold the file open for
+        // writing, and nobody could run it.
         tool(
             "cp",
             &[
@@ -432,8 +437,8 @@ impl Nobody {
     }
 }
 
-/// Somebody else's server, whose files cannot be reached: parameters are set and reset one by one over SQL, nothing is
-/// restarted, and the password is used and never shown.
+/// Somebody else's server, whose files cannot be reached: parameters are set and reset one by one
+/// over SQL, nothing is restarted, and the password is used and never shown.
 #[test]
 fn a_server_that_is_not_ours_is_neither_restarted_nor_left_changed() {
     let home = Home::new();
@@ -641,8 +646,8 @@ fn data_on_a_server_of_others_wants_consent_and_is_dropped_however_the_run_ends(
     assert_eq!(foreign.ask("SELECT note FROM pgbench_history"), "mine");
 }
 
-/// As a user and a role without any right: everything that is wrong is reported at once, what each line says mends it,
-/// and then the run works.
+/// As a user and a role without any right: everything that is wrong is reported at once, what each
+/// line says mends it, and then the run works.
 #[test]
 fn a_dry_run_finds_all_that_is_missing_and_its_grants_mend_it() {
     let (home, foreign) = (Home::new(), Foreign::start());

@@ -1,4 +1,5 @@
-//! `pgdyno facts`, for real: loop devices, limits, servers that are elsewhere, and machines that are a tree of files.
+//! `pgdyno facts`, for real: loop devices, limits, servers that are elsewhere, and machines that
+//! are a tree of files.
 
 use common::{Home, said};
 use serde_json::{Value, json};
@@ -216,7 +217,8 @@ fn limits_of_the_servers_control_groups_are_seen() {
     assert!(!facts.0.to_string().contains("tiger"));
 }
 
-/// Here pgdyno is in a pid namespace of its own: the server's process numbers mean other processes there. Needs root.
+/// Here pgdyno is in a pid namespace of its own: the server's process numbers mean other processes
+/// there. Needs root.
 #[test]
 fn a_process_of_another_namespace_is_not_mistaken() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! Sandboxes with file systems of their own, for real: in memory, in images, killed while they are made. Needs root.
+//! Sandboxes with file systems of their own, for real: in memory, in images, killed while they are
+//! made. Needs root.
 
 use common::machine::kills;
 use common::mounts::{loops_below, mounts_below, nothing_is_left, unmount};
@@ -128,7 +129,8 @@ fn data_and_wal_on_two_file_systems_under_limits() {
     nothing_is_left(&home);
 }
 
-/// A restart of the machine empties what is in memory, and temporary files are the only ones that may go with it.
+/// A restart of the machine empties what is in memory, and temporary files are the only ones that
+/// may go with it.
 #[test]
 fn temporary_files_on_a_file_system_of_their_own() {
     let home = Home::new();

@@ -15,7 +15,8 @@ const SHORT: [&str; 11] = [
 /// Where the number of blocks is in it.
 const BLOCKS_AT: usize = 9;
 
-/// A function that takes so long, as a schema script. It waits, so that other tests neither notice it nor slow it down.
+/// A function that takes so long, as a schema script. It waits, so that other tests neither notice
+/// it nor slow it down.
 fn schema(home: &Home, name: &str, seconds: &str) -> String {
     let sql = format!(
         "CREATE FUNCTION work() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep({seconds}); END $$;\n"
@@ -48,7 +49,8 @@ fn a_schema_that_is_slower_fails_after_a_second_experiment() {
     let head = schema(&home, "head.sql", "0.02");
     let script = home.write("load.sql", "SELECT work();\n");
     let script = script.to_string_lossy();
-    // It ends as soon as it is decided. Three blocks are two degrees of freedom: beside other tests a factor of thirty was not proven by them.
+    // It ends as soon as it is decided. Three blocks are two degrees of freedom: beside other tests
+    // a factor of thirty was not proven by them.
     let said = gate_of(&home, [&base, &head], "10", &["-f", &script, "--json"]);
     let document = said.json();
     let experiments = document["experiments"].as_array().expect("experiments");
@@ -127,7 +129,8 @@ fn builds_run_on_servers_of_their_own_that_are_new_in_each_block() {
     assert_eq!(sandboxes(&home), 1, "those of the gate are gone");
     // Each trial's server has committed what its own clients saw, in its own turns.
     let trials = report["trials"].as_array().expect("trials");
-    // A treatment that is decided is not tried again with those that are not, which may be HEAD alone.
+    // A treatment that is decided is not tried again with those that are not, which may be HEAD
+    // alone.
     assert!((3 * 2..=3 * 3).contains(&trials.len()), "{report}");
     for trial in trials {
         assert_eq!(trial["cross_check"]["agrees"], true, "{trial}");
@@ -155,7 +158,8 @@ fn servers_of_a_gate_that_was_killed_are_none_of_the_next_ones() {
     assert_eq!(sandboxes(&home), 0);
 }
 
-/// The step of the composite action, by the exit codes of a program in pgdyno's place, and by its own.
+/// The step of the composite action, by the exit codes of a program in pgdyno's place, and by its
+/// own.
 #[test]
 fn the_step_in_ci_hands_the_answer_on() {
     let home = Home::new();
@@ -212,7 +216,8 @@ fn the_step_in_ci_hands_the_answer_on() {
     assert!(summary.contains("gate no base.conf"), "{summary}");
 }
 
-/// The job's script of GitLab's template, run as its shell would; an undecided gate has the code that may fail.
+/// The job's script of GitLab's template, run as its shell would; an undecided gate has the code
+/// that may fail.
 #[test]
 fn the_template_for_gitlab_calls_the_gate() {
     let home = Home::new();

@@ -1,5 +1,6 @@
-//! pgdyno in machines booted by emulation: what it finds on four nodes, knobs that other machines refuse or lack, and what a
-//! hard reset leaves. The jobs, with what is done in which order, are scripts/guest/jobs.
+//! pgdyno in machines booted by emulation: what it finds on four nodes, knobs that other machines
+//! refuse or lack, and what a hard reset leaves. The jobs, with what is done in which order, are
+//! scripts/guest/jobs.
 
 use common::guest::{Console, boot};
 use common::machine::{all_guests, turn};
@@ -81,7 +82,8 @@ fn four_nodes_are_found() {
         json!([32, 32, 16, 10]),
     ];
     assert_eq!(of_nodes("distances"), far);
-    // Two more on each node than on the one before: the job asked for them, and the kernel had them.
+    // Two more on each node than on the one before: the job asked for them, and the kernel had
+    // them.
     let pools = value(&facts, "huge_pages.pools").as_array().expect("a list");
     let reserved: Vec<(&Value, &Value)> = pools
         .iter()
@@ -92,7 +94,8 @@ fn four_nodes_are_found() {
     assert_eq!(reserved, expected.each_ref().map(|(node, pages)| (node, pages)));
 }
 
-/// Traps 5 to 7: not mounted, not on this kernel, and kept by a kernel that is locked down are three cases.
+/// Traps 5 to 7: not mounted, not on this kernel, and kept by a kernel that is locked down are
+/// three cases.
 #[test]
 fn what_a_kernel_has_not_shows_not_or_keeps_to_itself_is_distinguished() {
     KNOBS.step("debugfs is not mounted").fails(
@@ -391,8 +394,8 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
         assert!(lines.lines().any(|other| other == line), "{lines}");
     }
 
-    // What the files have set again is in force, and is restored; the others went with the reset, and what somebody has set beside it
-    // since stays.
+    // What the files have set again is in force, and is restored; the others went with the reset,
+    // and what somebody has set beside it since stays.
     let again = second.json("set again at boot");
     let back = second.json("restore");
     assert_eq!(second.printed("reserve").trim(), "50000");
@@ -415,7 +418,8 @@ fn a_hard_reset_leaves_what_a_restore_needs() {
     second.step("restore again").fails(0, &["nothing to restore"]);
 }
 
-/// One of the other two, which another commit changes; PGDYNO_GUESTS=all for both, as `make soak` does.
+/// One of the other two, which another commit changes; PGDYNO_GUESTS=all for both, as `make soak`
+/// does.
 #[test]
 fn a_newer_kernel_and_a_hard_reset_have_their_turn() {
     if all_guests() || turn().is_multiple_of(2) {

@@ -1,4 +1,5 @@
-//! Several hosts in one connection string: which server is taken, and that questions and load go to it alone.
+//! Several hosts in one connection string: which server is taken, and that questions and load go to
+//! it alone.
 
 use common::machine::newest;
 use common::{DeafPort, Home, Said, said, signal, until_is};

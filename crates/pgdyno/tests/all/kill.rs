@@ -1,5 +1,5 @@
-//! SIGKILL at random instants of a real experiment: every knob comes back, no finished trial is lost or run twice. Five
-//! kills; PGDYNO_KILLS=1000 for the long run of `make soak`. Needs root.
+//! SIGKILL at random instants of a real experiment: every knob comes back, no finished trial is
+//! lost or run twice. Five kills; PGDYNO_KILLS=1000 for the long run of `make soak`. Needs root.
 #![allow(clippy::print_stdout, reason = "the tally is what is looked at")]
 
 use common::machine::{kills, quiet_machine};
@@ -124,7 +124,8 @@ fn planned(home: &Home, path: &str) -> Vec<(u64, String)> {
         .collect()
 }
 
-/// What was stored before a kill and what was run after it make the experiment that was planned, decided as it would have been.
+/// What was stored before a kill and what was run after it make the experiment that was planned,
+/// decided as it would have been.
 fn check_whole(home: &Home, path: &str, id: i64, kept: &BTreeSet<(u64, String)>) {
     let all = home.stored_trials(id);
     let set: BTreeSet<_> = all.iter().cloned().collect();
@@ -161,7 +162,8 @@ fn kills_at_random_instants_lose_nothing() {
     let disk = disk_of(&home.data("x"));
     let before = state(&home, &disk);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(20_260);
-    // Two trials end within this, on this machine and beside what else runs on it, with all that happens between them.
+    // Two trials end within this, on this machine and beside what else runs on it, with all that
+    // happens between them.
     let until = |arguments: &[&str], trial: &str| {
         let started = Instant::now();
         let mut child = home.start(arguments);

@@ -1,5 +1,6 @@
-//! SIGKILL at random instants while thirty knobs of every kind are applied: a fresh process brings all of them back, to the
-//! byte. Ten kills; PGDYNO_KILLS=1000 for the long run of `make soak`. Needs root.
+//! SIGKILL at random instants while thirty knobs of every kind are applied: a fresh process brings
+//! all of them back, to the byte. Ten kills; PGDYNO_KILLS=1000 for the long run of `make soak`.
+//! Needs root.
 #![allow(clippy::print_stdout, reason = "the tally is what is looked at")]
 
 use common::machine::{kills, quiet_machine};

@@ -1,5 +1,6 @@
-//! Experiments beyond settings: factors, other servers and places, data that is reset, poolers, external programs as
-//! loads, guards, budgets, crashes, and ending when all is decided. On real servers and a real kernel. Needs root.
+//! Experiments beyond settings: factors, other servers and places, data that is reset, poolers,
+//! external programs as loads, guards, budgets, crashes, and ending when all is decided. On real
+//! servers and a real kernel. Needs root.
 
 use common::machine::whole_machine;
 use common::{Home, Said, ended, kernel, said, until};
@@ -207,7 +208,8 @@ fn data_comes_back_before_each_trial() {
         let own = figure(&home, &format!("reset={reset}"), "tps_total");
         assert_eq!(rows.len(), 2, "{reset}");
         for (rows, own) in rows.iter().zip(&own) {
-            // What a trial itself has inserted is all there is; the statistics of a copy are those of before.
+            // What a trial itself has inserted is all there is; the statistics of a copy are those
+            // of before.
             assert!(
                 reset == "copy" || rows == own,
                 "{reset}: {rows} rows, {own} inserted"
@@ -459,7 +461,8 @@ case "$last" in
 esac
 "#;
 
-/// Once per scale and in a database of its own, again where it is not whole, and for each trial where the file says so.
+/// Once per scale and in a database of its own, again where it is not whole, and for each trial
+/// where the file says so.
 #[test]
 fn a_program_makes_its_data_where_it_is_missing() {
     let home = Home::new();
@@ -530,7 +533,8 @@ fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     home.ask("x", "VACUUM ANALYZE pgbench_accounts");
     run(&home, &path);
     run(&home, &path);
-    // The median, which other tests beside this one hardly move. Three short trials a side decide a large difference alone.
+    // The median, which other tests beside this one hardly move. Three short trials a side decide a
+    // large difference alone.
     let gate = ["--fail-if", "p50_ms worse than 50%"];
     let passes = "--allow-undecided";
     home.run(&["compare", "1", "2", gate[0], gate[1], passes]).fine();
@@ -541,7 +545,8 @@ fn a_gate_fails_on_a_dropped_index_and_passes_on_none() {
     home.run(&["compare", "3", "2", gate[0], gate[1], passes]).fine();
 }
 
-/// The scheduler sets the depth of the queue again, and refuses with one what it takes with another.
+/// The scheduler sets the depth of the queue again, and refuses with one what it takes with
+/// another.
 #[test]
 fn schedulers_can_follow_one_another_in_any_order() {
     let _machine = whole_machine();
@@ -571,7 +576,8 @@ fn files_of_huge_pages_can_follow_one_another_in_any_order() {
         &format!("{TPCB}{steps}"),
     );
     let place = "/proc/sys/vm/min_free_kbytes";
-    // A kernel whose memory grows computes its reserve again, as somebody else would change it. A fault of ours would be in each of three runs.
+    // A kernel whose memory grows computes its reserve again, as somebody else would change it. A
+    // fault of ours would be in each of three runs.
     let mut runs = (0..3).map(|_| {
         fs::write(place, "30000").expect("written");
         home.run(&["run", &path]).fine()
@@ -600,8 +606,8 @@ fn outside_of_its_hours_it_waits_with_everything_restored() {
     assert_eq!(home.stored_trials(1).len(), 0);
 }
 
-/// Two runs of the host's settings exclude one another by name; beside them, one of a server's settings alone runs. In a network
-/// namespace, whose settings are its own.
+/// Two runs of the host's settings exclude one another by name; beside them, one of a server's
+/// settings alone runs. In a network namespace, whose settings are its own.
 #[test]
 fn runs_at_the_same_time_change_the_host_one_at_a_time() {
     let home = Home::new();

@@ -1,5 +1,5 @@
-//! All integration tests of the program, in one binary: linked once, and its tests run beside one another.
-//! Which of them must not meet is said by `common::machine`.
+//! All integration tests of the program, in one binary: linked once, and its tests run beside one
+//! another. Which of them must not meet is said by `common::machine`.
 
 extern crate pgdyno_testing as common;
 

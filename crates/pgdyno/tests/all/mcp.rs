@@ -1,4 +1,5 @@
-//! `pgdyno mcp` as an agent uses it: what it may do, what it may not, and what is left when it goes away.
+//! `pgdyno mcp` as an agent uses it: what it may do, what it may not, and what is left when it goes
+//! away.
 
 use common::{Home, signal, until, until_is};
 use serde_json::{Value, json};

@@ -1,5 +1,6 @@
-//! Every statement and flag that is printed as what mends something: provoked on a real server, run as it was printed, and then the
-//! trouble is gone. Statements of `facts`, `check` and `watch` are run in server_facts.rs, those of advice in advise.rs.
+//! Every statement and flag that is printed as what mends something: provoked on a real server, run
+//! as it was printed, and then the trouble is gone. Statements of `facts`, `check` and `watch` are
+//! run in server_facts.rs, those of advice in advise.rs.
 
 use crate::experiment::Nobody;
 use common::foreign::Foreign;
@@ -9,7 +10,8 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
 
-/// Where texts of statements are printed, and the test that runs them. What is new is added here with a test.
+/// Where texts of statements are printed, and the test that runs them. What is new is added here
+/// with a test.
 const PRINTED: &[(&str, &str, &str)] = &[
     (
         "pgdyno-knobs/src/reader/objection.rs",

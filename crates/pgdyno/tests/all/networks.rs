@@ -100,7 +100,8 @@ fn behind_a_link_of_9000() {
     lives_behind_a_link(9000);
 }
 
-/// A restart of the machine takes namespace and link away; so does this. What is in order stays as it is.
+/// A restart of the machine takes namespace and link away; so does this. What is in order stays as
+/// it is.
 #[test]
 fn a_network_comes_back_with_the_server() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! Servers that pgdyno did not create, stopped and started with consent by what runs them: pg_ctl, Debian's clusters, units of systemd.
+//! Servers that pgdyno did not create, stopped and started with consent by what runs them: pg_ctl,
+//! Debian's clusters, units of systemd.
 
 use common::foreign::{Foreign, Podman};
 use common::machine::quiet_machine;
@@ -431,7 +432,8 @@ fn unit_of_systemd_is_restarted_between_trials() {
     let unit = format!("postgresql@{version}-main.service");
     booted.tool("systemctl", &["start", &unit]);
     let target = "host=/run/postgresql user=postgres dbname=postgres";
-    // Debian's servers take only a user with the role's name over their socket (peer), as whom root connects.
+    // Debian's servers take only a user with the role's name over their socket (peer), as whom root
+    // connects.
     let nobody = booted.run_as(&home, "nobody", &["facts", target]);
     nobody.fails(
         1,
@@ -470,7 +472,8 @@ fn unit_of_systemd_is_restarted_between_trials() {
     booted.tool("systemctl", &["is-active", &unit]);
 }
 
-/// Units as packages of Red Hat and SUSE have them: of the first the server is what systemd starts, of the other `pg_ctl`, which ends.
+/// Units as packages of Red Hat and SUSE have them: of the first the server is what systemd starts,
+/// of the other `pg_ctl`, which ends.
 #[test]
 fn units_of_other_distributions_are_restarted() {
     let (home, foreign) = (Home::new(), Foreign::start());

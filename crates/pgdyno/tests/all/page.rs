@@ -1,5 +1,6 @@
-//! The page over `pgdyno serve`: a store is filled by hand, served by the program, and checked in Chromium by the
-//! tests of ui/test/served. They need npm, ui/node_modules, ui/dist and Chromium; where one is missing this fails.
+//! The page over `pgdyno serve`: a store is filled by hand, served by the program, and checked in
+//! Chromium by the tests of ui/test/served. They need npm, ui/node_modules, ui/dist and Chromium;
+//! where one is missing this fails.
 
 use common::Home;
 use common::web::Web;
@@ -127,8 +128,8 @@ fn add_block(store: &mut Store, id: i64, block: u32) {
     }
 }
 
-/// Four experiments: a finished one, one whose texts are markup, one without a trial, and one that runs as long as
-/// what is returned is kept.
+/// Four experiments: a finished one, one whose texts are markup, one without a trial, and one that
+/// runs as long as what is returned is kept.
 fn fill(path: &Path) -> Store {
     let mut store = Store::open(path).expect("a store");
     let memory = experiment("memory", "What is memory worth?", "sandbox a", "16 MB for sorts");

@@ -1,4 +1,5 @@
-//! Loads through poolers: pgbouncer in both of its modes and pgpool-II, in front of the oldest and the newest version.
+//! Loads through poolers: pgbouncer in both of its modes and pgpool-II, in front of the oldest and
+//! the newest version.
 
 use common::machine::newest;
 use common::{Home, Said};
@@ -59,8 +60,8 @@ impl Pooler {
         ])
     }
 
-    /// A load whose every commit the server confirms. Which of its sessions pgpool gives is its own choice, so that
-    /// some may not have sent their counts: that is reported then.
+    /// A load whose every commit the server confirms. Which of its sessions pgpool gives is its own
+    /// choice, so that some may not have sent their counts: that is reported then.
     fn agrees(&self, home: &Home, clients: u32, protocol: &str) {
         for workload in ["simple", "tpcb"] {
             let case = format!("{workload} {protocol}");
@@ -249,7 +250,8 @@ fn pgbouncer_in_session_mode_before_the_newest_version() {
     through_pgbouncers_sessions(&newest());
 }
 
-/// No transaction may have two messages there: neither the load's, nor those that make sessions send their counts.
+/// No transaction may have two messages there: neither the load's, nor those that make sessions
+/// send their counts.
 #[test]
 fn pgbouncer_in_statement_mode_before_the_newest_version() {
     let home = Home::new();

@@ -65,7 +65,8 @@ fn objects_that_commands_leave_are_dropped_by_what_is_printed_in_its_order() {
     assert_eq!(foreign.objects(), before, "{drops}");
 }
 
-/// What keeps the commands' objects from being listed keeps the experiment from beginning, and leaves nothing to restore.
+/// What keeps the commands' objects from being listed keeps the experiment from beginning, and
+/// leaves nothing to restore.
 #[test]
 fn run_whose_objects_cannot_be_listed_leaves_no_journal() {
     let (home, foreign) = (Home::new(), Foreign::start());
@@ -456,7 +457,8 @@ fn store_in_postgresql_that_the_role_may_not_write_is_found_with_the_grants() {
     }
 }
 
-/// Where the kernel preempts in one way alone, or keeps its choice to itself, each treatment that would change it has the reason.
+/// Where the kernel preempts in one way alone, or keeps its choice to itself, each treatment that
+/// would change it has the reason.
 #[test]
 fn preemption_is_not_tested_where_the_kernel_does_not_let_it_be_changed() {
     const PLACE: &str = "/sys/kernel/debug/sched/preempt";

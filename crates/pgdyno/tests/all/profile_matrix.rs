@@ -1,5 +1,6 @@
-//! Every shipped profile applied to a real server and this host: it starts, runs a load, `verify` is clean, and all of it comes
-//! back. Each on one of the versions, on another one with each commit; PGDYNO_MATRIX=all for each on all. Needs root.
+//! Every shipped profile applied to a real server and this host: it starts, runs a load, `verify`
+//! is clean, and all of it comes back. Each on one of the versions, on another one with each
+//! commit; PGDYNO_MATRIX=all for each on all. Needs root.
 
 use common::machine::{quiet_machine, turn, versions, whole_matrix};
 use common::{Home, kernel};

@@ -1,4 +1,5 @@
-//! `pgdyno profile` for real: compared with a server and this host, and its exports read by the programs they are for.
+//! `pgdyno profile` for real: compared with a server and this host, and its exports read by the
+//! programs they are for.
 
 use common::machine::newest;
 use common::{Home, said};
@@ -128,7 +129,8 @@ fn a_profile_is_held_against_a_host_alone() {
 #[test]
 fn exports_are_what_other_programs_read() {
     let home = Home::new();
-    // What this machine may have already is forced to something, so that there is something to carry.
+    // What this machine may have already is forced to something, so that there is something to
+    // carry.
     let own = home.write(
         "own.toml",
         "name = \"own\"\ntitle = \"Ours # and more\"\nsummary = \"x\"\ninherits = [\"oltp\"]\n\n\

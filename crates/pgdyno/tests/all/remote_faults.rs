@@ -1,6 +1,8 @@
-//! Faults at random instants of experiments over ssh: processes at both ends are killed, links are cut, the disk there is full or cannot be
-//! written. The host is as it was by one command there, no process is left, no finished trial is lost or run twice, and none counts
-//! whose load lost a host. Two faults of each kind of experiment, by turn; PGDYNO_KILLS for more, as `make soak` has it. Needs root.
+//! Faults at random instants of experiments over ssh: processes at both ends are killed, links are
+//! cut, the disk there is full or cannot be written. The host is as it was by one command there, no
+//! process is left, no finished trial is lost or run twice, and none counts whose load lost a host.
+//! Two faults of each kind of experiment, by turn; PGDYNO_KILLS for more, as `make soak` has it.
+//! Needs root.
 #![allow(clippy::print_stdout, reason = "the tally is the result")]
 
 use crate::remote::Pair;
@@ -158,7 +160,8 @@ impl Course<'_> {
         report.json()["trials"].as_array().expect("trials").clone()
     }
 
-    /// Takes in what is stored. An experiment that is finished is whole, and is followed by another.
+    /// Takes in what is stored. An experiment that is finished is whole, and is followed by
+    /// another.
     fn look(&mut self, after: &str) {
         let listed = self.pair.home.run(&["list", "--json"]).fine().json();
         let mut listed = listed.as_array().expect("a list").iter();
@@ -187,7 +190,8 @@ impl Course<'_> {
     }
 }
 
-/// So many faults of these, one to a process; `restore` is the command that restores by hand, and `state` what must come of it.
+/// So many faults of these, one to a process; `restore` is the command that restores by hand, and
+/// `state` what must come of it.
 fn faults(
     course: &mut Course<'_>,
     faults: &[Fault],

@@ -1,4 +1,5 @@
-//! Loads that hosts over ssh drive: what they do together is what one host does, to the transaction and to the key.
+//! Loads that hosts over ssh drive: what they do together is what one host does, to the transaction
+//! and to the key.
 
 use crate::remote::{Pair, SECRET, find, is_in_no_process};
 use pgdyno_testing::ssh::{FAR, FAR_ADDRESS};
@@ -257,7 +258,8 @@ fn experiment_takes_its_load_from_other_hosts() {
             .output()
             .expect("pgdyno runs"),
     ));
-    // The run is on the other host, and so is the load, by a connection of its own and over its network.
+    // The run is on the other host, and so is the load, by a connection of its own and over its
+    // network.
     let create = format!("sandbox = \"there\"\ncreate = {{ listen = \"{FAR_ADDRESS}/30\" }}");
     let there = file(&create, "\"local\", \"ssh:far\"", &format!("host={FAR_ADDRESS}"));
     check(pair.run(&["run", &there, "--json"]));
@@ -288,7 +290,8 @@ fn experiment_takes_its_load_from_other_hosts() {
     let mut command = pair.far.command(&pair.home, &["run", &deaf]);
     said(command.output().expect("pgdyno runs")).fails(1, &why);
     assert_eq!(pair.home.run(&["list"]).fine().out, begun, "nothing is begun");
-    // A group of an inventory in place of the file's hosts: its way is in there, and its name is in the results.
+    // A group of an inventory in place of the file's hosts: its way is in there, and its name is in
+    // the results.
     let inventory = format!(
         "[gens]\ngen1 ansible_host=far\n[gens:vars]\nansible_ssh_common_args='-o LogLevel=ERROR'\n\
          [elsewhere]\ngen2 ansible_host={FAR_ADDRESS} ansible_ssh_private_key_file=/no/such/key\n"

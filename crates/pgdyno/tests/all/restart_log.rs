@@ -1,5 +1,5 @@
-//! What is shown of a server's log when its owner's restart command fails: what was written since, wherever the server wrote it, and
-//! nothing older.
+//! What is shown of a server's log when its owner's restart command fails: what was written since,
+//! wherever the server wrote it, and nothing older.
 
 use common::Home;
 use common::foreign::Foreign;
@@ -33,8 +33,8 @@ fn sh(command: &str) -> bool {
     shell.status().expect("sh runs").success()
 }
 
-/// A restart command that fails the first time: with these commands before it, and a pg_hba.conf that the server cannot use, which
-/// is good again afterwards.
+/// A restart command that fails the first time: with these commands before it, and a pg_hba.conf
+/// that the server cannot use, which is good again afterwards.
 fn broken_once(home: &Home, foreign: &Foreign, before: &str) -> String {
     let (hba, first) = (foreign.data("pg_hba.conf"), home.write("first", ""));
     let (hba, first) = (hba.display(), first.display());

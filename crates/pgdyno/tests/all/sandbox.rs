@@ -185,7 +185,8 @@ fn the_second_of_two_commands_waits_for_the_first() {
     second.fails(1, &["exists already"]);
 }
 
-/// The kernel has the limits that the sandbox was given, and its server lives inside them. Needs root.
+/// The kernel has the limits that the sandbox was given, and its server lives inside them. Needs
+/// root.
 #[test]
 fn limits_hold_in_the_kernel() {
     let home = Home::on_disk();

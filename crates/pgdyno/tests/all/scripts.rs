@@ -1,4 +1,5 @@
-//! pgbench's scripts run as they are: the same statements with the same values as pgbench itself sends.
+//! pgbench's scripts run as they are: the same statements with the same values as pgbench itself
+//! sends.
 
 use common::{Home, pgbench, said, signal, until_is};
 use std::fmt::Write as _;
@@ -57,7 +58,8 @@ const DIFFERENT: &str = "SELECT string_agg(format('%s: %s, %s', place, a.value, 
      FROM (SELECT * FROM results WHERE who = 'pgbench') a FULL JOIN (SELECT * FROM results WHERE who = 'pgdyno') b \
      USING (place) WHERE a.value IS DISTINCT FROM b.value";
 
-/// Of PostgreSQL's documentation of pgbench, "Built-in Operators" and "Built-in Functions", and what is beside them.
+/// Of PostgreSQL's documentation of pgbench, "Built-in Operators" and "Built-in Functions", and
+/// what is beside them.
 const EXPRESSIONS: &[&str] = &[
     "5 or 1 = 1 or null is null",
     "not (3 < 5 and true)",
@@ -410,7 +412,8 @@ fn a_wrong_script_is_one_clear_error() {
     bench("SELECT 1 \\gset\n", &[]).fails(1, &["bad.sql:1", "\"?column?\" of \\gset is not a name"]);
 }
 
-/// What the commands of a script print on standard error gets to no terminal as it is, and a request to stop ends them.
+/// What the commands of a script print on standard error gets to no terminal as it is, and a
+/// request to stop ends them.
 #[test]
 fn shell_command_of_a_script_prints_nothing_raw_and_ends_with_the_load() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! Series of a server, on real servers of each version: every metric is a value or a gap with a reason, whatever happens.
+//! Series of a server, on real servers of each version: every metric is a value or a gap with a
+//! reason, whatever happens.
 
 use common::Home;
 use common::machine::newest;

@@ -1,4 +1,5 @@
-//! `pgdyno serve` on stores that are filled by hand: who is let in, what is answered, and what goes wrong. No knob.
+//! `pgdyno serve` on stores that are filled by hand: who is let in, what is answered, and what goes
+//! wrong. No knob.
 
 mod changes;
 mod database;

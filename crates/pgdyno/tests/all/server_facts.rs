@@ -1,5 +1,5 @@
-//! Facts of real servers: every name with a value or a reason in every version, what is to be found is found, and what
-//! a server or a role refuses is said.
+//! Facts of real servers: every name with a value or a reason in every version, what is to be found
+//! is found, and what a server or a role refuses is said.
 
 use common::machine::newest;
 use common::{Home, signal, system_program};
@@ -300,8 +300,8 @@ fn found_what_was_made(facts: &ServerFacts) {
     assert!(facts.data_directory.as_ref().is_some_and(|d| d.is_absolute()));
 }
 
-/// What a session sees that sends nothing but its user and database, as the driver of this test cannot: name, value and source
-/// of each setting.
+/// What a session sees that sends nothing but its user and database, as the driver of this test
+/// cannot: name, value and source of each setting.
 fn plain_session(target: &Target, sql: &str) -> Vec<Vec<String>> {
     let port = target.home.record("x")["port"].as_u64().expect("a port");
     let path = target
@@ -390,8 +390,8 @@ fn settings_are_those_of_a_session_that_sets_nothing(target: &Target, facts: &Se
     assert_eq!(value(facts, "jit.available"), &json!(available));
 }
 
-/// The start of pgdyno's session hides two settings, and its caller's options any: what the files say counts, of several lines the
-/// last, and what cannot be known has a reason.
+/// The start of pgdyno's session hides two settings, and its caller's options any: what the files
+/// say counts, of several lines the last, and what cannot be known has a reason.
 fn settings_below_those_of_the_session_are_of_the_server_or_unknown(major: u32) {
     let target = Target::new(major);
     let mut client = target.client();
@@ -630,7 +630,8 @@ fn a_role_without_rights(target: &Target, all: &BTreeSet<&str>) {
     }
 }
 
-/// The statements that people read in the hints of `facts`, `check` and `watch`, taken from the pages with their broken lines.
+/// The statements that people read in the hints of `facts`, `check` and `watch`, taken from the
+/// pages with their broken lines.
 fn statements_of_hints(target: &Target, string: &str) -> BTreeSet<String> {
     let run = |arguments: &[&str]| {
         let said = target.home.run(arguments);

@@ -1,4 +1,5 @@
-//! Settings of the load's own sessions: a role without rights compares them, and nothing changes on the server.
+//! Settings of the load's own sessions: a role without rights compares them, and nothing changes on
+//! the server.
 
 use common::foreign::Foreign;
 use common::{Home, ended};

@@ -1,4 +1,5 @@
-//! Several servers at once, each with the whole load: bound to parts of the host, with huge pages, and after a kill.
+//! Several servers at once, each with the whole load: bound to parts of the host, with huge pages,
+//! and after a kill.
 
 use crate::experiment::until_loaded;
 use common::machine::quiet_machine;
@@ -74,7 +75,8 @@ fn servers_have_parts_of_the_host_and_a_pool_for_all_of_them() {
             assert!((sum / number(&trial["tps"]) - 1.0).abs() < 1e-6, "{trial}");
         }
     }
-    // What the script has seen of each load: how many servers ran, on which CPUs, and with how large a pool.
+    // What the script has seen of each load: how many servers ran, on which CPUs, and with how
+    // large a pool.
     let seen = fs::read_to_string(&seen).expect("what was seen");
     let mut looks = BTreeSet::new();
     for look in seen.split("end\n").filter(|look| !look.is_empty()) {

@@ -1,4 +1,5 @@
-//! The store's care and its ways out on the command line, on stores that are filled by hand: no server, no knob.
+//! The store's care and its ways out on the command line, on stores that are filled by hand: no
+//! server, no knob.
 
 use common::Home;
 use pgdyno_engine::hdrhistogram::Histogram;

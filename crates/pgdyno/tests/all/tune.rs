@@ -1,9 +1,11 @@
-//! `pgdyno tune` for real: a search that is killed and goes on, a gain that is confirmed, and what cannot be tuned.
+//! `pgdyno tune` for real: a search that is killed and goes on, a gain that is confirmed, and what
+//! cannot be tuned.
 
 use common::{Home, signal};
 use std::fs;
 
-/// Costs at which the planner reads the whole table unless a random page costs less than it does usually.
+/// Costs at which the planner reads the whole table unless a random page costs less than it does
+/// usually.
 pub(crate) const COSTS: [&str; 8] = [
     "--fix",
     "seq_page_cost=0.003",
@@ -115,8 +117,9 @@ fn setting_that_pays_is_found_confirmed_and_written_as_a_profile() {
     );
 }
 
-/// Waits on average 200 ms; two fifths as long with one setting, and with either of two others two fifths as long. Both together bring an eighth more:
-/// of the trials of a search, which differ by a fiftieth, that is the best for sure, and it is half of the 25 % that matter.
+/// Waits on average 200 ms; two fifths as long with one setting, and with either of two others two
+/// fifths as long. Both together bring an eighth more: of the trials of a search, which differ by a
+/// fiftieth, that is the best for sure, and it is half of the 25 % that matter.
 const WAITS: &str = "SELECT pg_sleep((0.1 + 0.2 * random()) * CASE current_setting('geqo_threshold') WHEN '8' THEN 0.4 ELSE 1 END * \
      CASE (current_setting('from_collapse_limit') = '4')::int + (current_setting('join_collapse_limit') = '4')::int \
      WHEN 0 THEN 1 WHEN 1 THEN 0.41 ELSE 0.36 END);\n";
@@ -244,7 +247,8 @@ fn killed_search_goes_on_with_what_its_trials_ask_for() {
     assert_eq!(home.ask("t", "SHOW work_mem"), "4MB", "everything is restored");
 }
 
-/// Chooses the level of its first argument, and answers the second question as its second argument says.
+/// Chooses the level of its first argument, and answers the second question as its second argument
+/// says.
 const OPTIMIZER: &str = r#"
 import json, sys
 level, second = sys.argv[1], sys.argv[2]

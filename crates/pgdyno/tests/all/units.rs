@@ -12,7 +12,8 @@ fn unit(name: &str) -> String {
     text.replace("/usr/bin/pgdyno", "/run/program/pgdyno")
 }
 
-/// The page is served, and who gets hold of its process can change neither journals nor programs that root runs.
+/// The page is served, and who gets hold of its process can change neither journals nor programs
+/// that root runs.
 #[test]
 fn units_of_the_packages_start_and_the_page_changes_nothing_of_roots() {
     let booted = Booted::start();

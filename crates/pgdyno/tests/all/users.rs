@@ -1,4 +1,5 @@
-//! Changes that users of one host see of one another: root's are believed by all, a user's by root for that user's own server. Needs root.
+//! Changes that users of one host see of one another: root's are believed by all, a user's by root
+//! for that user's own server. Needs root.
 
 use super::experiment::Nobody;
 use common::foreign::Foreign;

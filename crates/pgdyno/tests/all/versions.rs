@@ -3,7 +3,8 @@
 use pgdyno_testing::Home;
 use pgdyno_testing::machine::newest;
 
-/// `on` is another method since version 19, and an experiment over versions would compare the two under one name.
+/// `on` is another method since version 19, and an experiment over versions would compare the two
+/// under one name.
 #[test]
 fn method_of_compression_that_took_effect_is_stored_of_the_newest_version() {
     let home = Home::new();

@@ -1,4 +1,5 @@
-//! One word per thing: words that have a better one do not reach a user, in messages, help, documentation, catalogue or page.
+//! One word per thing: words that have a better one do not reach a user, in messages, help,
+//! documentation, catalogue or page.
 //!
 //! Only words that can be judged without their sentence are listed: "undo" is a button too.
 
@@ -95,7 +96,8 @@ fn found(text: &str) -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// Literals of several words: names, statements for a server and keys have one, or begin with a keyword of SQL.
+/// Literals of several words: names, statements for a server and keys have one, or begin with a
+/// keyword of SQL.
 fn is_message(text: &str) -> bool {
     let sql = ["SELECT ", "WITH ", "INSERT ", "CREATE ", "UPDATE ", "DELETE "];
     let start = text.trim_start();
@@ -132,7 +134,8 @@ fn help() -> Vec<Shown> {
     })
 }
 
-/// Prose outside of blocks of code; of what is made from the program, help and messages are examined.
+/// Prose outside of blocks of code; of what is made from the program, help and messages are
+/// examined.
 fn documentation() -> Vec<Shown> {
     let mut is_code = false;
     let mut prose = lines("docs", &["md"], |_| true);
@@ -153,7 +156,8 @@ fn documentation() -> Vec<Shown> {
     prose
 }
 
-/// Texts of the page: what is quoted in a line, what is between tags, and lines that begin as a sentence does.
+/// Texts of the page: what is quoted in a line, what is between tags, and lines that begin as a
+/// sentence does.
 fn page() -> Vec<Shown> {
     let lines = lines("ui/src", &["ts", "tsx"], |line| {
         !line.trim_start().starts_with(['/', '*'])
@@ -253,7 +257,8 @@ fn messages_use_one_word_per_thing() {
     hold(&messages());
 }
 
-/// A comment may have two meanings of a word that a message may not: a value lives in Rust, and a reader knows.
+/// A comment may have two meanings of a word that a message may not: a value lives in Rust, and a
+/// reader knows.
 #[test]
 fn comments_use_one_word_per_thing() {
     let mut complaints = complaints(&comments());
@@ -279,6 +284,49 @@ fn catalogue_uses_one_word_per_thing() {
 #[test]
 fn documentation_uses_one_word_per_thing() {
     hold(&documentation());
+}
+
+/// Lines of so many characters are read at once. Tables and code may have longer ones.
+const COMMENT_CHARACTERS: usize = 100;
+const PROSE_CHARACTERS: usize = 110;
+
+fn too_long(shown: &[Shown], characters: usize) -> Vec<String> {
+    let is_long = |shown: &&Shown| shown.text.chars().count() > characters;
+    let is_table = |shown: &&Shown| shown.text.trim_start().starts_with('|');
+    let long = shown.iter().filter(is_long).filter(|shown| !is_table(shown));
+    long.map(|Shown { path, line, text }| format!("{path}:{line}: {text}"))
+        .collect()
+}
+
+#[test]
+fn comments_and_prose_have_short_lines() {
+    let planted = |text: &str| {
+        let shown = Shown {
+            path: "planted".to_owned(),
+            line: 1,
+            text: text.to_owned(),
+        };
+        too_long(&[shown], COMMENT_CHARACTERS).len()
+    };
+    assert_eq!(planted(&format!("// {}", "word ".repeat(20))), 1);
+    assert_eq!(planted(&format!("| {} |", "word ".repeat(20))), 0);
+    assert_eq!(planted(&"w".repeat(COMMENT_CHARACTERS)), 0);
+    let mut long = too_long(&comments(), COMMENT_CHARACTERS);
+    for (start, extension) in [("catalog", "toml"), ("examples", "toml"), ("scripts", "sh")] {
+        let comments = lines(start, &[extension], |line| line.trim_start().starts_with('#'));
+        long.extend(too_long(&comments, COMMENT_CHARACTERS));
+    }
+    let page = |line: &str| ["//", "/*", "*"].iter().any(|start| line.trim_start().starts_with(start));
+    let mut of_page = lines("ui/src", &["ts", "tsx"], page);
+    of_page.retain(|shown| !shown.path.contains("/generated/"));
+    long.extend(too_long(&of_page, COMMENT_CHARACTERS));
+    let is_prose = |line: &str| !line.starts_with("    ");
+    let mut prose = documentation();
+    for place in ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        prose.extend(lines(place, &["md"], is_prose));
+    }
+    long.extend(too_long(&prose, PROSE_CHARACTERS));
+    assert!(long.is_empty(), "{}\n{}", long.len(), long.join("\n"));
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Advice for whole targets: a host of fixtures/hosts, settings of fixtures/settings, and what else is known of them.
+//! Advice for whole targets: a host of fixtures/hosts, settings of fixtures/settings, and what else
+//! is known of them.
 
 use super::{advisor, in_bytes};
 use crate::advice::{Advised, Question};
@@ -66,7 +67,8 @@ pub(super) fn settings(name: &str, changed: &BTreeMap<String, String>) -> Vec<Gu
         .collect()
 }
 
-/// What is compared: the advice with its reasons, what is skipped, and the names of what cannot be judged.
+/// What is compared: the advice with its reasons, what is skipped, and the names of what cannot be
+/// judged.
 fn text_of(advised: &Advised) -> String {
     let mut text = String::new();
     for advice in &advised.advice {

@@ -1,4 +1,5 @@
-//! One sizing: advice and profiles name the same sizes on every host, as people write them, and a minute later too.
+//! One sizing: advice and profiles name the same sizes on every host, as people write them, and a
+//! minute later too.
 
 use super::{advisor, golden};
 use crate::advice::{Advised, Advisor, Question, Rule};
@@ -24,7 +25,8 @@ const SIZED: [&str; 7] = [
     "vm.dirty_background_bytes",
     "vm.dirty_bytes",
 ];
-/// What makes each rule about a size speak, where the host does: a stock server that is too small for its databases.
+/// What makes each rule about a size speak, where the host does: a stock server that is too small
+/// for its databases.
 const LOADED: [(&str, f64); 11] = [
     ("databases.bytes", 9e12),
     ("tables.bytes_estimated", 9e12),
@@ -38,7 +40,8 @@ const LOADED: [(&str, f64); 11] = [
     ("wal.bytes_per_s", 500e3),
     ("storage.wal.bytes", 4e12),
 ];
-/// What is missing with a reason is found at once; for what nobody has heard of, the nearest name is looked for.
+/// What is missing with a reason is found at once; for what nobody has heard of, the nearest name
+/// is looked for.
 const UNKNOWN: [&str; 9] = [
     "shared_memory.bytes",
     "process.largest_mapping.bytes",
@@ -58,7 +61,8 @@ const HOSTS: [&str; 5] = [
     "s390x-6.1",
 ];
 
-/// A host of the fixtures with so much memory, whose group limits it, and what changes by the minute.
+/// A host of the fixtures with so much memory, whose group limits it, and what changes by the
+/// minute.
 fn facts(host: usize, memory: f64, limit: Option<f64>, available: f64, sessions: u32) -> Vec<Fact> {
     let number = |value: f64| Value::from(value.round());
     let mut facts = HOST_FACTS[host].clone();

@@ -125,7 +125,8 @@ fn version_2_has_one_tree() {
         ],
     );
     assert_eq!(gaps(&second), ["cgroup.memory_limit_hits_per_s"]);
-    // The process went to the root group, which is the machine: another group's counters are compared with nothing.
+    // The process went to the root group, which is the machine: another group's counters are
+    // compared with nothing.
     tree.put(&[("/proc/7/cgroup", "0::/\n")]);
     let third = group.read(&tree.host, &mut tree.buffer, moved);
     assert_eq!(third.since, None);

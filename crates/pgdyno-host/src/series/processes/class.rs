@@ -85,14 +85,15 @@ pub(super) fn of(host: &dyn HostAccess, pid: u32) -> Class {
         .map_or(Class::Starting, |line| of_title(&line))
 }
 
-/// A title is "postgres: ", the cluster's name and ": " where it has one, and what the process does; for a client
-/// "user database host(port) activity". The file pads it with NUL.
+/// A title is "postgres: ", the cluster's name and ": " where it has one, and what the process
+/// does; for a client "user database host(port) activity". The file pads it with NUL.
 pub(super) fn of_title(line: &str) -> Class {
     let title = line.trim_end_matches('\0').trim_end();
     let Some(title) = title.strip_prefix("postgres: ") else {
         return Class::Starting;
     };
-    // A user may be called like a process, so a client's title is known by its host; only a sender's has one too.
+    // A user may be called like a process, so a client's title is known by its host; only a
+    // sender's has one too.
     let is_client = title.split(' ').skip(2).any(is_host);
     let mut rest = Some(title);
     while let Some(title) = rest {

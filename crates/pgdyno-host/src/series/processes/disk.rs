@@ -1,5 +1,5 @@
-//! What the server's processes read from and wrote to disks, from /proc/PID/io: seldom, for it is one file more for each
-//! of them, and refused without the rights of a debugger.
+//! What the server's processes read from and wrote to disks, from /proc/PID/io: seldom, for it is
+//! one file more for each of them, and refused without the rights of a debugger.
 
 use super::class::Class;
 use super::{Process, TICKS_PER_S, uptime_ticks};
@@ -20,7 +20,8 @@ pub(super) struct DiskUse {
     parent: Kept,
     /// When it was last read, what the parent had then, and how many ticks after boot that was.
     last: Option<(Instant, Bytes, u64)>,
-    /// Last read of processes that have ended since, as far as the parent has not yet waited for them.
+    /// Last read of processes that have ended since, as far as the parent has not yet waited for
+    /// them.
     ended: Bytes,
     reported: ReportedGaps,
     every: Duration,
@@ -52,7 +53,8 @@ impl DiskUse {
         self.ended = plus(self.ended, last.unwrap_or_default());
     }
 
-    /// The parent's, which holds what all of its ended children have read and written; `None`: not yet due.
+    /// The parent's, which holds what all of its ended children have read and written; `None`: not
+    /// yet due.
     pub(super) fn read_parent(
         &mut self,
         host: &dyn HostAccess,
@@ -119,7 +121,8 @@ impl DiskUse {
                 }
             };
             let started = process.last.started_ticks;
-            // One that has started since counts from its start, another that was not read yet from now on.
+            // One that has started since counts from its start, another that was not read yet from
+            // now on.
             let from = process.disk.or_else(|| {
                 let is_new = before.is_some_and(|(_, _, ticks)| started >= ticks);
                 Some(if is_new { [0; 2] } else { now })
@@ -136,7 +139,8 @@ impl DiskUse {
         if let Some((since, before, _)) = before
             && at > since
         {
-            // The parent's own part is not distinct from that of the children it has waited for; it is next to nothing.
+            // The parent's own part is not distinct from that of the children it has waited for; it
+            // is next to nothing.
             let waited = minus(parent, before).unwrap_or_default();
             sums.insert(
                 Class::Ended,

@@ -1,9 +1,9 @@
-//! The processes of a server by class: CPU, faults and memory at every tick, reads and writes less often, their share of
-//! memory rarely.
+//! The processes of a server by class: CPU, faults and memory at every tick, reads and writes less
+//! often, their share of memory rarely.
 //!
-//! A process that has ended since the last read takes its last growth with it; but its parent, which has waited for it,
-//! then holds all that it ever used. What that is more than was last read of those that ended is reported as the class
-//! "ended".
+//! A process that has ended since the last read takes its last growth with it; but its parent,
+//! which has waited for it, then holds all that it ever used. What that is more than was last read
+//! of those that ended is reported as the class "ended".
 
 mod class;
 mod disk;
@@ -20,8 +20,8 @@ use pss::Shares;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// So many processes' files, two of each, stay open; those of further ones are opened at each read. Most programs may
-/// have 1024 files open.
+/// So many processes' files, two of each, stay open; those of further ones are opened at each read.
+/// Most programs may have 1024 files open.
 const KEPT_OPEN: usize = 200;
 
 /// More processes than this are read at every other tick of a second: each costs the kernel 5 us.
@@ -59,9 +59,11 @@ pub(super) struct ProcessClasses {
     /// Of the postmaster when it was last read.
     last: Option<(Instant, ProcessStat)>,
     known: BTreeMap<u32, Process>,
-    /// No process that was there at the last tick and not seen then started later than this (ticks since boot).
+    /// No process that was there at the last tick and not seen then started later than this (ticks
+    /// since boot).
     seen_ticks: u64,
-    /// What was last read of processes that have ended and that the postmaster had not yet waited for.
+    /// What was last read of processes that have ended and that the postmaster had not yet waited
+    /// for.
     owed: Used,
     /// Classes that were ever seen: their count is reported even when it is 0.
     classes: BTreeSet<Class>,
@@ -89,8 +91,8 @@ impl ProcessClasses {
         }
     }
 
-    /// Adds a reading of the processes, and, when they are due, one of what they read and wrote and one of their shares
-    /// of memory.
+    /// Adds a reading of the processes, and, when they are due, one of what they read and wrote and
+    /// one of their shares of memory.
     pub(super) fn read(
         &mut self,
         host: &dyn HostAccess,
@@ -101,7 +103,8 @@ impl ProcessClasses {
         if self.is_too_soon(at) {
             return;
         }
-        // The parent is read before its children: whoever it has waited for until here cannot be read below.
+        // The parent is read before its children: whoever it has waited for until here cannot be
+        // read below.
         let parent_disk = self.disk.read_parent(host, buffer, at);
         let mut reading = Reading::new(at, None);
         match self.read_all(host, buffer, at, &mut reading) {
@@ -121,7 +124,8 @@ impl ProcessClasses {
         }
     }
 
-    /// Whether there are so many that this tick is skipped. The second one never is: it has the first rates.
+    /// Whether there are so many that this tick is skipped. The second one never is: it has the
+    /// first rates.
     fn is_too_soon(&self, at: Instant) -> bool {
         let is_near = |since: Instant| at.saturating_duration_since(since) < EVERY_OF_MANY;
         let last = self.last.as_ref().map(|(since, _)| *since);
@@ -223,8 +227,9 @@ impl ProcessClasses {
         }
     }
 
-    /// Reads the processes that are known, whether they were listed or not: the list may miss some while others end
-    /// (proc(5)). Gives what those that have ended had used when they were last read.
+    /// Reads the processes that are known, whether they were listed or not: the list may miss some
+    /// while others end (proc(5)). Gives what those that have ended had used when they were last
+    /// read.
     fn read_known(
         &mut self,
         host: &dyn HostAccess,
@@ -268,8 +273,8 @@ impl ProcessClasses {
         ended
     }
 
-    /// Takes in processes that were not known. One that has started since the last tick counts from its start; one that
-    /// the list had missed only from now on.
+    /// Takes in processes that were not known. One that has started since the last tick counts from
+    /// its start; one that the list had missed only from now on.
     fn read_new(
         &mut self,
         host: &dyn HostAccess,

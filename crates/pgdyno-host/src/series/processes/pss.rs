@@ -1,5 +1,5 @@
-//! Proportional set sizes by class, from /proc/PID/smaps_rollup: rarely and within a budget, for the kernel walks the
-//! process's page tables for each read.
+//! Proportional set sizes by class, from /proc/PID/smaps_rollup: rarely and within a budget, for
+//! the kernel walks the process's page tables for each read.
 
 use super::Process;
 use super::class::Class;
@@ -13,11 +13,14 @@ use std::time::{Duration, Instant};
 
 /// Between two passes, at least.
 const EVERY: Duration = Duration::from_secs(60);
-/// After a pass follows so many times its CPU time without one: it takes less than 0.02 % of a core.
+/// After a pass follows so many times its CPU time without one: it takes less than 0.02 % of a
+/// core.
 const REST: u32 = 6000;
-/// CPU time that a pass may take. Less, and a process that has touched 1 GB in small pages could never be read.
+/// CPU time that a pass may take. Less, and a process that has touched 1 GB in small pages could
+/// never be read.
 const BUDGET: Duration = Duration::from_millis(30);
-/// Assumed cost of a resident page before the first measurement; docs/reference/metrics.md has the measurements.
+/// Assumed cost of a resident page before the first measurement; docs/reference/metrics.md has the
+/// measurements.
 const FIRST_NS_PER_PAGE: f64 = 100.0;
 
 #[derive(Debug)]
@@ -76,8 +79,8 @@ impl Shares {
             .is_none_or(|last| at.saturating_duration_since(last) >= pause)
     }
 
-    /// A reading when it is due. A class of which every process was read has its sum; one that the budget did not reach
-    /// to the end of has the mean of those that were read, with their number.
+    /// A reading when it is due. A class of which every process was read has its sum; one that the
+    /// budget did not reach to the end of has the mean of those that were read, with their number.
     pub(super) fn read(
         &mut self,
         host: &dyn HostAccess,
@@ -95,7 +98,8 @@ impl Shares {
             let of_class = classes.entry(process.class).or_default();
             of_class.push((*pid, process.last.resident_pages));
         }
-        // The small classes first: a budget that ends within the clients has not been spent on them alone.
+        // The small classes first: a budget that ends within the clients has not been spent on them
+        // alone.
         let mut classes: Vec<_> = classes.into_iter().collect();
         classes.sort_by_key(|(_, processes)| processes.len());
         let start = cpu_time();
@@ -148,7 +152,8 @@ impl Shares {
                 Err(error) => return Err(error),
             };
             let took = cpu_time().saturating_sub(start).saturating_sub(spent);
-            // Small processes cost more by their mappings than by their pages, and do not show what a page costs.
+            // Small processes cost more by their mappings than by their pages, and do not show what
+            // a page costs.
             if pages > 10_000 {
                 self.ns_per_page = took.as_nanos() as f64 / pages as f64;
             }
@@ -192,7 +197,8 @@ fn cpu_time() -> Duration {
 }
 
 impl Memory {
-    /// Of a process's smaps_rollup (proc_pid_smaps(5)); `None` where it has no memory of its own any more.
+    /// Of a process's smaps_rollup (proc_pid_smaps(5)); `None` where it has no memory of its own
+    /// any more.
     fn parse(text: &str) -> Option<Memory> {
         let bytes = |name: &str| -> Option<u64> {
             let rest = text.lines().find_map(|line| line.strip_prefix(name))?;

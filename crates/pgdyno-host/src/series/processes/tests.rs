@@ -146,7 +146,8 @@ fn one_that_ends_and_one_that_starts_make_no_wrong_rate() {
     let mut classes = ProcessClasses::new(SERVER);
     put(&tree, &server([1000, 0, 0]), &[(Line::new(12, 900), CLIENT)], 500);
     read(&mut classes, &mut tree, 0);
-    // 12 has ended: it had used 40 ticks more. 14 has started since, 15 had been there and was missed by the list.
+    // 12 has ended: it had used 40 ticks more. 14 has started since, 15 had been there and was
+    // missed by the list.
     tree.remove("/proc/12");
     let young = Line {
         started: 50_100,

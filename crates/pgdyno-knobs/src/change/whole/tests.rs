@@ -84,7 +84,8 @@ enum Step {
 }
 use Step::{Has, Starts, Treat};
 
-/// Runs the steps, compares status and restore with what the knob was before, is then, and its state.
+/// Runs the steps, compares status and restore with what the knob was before, is then, and its
+/// state.
 fn check(
     steps: &[Step],
     (was, now, state): (&str, &str, ChangeState),

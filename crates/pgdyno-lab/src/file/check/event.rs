@@ -1,4 +1,5 @@
-//! What must hold of events: a time within the load with room on both sides, and one thing that can be done then.
+//! What must hold of events: a time within the load with room on both sides, and one thing that can
+//! be done then.
 
 use super::{Check, Checked, loads};
 use crate::file::choices::{Design, LoadOn};

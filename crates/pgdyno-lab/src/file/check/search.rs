@@ -1,4 +1,5 @@
-//! What must hold of a search: factors of settings, starts and limits that name them, figures to hold to.
+//! What must hold of a search: factors of settings, starts and limits that name them, figures to
+//! hold to.
 
 use super::{Check, Checked};
 use crate::file::choices::{Design, Instances, StopRule};

@@ -1,4 +1,5 @@
-//! What must hold where settings are those of the load's own sessions, which have them from their begin to their end.
+//! What must hold where settings are those of the load's own sessions, which have them from their
+//! begin to their end.
 
 use super::{Check, Checked};
 use crate::file::choices::{Design, PoolerWord, Prewarm, SettingScope};

@@ -1,4 +1,5 @@
-//! What must hold of a switchback: settings that can take turns, and nothing that a turn has not got.
+//! What must hold of a switchback: settings that can take turns, and nothing that a turn has not
+//! got.
 
 use super::{Check, Checked};
 use crate::file::choices::{Design, Instances, LoadOn, Prewarm};

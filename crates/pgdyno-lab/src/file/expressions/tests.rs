@@ -202,8 +202,8 @@ fn texts_are_no_expressions() {
     assert_eq!(value(&file, "work_mem"), "8MB");
 }
 
-/// Data, memory and settings of every experiment that is shipped, at each of its sizes: what its file says must hold does, on a host as
-/// small as 8 GB and as large as 1 TB.
+/// Data, memory and settings of every experiment that is shipped, at each of its sizes: what its
+/// file says must hold does, on a host as small as 8 GB and as large as 1 TB.
 #[test]
 fn what_is_shipped_holds_its_ratios_at_every_size() {
     let mut with_conditions = 0;

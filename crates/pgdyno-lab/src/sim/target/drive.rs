@@ -44,8 +44,8 @@ impl Fate {
         }
     }
 
-    /// Whether the file's guard must end the load with this second: each bound is passed in every second, and that on throughput counts
-    /// measured ones.
+    /// Whether the file's guard must end the load with this second: each bound is passed in every
+    /// second, and that on throughput counts measured ones.
     fn is_guarded(&self, drive: &Drive<'_>, second: u32, warmup_s: f64) -> bool {
         let guard = drive.guard;
         let is_passed =

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 pub(super) type Levels<'a> = &'a [(&'a str, bool, &'a [&'a str])];
 
-/// All combinations of the levels of factors (name, condition, levels), three blocks, with the throughput that `tps` gives
-/// the numbers of the levels. A factor named "clients" sets them.
+/// All combinations of the levels of factors (name, condition, levels), three blocks, with the
+/// throughput that `tps` gives the numbers of the levels. A factor named "clients" sets them.
 pub(super) fn factorial(
     design: &str,
     factors: Levels<'_>,
@@ -363,7 +363,8 @@ fn a_guard_that_ends_a_treatment_leaves_the_blocks_whole() {
     assert_eq!(report(&stored).experiment.blocks_finished, 3);
 }
 
-/// A chart has a place for each level, a line for each of another factor, a panel for each of the rest, and its findings.
+/// A chart has a place for each level, a line for each of another factor, a panel for each of the
+/// rest, and its findings.
 #[test]
 fn a_chart_has_lines_panels_and_the_findings_that_it_shows() {
     let mut stored = pages_and_scheduler();
@@ -456,7 +457,8 @@ fn a_chart_has_lines_panels_and_the_findings_that_it_shows() {
     assert!(markdown(&report).contains("## By scheduler\n\n| The scheduler"));
 }
 
-/// Each trial is compared with itself: what differs from trial to trial is not part of an event's interval.
+/// Each trial is compared with itself: what differs from trial to trial is not part of an event's
+/// interval.
 #[test]
 fn an_event_is_judged_by_each_trial_before_and_after_it() {
     let mut stored = pages_and_scheduler();

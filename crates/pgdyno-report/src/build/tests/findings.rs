@@ -153,7 +153,8 @@ fn one_block_decides_no_finding() {
     assert_eq!(report(&stored).claims[0].outcome, ClaimOutcome::Undecided);
 }
 
-/// A loss that matters is excluded, and whether anything is gained is not known: "not worse" is what can be said.
+/// A loss that matters is excluded, and whether anything is gained is not known: "not worse" is
+/// what can be said.
 #[test]
 fn what_loses_less_than_matters_is_not_worse_though_undecided() {
     let outcomes = |wobble: f64, failed: bool| {

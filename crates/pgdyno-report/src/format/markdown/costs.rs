@@ -56,7 +56,8 @@ pub(super) fn efficiency(text: &mut String, report: &Report) {
     line!(text);
 }
 
-/// What throughputs take by the ladder: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md).
+/// What throughputs take by the ladder: documents of format "pgdyno-capacity/1"
+/// (docs/how-to/capacity.md).
 pub(super) fn capacity(text: &mut String, report: &Report) {
     if report.capacity.is_empty() {
         return;

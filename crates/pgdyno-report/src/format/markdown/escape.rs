@@ -1,10 +1,12 @@
-//! Foreign text inside Markdown: names, titles, reasons and settings come from files, stores and servers.
+//! Foreign text inside Markdown: names, titles, reasons and settings come from files, stores and
+//! servers.
 
 /// Characters that end a line for Markdown or for who shows it.
 const BREAKS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
 
-/// A text that stays text wherever it is put in Markdown, in a cell of a table too: no link, image, code, emphasis, tag or heading begins in
-/// it. Source: CommonMark 0.31 "Backslash escapes" and "Entity references"; GitHub Flavored Markdown "Autolinks (extension)".
+/// A text that stays text wherever it is put in Markdown, in a cell of a table too: no link, image,
+/// code, emphasis, tag or heading begins in it. Source: CommonMark 0.31 "Backslash escapes" and
+/// "Entity references"; GitHub Flavored Markdown "Autolinks (extension)".
 pub fn markdown_text(text: &str) -> String {
     let text = text.replace(BREAKS, " ");
     let mut escaped = String::with_capacity(text.len() + 16);

@@ -232,7 +232,8 @@ fn give_all(path: &Path) {
     }
 }
 
-/// The server's user makes pg_wal lead to a directory of root's, and back before the copy is restored.
+/// The server's user makes pg_wal lead to a directory of root's, and back before the copy is
+/// restored.
 #[test]
 fn wal_that_leads_to_a_directory_of_another_user_is_not_copied() {
     let mut place = Place::new(false);
@@ -260,7 +261,8 @@ fn wal_that_leads_to_a_directory_of_another_user_is_not_copied() {
     place.restore().unwrap();
 }
 
-/// Who owns the directory above the data has put a directory of root's in its place, beside which the mark still is.
+/// Who owns the directory above the data has put a directory of root's in its place, beside which
+/// the mark still is.
 #[test]
 fn directory_of_another_user_in_the_place_of_the_data_is_neither_emptied_nor_removed() {
     let mut place = Place::new(false);

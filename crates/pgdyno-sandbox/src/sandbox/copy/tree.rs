@@ -179,7 +179,8 @@ impl<'a> Copier<'a> {
         });
     }
 
-    /// The new file gets the blocks of the old one, if the file system can; it is asked until it refuses.
+    /// The new file gets the blocks of the old one, if the file system can; it is asked until it
+    /// refuses.
     fn share(&mut self, from: &File, to: &File, bytes: u64) -> bool {
         self.shares = self.shares && rustix::fs::ioctl_ficlone(to, from).is_ok();
         if self.shares {
@@ -209,7 +210,8 @@ impl<'a> Copier<'a> {
     }
 }
 
-/// Whether the files of a data directory can share their blocks with new ones in `directory`: tried.
+/// Whether the files of a data directory can share their blocks with new ones in `directory`:
+/// tried.
 pub(super) fn can_share(data: &Directory, directory: &Directory) -> bool {
     const PROBE: &str = "pgdyno-copy-probe";
     let shared = data.file("PG_VERSION").is_ok_and(|from| {
@@ -232,7 +234,8 @@ pub(super) fn open(directory: &Path) -> Result<Directory, SandboxError> {
     Directory::open(directory).map_err(SandboxError::io(directory, "opened"))
 }
 
-/// All that was written to a directory's file system is on its disk: one call, where a flush per file would be thousands.
+/// All that was written to a directory's file system is on its disk: one call, where a flush per
+/// file would be thousands.
 pub(super) fn sync(directory: &Directory) -> Result<(), SandboxError> {
     directory
         .sync_all()

@@ -13,8 +13,9 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(10);
 /// Mounts upon one another at one point that are unmounted.
 const MOUNTS_MAX: usize = 16;
 
-/// The program that makes a kind, the package that brings it, and its options: no work is left for later, which would
-/// go on while something is measured, and nothing is discarded, which would release what the image has reserved.
+/// The program that makes a kind, the package that brings it, and its options: no work is left for
+/// later, which would go on while something is measured, and nothing is discarded, which would
+/// release what the image has reserved.
 pub(super) fn maker(kind: FileSystemKind) -> Option<(&'static str, &'static str, &'static [&'static str])> {
     match kind {
         FileSystemKind::Tmpfs => None,
@@ -66,7 +67,8 @@ pub(super) fn mkfs(kind: FileSystemKind, image: &Path) -> Result<(), SandboxErro
     tool(program, package, &arguments)
 }
 
-/// Mounts it. The loop device is one that the kernel frees by itself when the mount is gone, even if this process is killed.
+/// Mounts it. The loop device is one that the kernel frees by itself when the mount is gone, even
+/// if this process is killed.
 pub(super) fn mount(wanted: &FileSystem) -> Result<(), SandboxError> {
     let size = format!("size={},mode=755,nosuid,nodev", wanted.size_bytes);
     let options = match wanted.kind {
@@ -86,8 +88,9 @@ pub(super) fn mount(wanted: &FileSystem) -> Result<(), SandboxError> {
     ];
     tool("mount", "mount", &arguments)?;
     if let Some(device) = wanted.image.as_deref().and_then(loop_device_of) {
-        // Past the cache of the file system below, which would else hold everything a second time and answer reads that were
-        // meant for the disk. Where that one cannot, the facts of the storage say so.
+        // Past the cache of the file system below, which would else hold everything a second time
+        // and answer reads that were meant for the disk. Where that one cannot, the facts of the
+        // storage say so.
         let _ = tool("losetup", "mount", &[Path::new("--direct-io=on"), &device]);
     }
     Ok(())
@@ -153,8 +156,8 @@ fn loop_device_of(image: &Path) -> Option<PathBuf> {
         .map(|device| Path::new("/dev").join(device.file_name()))
 }
 
-/// Whether a program still works, perhaps for a process that was killed, that was started to make a part of a sandbox: one of
-/// `places`, or a network's name, is one of its arguments.
+/// Whether a program still works, perhaps for a process that was killed, that was started to make a
+/// part of a sandbox: one of `places`, or a network's name, is one of its arguments.
 pub(in crate::sandbox) fn is_being_made(places: &[&Path]) -> bool {
     const PROGRAMS: [&str; 6] = ["initdb", "mount", "umount", "losetup", "mke2fs", network::PROGRAM];
     processes().any(|process| {

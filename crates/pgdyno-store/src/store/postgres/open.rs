@@ -1,4 +1,5 @@
-//! How a store in PostgreSQL is opened: made or brought up to this schema, or read as it is and never changed.
+//! How a store in PostgreSQL is opened: made or brought up to this schema, or read as it is and
+//! never changed.
 
 use super::session::{Link, Session, fits, quoted, taken};
 use super::{LOCKS, Postgres, failed};
@@ -140,8 +141,8 @@ fn look(client: &mut Client, schema: &str, place: &Place) -> Result<There, Store
     }
 }
 
-/// Brings the store to this version's schema, and returns the schema's number. Whoever comes second waits, and finds it
-/// done.
+/// Brings the store to this version's schema, and returns the schema's number. Whoever comes second
+/// waits, and finds it done.
 fn migrate(client: &mut Client, schema: &str, place: &Place) -> Result<u32, StoreError> {
     let failed = |e: SessionError| failed(place, "made or brought up to date", &e);
     // Where it fails, the session is dropped and the transaction with it.

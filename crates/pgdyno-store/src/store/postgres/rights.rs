@@ -1,4 +1,5 @@
-//! Rights that the role of a store in PostgreSQL lacks to make it, or to store experiments in it: found without changing anything.
+//! Rights that the role of a store in PostgreSQL lacks to make it, or to store experiments in it:
+//! found without changing anything.
 
 use super::failed;
 use super::session::{Link, Session, fits, taken};
@@ -6,7 +7,8 @@ use crate::schema::VERSION;
 use crate::store::StoreError;
 use pgdyno_server::SessionError;
 
-/// What a run does with each table. Deleting is for `prune`, tags and notes for whoever writes them.
+/// What a run does with each table. Deleting is for `prune`, tags and notes for whoever writes
+/// them.
 const OF_RUN: [(&str, &[&str]); 5] = [
     ("about", &["SELECT"]),
     ("experiment", &["SELECT", "INSERT", "UPDATE"]),

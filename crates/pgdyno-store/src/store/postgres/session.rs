@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 /// How to reach the server; an error is the reason as text, with no password in it.
 type Connect = Box<dyn Fn() -> Result<Client, Unreached> + Send>;
 
-/// So long a server that was lost is waited for: a restart, or another machine that takes over, is done by then.
+/// So long a server that was lost is waited for: a restart, or another machine that takes over, is
+/// done by then.
 const RETURN_PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 /// No statement of a store's takes near as long.
@@ -47,7 +48,8 @@ pub struct Link {
 }
 
 impl Link {
-    /// `name` is what errors call the store, and holds no password; `schema` is the schema of the database that the store is in.
+    /// `name` is what errors call the store, and holds no password; `schema` is the schema of the
+    /// database that the store is in.
     pub fn new(
         name: String,
         schema: String,
@@ -68,8 +70,8 @@ impl Link {
         Link { patience, ..self }
     }
 
-    /// The same, with other processes' locks waited for only as long as `lock`, and no statement longer than `statement`; else half a
-    /// minute, and ten.
+    /// The same, with other processes' locks waited for only as long as `lock`, and no statement
+    /// longer than `statement`; else half a minute, and ten.
     pub fn with_limits(self, lock: Duration, statement: Duration) -> Link {
         Link {
             lock_limit: Some(lock),
@@ -93,7 +95,8 @@ pub(super) struct Session {
     pub(super) held: BTreeMap<i64, bool>,
     /// The error with which the connection broke.
     lost: String,
-    /// Whether the server was waited for in vain: it is asked once more then, and not waited for again.
+    /// Whether the server was waited for in vain: it is asked once more then, and not waited for
+    /// again.
     is_away: bool,
 }
 
@@ -140,7 +143,8 @@ impl Session {
         how.clone_into(&mut self.lost);
     }
 
-    /// The connection. One that was lost before this statement is made again, but in the middle of a transaction.
+    /// The connection. One that was lost before this statement is made again, but in the middle of
+    /// a transaction.
     pub(super) fn client(&mut self, place: &Place, action: &'static str) -> Result<&mut Client, StoreError> {
         if self.client.is_none() && !self.in_transaction {
             self.renew(place, action)?;
@@ -188,8 +192,9 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the old session, and waits until it holds and writes nothing any more: the network may be what was lost, and the
-    /// session live on with a statement that is not done. `false` where it does not end.
+    /// Ends the old session, and waits until it holds and writes nothing any more: the network may
+    /// be what was lost, and the session live on with a statement that is not done. `false` where
+    /// it does not end.
     fn end_old(&self, client: &mut Client) -> Result<bool, SessionError> {
         let (pid, begun) = &self.known_by;
         let is_old = "pid = $1 AND backend_start::text = $2";
@@ -204,8 +209,8 @@ impl Session {
         Ok(true)
     }
 
-    /// Takes what this process holds for a new session. An experiment that another process runs, or has run and ended
-    /// meanwhile, if there is one.
+    /// Takes what this process holds for a new session. An experiment that another process runs, or
+    /// has run and ended meanwhile, if there is one.
     fn take_again(&self, client: &mut Client) -> Result<Option<i64>, SessionError> {
         for (&experiment, &runs) in &self.held {
             let (class, object) = self.key(experiment);
@@ -221,7 +226,8 @@ impl Session {
         Ok(None)
     }
 
-    /// The advisory lock of an experiment: the number of the schema and that of the experiment, as the server's signed halves.
+    /// The advisory lock of an experiment: the number of the schema and that of the experiment, as
+    /// the server's signed halves.
     pub(super) fn key(&self, experiment: i64) -> (i64, i64) {
         let half = |number: u32| i64::from(number.cast_signed());
         // Experiments are counted from 1, and never as many.
@@ -231,7 +237,8 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Others may look for what this process runs as soon as it is closed here; the server would notice a little later.
+    /// Others may look for what this process runs as soon as it is closed here; the server would
+    /// notice a little later.
     fn drop(&mut self) {
         if let Some(client) = self.client.as_mut().filter(|_| !self.held.is_empty()) {
             let _ = client.batch_execute("SELECT pg_advisory_unlock_all()");

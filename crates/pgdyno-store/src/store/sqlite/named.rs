@@ -1,5 +1,5 @@
-//! The files of a store by their names: found and checked before SQLite opens them, and closed to others once it is
-//! proven that they are a store's.
+//! The files of a store by their names: found and checked before SQLite opens them, and closed to
+//! others once it is proven that they are a store's.
 
 use crate::store::StoreError;
 use crate::store::place::Place;
@@ -21,8 +21,9 @@ const SHARED: u32 = 0o022;
 /// Nobody exchanges another user's entries there.
 const STICKY: u32 = 0o1000;
 
-/// The files that a name means. Its symbolic link leads to them where it is root's or this user's, because SQLite keeps the files beside
-/// a store beside what the link names. What SQLite would wait for, or write for somebody else, is refused.
+/// The files that a name means. Its symbolic link leads to them where it is root's or this user's,
+/// because SQLite keeps the files beside a store beside what the link names. What SQLite would wait
+/// for, or write for somebody else, is refused.
 pub(super) fn found(path: &Path) -> Result<PathBuf, StoreError> {
     let refused = |file: &Path, what| StoreError::NoFile {
         place: Place::File(path.to_owned()),
@@ -111,8 +112,9 @@ pub(super) fn directory_of(path: &Path) -> Option<File> {
     .map(File::from)
 }
 
-/// Takes a store that everybody may read, and what SQLite keeps beside it, back for its owner, if that is who has opened it. The file
-/// is known to be a store, and nobody else can have exchanged it. A mode that names a group alone is left: somebody chose it.
+/// Takes a store that everybody may read, and what SQLite keeps beside it, back for its owner, if
+/// that is who has opened it. The file is known to be a store, and nobody else can have exchanged
+/// it. A mode that names a group alone is left: somebody chose it.
 pub(super) fn close_to_others(path: &Path) {
     let keeps_names = directory_of(path).and_then(|directory| fstat(directory).ok());
     if !keeps_names.is_some_and(|above| {
@@ -121,7 +123,8 @@ pub(super) fn close_to_others(path: &Path) {
         return;
     }
     for ending in ["", "-wal", "-shm"] {
-        // Through a handle that opens nothing: the end of any other would drop the locks that SQLite has on the file in this process.
+        // Through a handle that opens nothing: the end of any other would drop the locks that
+        // SQLite has on the file in this process.
         let Ok(file) = opened(&beside(path, ending), OFlags::PATH) else {
             continue;
         };

@@ -19,11 +19,13 @@ use std::time::{Duration, Instant, SystemTime};
 /// Another process may hold the file this long.
 const BUSY: Duration = Duration::from_secs(30);
 
-/// SQLite's file header (its documentation, "Database File Format"): 100 bytes with the size of a page at 16, the count
-/// of changes at 24, of pages at 28, and for which count of changes the number of pages is valid at 92.
+/// SQLite's file header (its documentation, "Database File Format"): 100 bytes with the size of a
+/// page at 16, the count of changes at 24, of pages at 28, and for which count of changes the
+/// number of pages is valid at 92.
 const HEADER_BYTES: usize = 100;
 
-/// Nobody else lists a directory that is made for a store. It may be passed through, because sandboxes may be below it.
+/// Nobody else lists a directory that is made for a store. It may be passed through, because
+/// sandboxes may be below it.
 const DIRECTORY_MODE: u32 = 0o711;
 
 impl Sqlite {
@@ -41,7 +43,8 @@ impl Sqlite {
             })?;
         }
         let path = &named::found(path)?;
-        // SQLite would make it as the umask says, and the files beside it like it. What cannot be made is SQLite's to name.
+        // SQLite would make it as the umask says, and the files beside it like it. What cannot be
+        // made is SQLite's to name.
         let _ = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -50,8 +53,8 @@ impl Sqlite {
         let (mut connection, version, clock) = opened(path, &place, OpenFlags::default(), BUSY)?;
         let failed = |source| failed(&place, "opened", source);
         if version < schema::VERSION {
-            // One at a time: of two that change the journal's mode at once, one would wait for the other in vain. Where a directory
-            // cannot be locked, SQLite's own locks remain.
+            // One at a time: of two that change the journal's mode at once, one would wait for the
+            // other in vain. Where a directory cannot be locked, SQLite's own locks remain.
             let _turn = named::directory_of(path).filter(|directory| directory.lock().is_ok());
             clock.stop();
             // Kept in the file from then on.
@@ -101,8 +104,9 @@ impl Sqlite {
         }
     }
 
-    /// Opens the file at `path`, of this schema or an older one, for reading, waiting so long for another process. Where nobody
-    /// has it open it is read without locks, because SQLite's own would leave files beside it.
+    /// Opens the file at `path`, of this schema or an older one, for reading, waiting so long for
+    /// another process. Where nobody has it open it is read without locks, because SQLite's own
+    /// would leave files beside it.
     pub(in crate::store) fn read(path: &Path, patience: Duration) -> Result<Sqlite, StoreError> {
         let place = Place::File(path.to_owned());
         let missing = || StoreError::Missing { place: place.clone() };
@@ -166,8 +170,8 @@ fn opened(
     Ok((connection, version, clock))
 }
 
-/// Bounds what the file's own schema can make SQLite do: its views and triggers are off, and so is every function that is not
-/// innocuous; a value has a largest size, and a row a longest time.
+/// Bounds what the file's own schema can make SQLite do: its views and triggers are off, and so is
+/// every function that is not innocuous; a value has a largest size, and a row a longest time.
 fn guard(connection: &mut Connection, limit: Duration) -> rusqlite::Result<Clock> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
@@ -337,7 +341,8 @@ fn look(connection: &Connection, place: &Place, patience: Duration) -> Result<Lo
     })
 }
 
-/// Refuses a file that is shorter than its own head says: SQLite would report it only once it misses a page.
+/// Refuses a file that is shorter than its own head says: SQLite would report it only once it
+/// misses a page.
 fn whole(path: &Path, place: &Place) -> Result<(), StoreError> {
     // What a log holds need not be in the file yet.
     match cut_off(path, place).filter(|_| !log_is_there(path)) {
@@ -346,8 +351,8 @@ fn whole(path: &Path, place: &Place) -> Result<(), StoreError> {
     }
 }
 
-/// A file that another process is just making is shorter than its head says for a moment: it is checked so often, with
-/// a pause.
+/// A file that another process is just making is shorter than its head says for a moment: it is
+/// checked so often, with a pause.
 const LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -414,7 +419,8 @@ mod tests {
             let error = failed(&Place::Server("memory".to_owned()), "read", count().unwrap_err());
             assert!(matches!(error, StoreError::Endless { .. }), "{error}");
         }
-        // What grows with the file alone has no limit: a count of more steps than there are between two looks.
+        // What grows with the file alone has no limit: a count of more steps than there are between
+        // two looks.
         clock.stop();
         let long = endless.replace("FROM n)", "FROM n WHERE i < 100000)");
         let counted: i64 = connection.query_row(&long, [], |row| row.get(0)).unwrap();

@@ -1,5 +1,5 @@
-//! Whether the process that runs an experiment lives: it keeps a file beside the store locked, and the kernel unlocks it
-//! when the process ends, however it ends.
+//! Whether the process that runs an experiment lives: it keeps a file beside the store locked, and
+//! the kernel unlocks it when the process ends, however it ends.
 
 use crate::store::beside::{self, lock_of};
 use rustix::fs::OFlags;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A process that only checks has the lock for an instant, one that runs an experiment for much longer.
+/// A process that only checks has the lock for an instant, one that runs an experiment for much
+/// longer.
 const CHECKED_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -23,7 +24,8 @@ pub(super) struct RunningLock {
 }
 
 impl RunningLock {
-    /// Locks the file of an experiment, and removes what a dead process has said of it; `None` where another process has it.
+    /// Locks the file of an experiment, and removes what a dead process has said of it; `None`
+    /// where another process has it.
     pub(super) fn take(store: &Path, id: i64) -> io::Result<Option<RunningLock>> {
         let path = lock_of(store, id);
         let deadline = Instant::now() + CHECKED_WITHIN;
@@ -38,7 +40,8 @@ impl RunningLock {
                         file,
                     }));
                 }
-                // Removed by one that has ended since it was opened: its lock would be seen by nobody.
+                // Removed by one that has ended since it was opened: its lock would be seen by
+                // nobody.
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
                     thread::park_timeout(LOOK_AGAIN)
@@ -57,7 +60,8 @@ impl RunningLock {
 
 impl Drop for RunningLock {
     fn drop(&mut self) {
-        // A child that another thread forks has the file open, and with it the lock, until it executes its program.
+        // A child that another thread forks has the file open, and with it the lock, until it
+        // executes its program.
         let _ = self.file.unlock();
     }
 }

@@ -302,7 +302,8 @@ fn what_is_opened_as_it_is_stays_so() {
     assert_eq!(open().unwrap().find(&Filter::default()).unwrap().len(), 1);
 }
 
-/// What was stored until a file was removed is in a copy that the error names; one that another file has replaced is not written.
+/// What was stored until a file was removed is in a copy that the error names; one that another
+/// file has replaced is not written.
 #[test]
 fn store_that_is_removed_while_it_is_open_is_saved_and_named() {
     for is_replaced in [false, true] {
@@ -343,7 +344,8 @@ fn save_of_a_removed_store_that_fails_leaves_no_file() {
     let mut store = Store::open(&path).unwrap();
     store.begin(&experiment()).unwrap();
     store.keep().unwrap();
-    // Another connection's change, so that pages are read again; and no page of them is one any more.
+    // Another connection's change, so that pages are read again; and no page of them is one any
+    // more.
     let other = Connection::open(&path).unwrap();
     other.execute_batch("CREATE TABLE other (a)").unwrap();
     for name in ["results.sqlite", "results.sqlite-wal"] {

@@ -104,7 +104,8 @@ fn what_has_ended_is_not_shown_as_killed() {
     assert_eq!(other.pulse(id).unwrap().life, Life::Finished);
 }
 
-/// Names beside the store can be guessed: nothing is written through a link, and no pipe is waited for.
+/// Names beside the store can be guessed: nothing is written through a link, and no pipe is waited
+/// for.
 #[test]
 fn links_and_pipes_are_let_alone() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Where the tests' stores are: a file of SQLite each, or a schema each of a PostgreSQL server that is made for the tests and
-//! gone with their process.
+//! Where the tests' stores are: a file of SQLite each, or a schema each of a PostgreSQL server that
+//! is made for the tests and gone with their process.
 
 use crate::store::{Integrity, Link, Reader, Store, StoreError};
 use pgdyno_sandbox::{Binaries, Plan, Sandbox, create};

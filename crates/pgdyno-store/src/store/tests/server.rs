@@ -231,7 +231,8 @@ fn locks_and_statements_are_waited_for_within_limits() {
         let ms = Duration::from_millis;
         Store::over_as_it_is(over(schema, named(schema)).with_limits(ms(lock_ms), ms(statement_ms))).unwrap()
     };
-    // A statement that waits for no lock ends within the short limit too, however busy this machine is.
+    // A statement that waits for no lock ends within the short limit too, however busy this machine
+    // is.
     let (patient, hasty) = (open(60_000, 3_000), open(20, 60_000));
     let mut holder = connect();
     holder
@@ -300,8 +301,8 @@ fn stores_of_one_database_do_not_share_locks() {
     assert_eq!(life(&b), Life::Running);
 }
 
-/// A way to the server that can be cut: at once, or when the client's next COMMIT has been answered, of which the client learns
-/// nothing.
+/// A way to the server that can be cut: at once, or when the client's next COMMIT has been
+/// answered, of which the client learns nothing.
 struct Way {
     port: u16,
     is_cut: Arc<AtomicBool>,

@@ -1,4 +1,5 @@
-//! Times that columns of a trial share: stored once, read in every way, and a fault where they are damaged.
+//! Times that columns of a trial share: stored once, read in every way, and a fault where they are
+//! damaged.
 
 use super::rig::{Rig, each};
 use super::{experiment, trial};

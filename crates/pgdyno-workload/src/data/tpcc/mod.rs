@@ -15,7 +15,8 @@ use std::sync::Arc;
 use tables::Table;
 use values::{CUSTOMERS, DISTRICTS, ITEMS};
 
-/// The comment on its tables. Their names are common words: what has no such comment is somebody else's.
+/// The comment on its tables. Their names are common words: what has no such comment is somebody
+/// else's.
 pub(super) const OWNED: &str = "pgdyno: tpcc";
 /// The table that carries the mark of unfinished data.
 pub(super) const MARKED: &str = "warehouse";
@@ -34,7 +35,8 @@ pub(super) const FUNCTION_SIGNATURES: [&str; 6] = [
     "tpcc_customer(int, int, text)",
 ];
 
-/// Bytes of each table with its indexes: of a warehouse, and beside all warehouses. Measured with PostgreSQL 15.
+/// Bytes of each table with its indexes: of a warehouse, and beside all warehouses. Measured with
+/// PostgreSQL 15.
 const SIZES: [(&str, u64, u64); 9] = [
     ("warehouse", 200, 57_344),
     ("district", 1_500, 57_344),
@@ -47,8 +49,8 @@ const SIZES: [(&str, u64, u64); 9] = [
     ("stock", 37_900_000, 0),
 ];
 
-/// Up to so many connections each fills whole tables, which are frozen as they come; with more of them the large
-/// tables are filled in parts by all.
+/// Up to so many connections each fills whole tables, which are frozen as they come; with more of
+/// them the large tables are filled in parts by all.
 const WHOLE_TABLES_THREADS_MAX: u32 = 3;
 
 pub(super) fn names() -> Vec<String> {

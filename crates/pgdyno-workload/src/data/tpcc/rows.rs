@@ -1,5 +1,5 @@
-//! The rows of TPC-C's tables at the beginning (clause 4.3.3.1). A stream per table, warehouse and district, so that
-//! they are the same however the work is shared out.
+//! The rows of TPC-C's tables at the beginning (clause 4.3.3.1). A stream per table, warehouse and
+//! district, so that they are the same however the work is shared out.
 
 use super::values::{
     A_LAST, C_LAST_LOAD, CUSTOMERS, DISTRICTS, ITEMS, characters, digits, last_name, nurand, original_or_not,

@@ -14,7 +14,8 @@ pub(super) struct Table {
     pub(super) sent: &'static str,
     /// Columns that no statement compares.
     unread: &'static [&'static str],
-    /// Column that it is partitioned by, where partitions are asked for: of the tables that grow with the warehouses.
+    /// Column that it is partitioned by, where partitions are asked for: of the tables that grow
+    /// with the warehouses.
     pub(super) by: Option<&'static str>,
     key: Option<&'static str>,
     /// Beside the key: name and columns.
@@ -206,8 +207,9 @@ impl Table {
         )
     }
 
-    /// Statements for when the rows are there: key and index, and statistics. Those of columns that no statement
-    /// compares are left to autovacuum, whenever it comes by: they take longer than all others.
+    /// Statements for when the rows are there: key and index, and statistics. Those of columns that
+    /// no statement compares are left to autovacuum, whenever it comes by: they take longer than
+    /// all others.
     pub(super) fn finish(&self) -> Vec<String> {
         let name = self.name;
         let key = self

@@ -1,5 +1,5 @@
-//! The random values of TPC-C: rows of the data and parameters of transactions draw from here (TPC-C 5.11, clauses
-//! 2.1.5, 2.1.6 and 4.3.2).
+//! The random values of TPC-C: rows of the data and parameters of transactions draw from here
+//! (TPC-C 5.11, clauses 2.1.5, 2.1.6 and 4.3.2).
 
 use pgdyno_engine::random::Stream;
 
@@ -12,7 +12,8 @@ pub(crate) const ITEMS: i32 = 100_000;
 
 /// The constant C of NURand for last names when the data is made. Any in 0..=255.
 pub(crate) const C_LAST_LOAD: i32 = 157;
-/// The same for transactions: clause 2.1.6.1 needs 65 to 119 between the two, and neither 96 nor 112.
+/// The same for transactions: clause 2.1.6.1 needs 65 to 119 between the two, and neither 96
+/// nor 112.
 pub(crate) const C_LAST_RUN: i32 = 244;
 /// The constant C for customers' numbers. Any in 0..=1023.
 pub(crate) const C_ID: i32 = 517;
@@ -30,7 +31,8 @@ const _: () = {
     assert!(delta >= 65 && delta <= 119 && delta != 96 && delta != 112);
 };
 
-/// Non-uniform in `x..=y` (clause 2.1.6): some values come far more often than others, and `c` says which.
+/// Non-uniform in `x..=y` (clause 2.1.6): some values come far more often than others, and `c` says
+/// which.
 pub(crate) fn nurand(stream: &mut Stream, a: i32, x: i32, y: i32, c: i32) -> i32 {
     let mixed = stream.between(0, a) | stream.between(x, y);
     (mixed + c) % (y - x + 1) + x
@@ -47,7 +49,8 @@ pub(crate) fn last_name(number: i32, name: &mut Vec<u8>) {
     }
 }
 
-/// Letters, digits and two more (clause 4.3.2.2 asks for letters and digits at least): six bits draw one evenly.
+/// Letters, digits and two more (clause 4.3.2.2 asks for letters and digits at least): six bits
+/// draw one evenly.
 const CHARACTERS: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz .";
 
 /// Appends so many random characters.

@@ -1,4 +1,5 @@
-//! What must hold of TPC-C's data: the twelve consistency conditions of clause 3.3.2, rows and indexes.
+//! What must hold of TPC-C's data: the twelve consistency conditions of clause 3.3.2, rows and
+//! indexes.
 
 use super::tables;
 use super::values::{CUSTOMERS, DISTRICTS, ITEMS};
@@ -37,8 +38,8 @@ reported AS (
 SELECT number, count(*), count(*) FILTER (WHERE holds IS NOT TRUE), min(words) FILTER (WHERE holds IS NOT TRUE)
 FROM reported GROUP BY number ORDER BY number";
 
-/// Conditions 4 to 7: about orders and their lines. Lines are joined to their orders both ways: neither may be without
-/// the other.
+/// Conditions 4 to 7: about orders and their lines. Lines are joined to their orders both ways:
+/// neither may be without the other.
 const ORDER_LEVEL: &str = "
 WITH l AS (
   SELECT ol_w_id AS w, ol_d_id AS d, ol_o_id AS o, count(*) AS n, count(ol_delivery_d) AS delivered

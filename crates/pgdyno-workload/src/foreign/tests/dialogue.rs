@@ -43,7 +43,8 @@ fn one_that_dies_is_silent_or_speaks_unasked_is_named_with_what_it_said() {
     let error = asked("echo busy >&2; exec sleep 600", SHORT).unwrap_err();
     assert!(error.contains("did not answer within 0.3 s"), "{error}");
     let mut dialogue = begun("echo hello; exec sleep 600", LONG);
-    // Until its line is there it is only silent. Each question is a line that it does not read, and a pipe has room for some thousand.
+    // Until its line is there it is only silent. Each question is a line that it does not read, and
+    // a pipe has room for some thousand.
     let error = until("its line", || {
         match dialogue.ask("what?", &AtomicBool::new(true)) {
             Ok(answer) => Err(answer),

@@ -1,4 +1,5 @@
-//! What a transaction is about: drawn at its beginning (TPC-C clause 2), filled by what the server sends.
+//! What a transaction is about: drawn at its beginning (TPC-C clause 2), filled by what the server
+//! sends.
 
 use super::super::Style;
 use super::super::statements::Kind;
@@ -116,8 +117,8 @@ impl Terminal<'_> {
                         dist_info: Text::EMPTY,
                     });
                 }
-                // Stock is taken in one order by all terminals, so that none waits for another in a ring; the unused item
-                // stays the last.
+                // Stock is taken in one order by all terminals, so that none waits for another in a
+                // ring; the unused item stays the last.
                 case.lines
                     .sort_unstable_by_key(|line| (line.item > ITEMS, line.supply, line.item));
             }

@@ -44,7 +44,8 @@ pub(super) fn in_store(store: &Store, target: &str) -> Result<Vec<Evidence>, Sto
 /// The figure that throughput is.
 const THROUGHPUT: &str = "tps";
 
-/// Treatments that set a single thing, or add a single thing to the one that they are compared with.
+/// Treatments that set a single thing, or add a single thing to the one that they are compared
+/// with.
 fn shown(report: &Report) -> Vec<Evidence> {
     // Advice is about throughput; what was decided by another figure says nothing of it.
     if report.decision.metric != THROUGHPUT {

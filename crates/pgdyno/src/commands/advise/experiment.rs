@@ -15,8 +15,9 @@ const SWITCHBACK: &str = "switchback";
 /// A piece of advice that can be tried, and its setting.
 type Tried<'a> = (&'a Advice, &'a Setting);
 
-/// Writes it: the files, and the number of steps of each. What takes effect without a restart can take turns within one load; where
-/// something else is advised too, these have a file of their own beside the other's.
+/// Writes it: the files, and the number of steps of each. What takes effect without a restart can
+/// take turns within one load; where something else is advised too, these have a file of their own
+/// beside the other's.
 pub(super) fn write(
     page: &Page<'_>,
     found: &Found,

@@ -1,4 +1,5 @@
-//! Advice as Markdown, for a pull request or a ticket: a table to look over, and what led to each line.
+//! Advice as Markdown, for a pull request or a ticket: a table to look over, and what led to each
+//! line.
 
 use super::cells::expected;
 use super::{Page, amount, title};

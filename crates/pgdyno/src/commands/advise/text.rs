@@ -1,4 +1,5 @@
-//! Advice as a page for the terminal: a table with a line each, and on demand all about one of them.
+//! Advice as a page for the terminal: a table with a line each, and on demand all about one of
+//! them.
 
 use super::cells::{now_cell, what};
 use super::{Page, amount, colour, detail};

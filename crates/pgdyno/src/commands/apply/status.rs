@@ -106,8 +106,8 @@ struct Shown {
 /// Why a server's own setting is not checked.
 const NOT_ASKED: &str = "servers are not asked while an experiment runs";
 
-/// What is changed on this machine now, and on its servers. Where those may not be asked, their own settings are there too, each
-/// with that reason.
+/// What is changed on this machine now, and on its servers. Where those may not be asked, their own
+/// settings are there too, each with that reason.
 pub(crate) fn changed(context: &Context, servers_too: bool) -> Result<Vec<Changed>> {
     let (all, unreadable) = journals(context, servers_too)?;
     check(&all, unreadable)?;
@@ -149,7 +149,8 @@ fn journals(context: &Context, servers_too: bool) -> Result<(Vec<Shown>, Vec<Jou
     Ok((all, unreadable))
 }
 
-/// The state of the changes as far as the host alone shows it: without a server in a journal nothing is asked.
+/// The state of the changes as far as the host alone shows it: without a server in a journal
+/// nothing is asked.
 fn unasked(restorer: &Restorer<'_>, content: &Content) -> Vec<StatusLine> {
     let mut alone = content.clone();
     alone.purpose.server = None;

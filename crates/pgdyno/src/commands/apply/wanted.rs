@@ -15,7 +15,8 @@ pub(super) struct Wanted {
     pub(super) is_now: bool,
 }
 
-/// KNOB=VALUE and names of profiles, in order; a later value of a knob takes the place of an earlier one.
+/// KNOB=VALUE and names of profiles, in order; a later value of a knob takes the place of an
+/// earlier one.
 pub(super) fn wanted(context: &Context, words: &[String], server: Option<&str>) -> Result<Vec<Wanted>> {
     let mut all: Vec<Wanted> = Vec::new();
     let mut looked = None;
@@ -81,8 +82,8 @@ fn of_profile(context: &Context, looked: &Looked, name: &str) -> Result<Vec<Want
         .collect())
 }
 
-/// What can be applied here, and all that keeps settings that were named from it. What cannot be applied of a profile
-/// is skipped.
+/// What can be applied here, and all that keeps settings that were named from it. What cannot be
+/// applied of a profile is skipped.
 pub(super) fn possible<'w>(
     reader: &Reader<'_>,
     wanted: impl Iterator<Item = &'w Wanted>,

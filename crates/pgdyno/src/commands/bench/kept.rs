@@ -97,7 +97,8 @@ impl Kept {
     }
 }
 
-/// Scale of the data that a workload runs on; 0 where it has none, or it cannot be read. The load itself says why.
+/// Scale of the data that a workload runs on; 0 where it has none, or it cannot be read. The load
+/// itself says why.
 fn scale(work: &Work, conninfo: &Conninfo) -> u32 {
     let dataset = match work {
         Work::Workload(workload) => workload.dataset(),

@@ -54,8 +54,8 @@ fn percentiles(value: impl Fn(f64) -> Option<f64>) -> Value {
         .into()
 }
 
-/// The interval of each percentile that has one: [lower bound, upper bound], null for a bound that the transactions
-/// do not give.
+/// The interval of each percentile that has one: [lower bound, upper bound], null for a bound that
+/// the transactions do not give.
 fn intervals_json(measurement: &Measurement) -> Value {
     let points = PERCENTILES.iter().filter_map(|&p| {
         Some((
@@ -280,7 +280,8 @@ pub(super) fn heading(
     )
 }
 
-/// What the share of failed transactions is called where it is above the largest that is accepted (shares of 1).
+/// What the share of failed transactions is called where it is above the largest that is accepted
+/// (shares of 1).
 pub(super) fn fails_too_often(measurement: &Measurement, share_max: f64) -> Option<String> {
     let books = &measurement.load.measured;
     let share = books.failed as f64 / (books.committed + books.failed).max(1) as f64;
@@ -472,7 +473,8 @@ fn kinds_table(measurement: &Measurement) -> String {
             (books.committed - books.after_end) as f64 / load.measured_s.max(f64::MIN_POSITIVE),
             books.committed as f64 / (load.measured.committed.max(1)) as f64,
         );
-        // An arrival that was never begun has no kind: with those, the true percentiles would be larger.
+        // An arrival that was never begun has no kind: with those, the true percentiles would be
+        // larger.
         let bound = if load.measured.skipped > 0 { ">" } else { "" };
         let ms = |p| match books.percentile_ms(p) {
             Some(ms) => format!("{bound}{ms:.3}"),

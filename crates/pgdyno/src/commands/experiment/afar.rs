@@ -1,4 +1,5 @@
-//! The coordinator's end of a run on another host: its files go there, and its results are kept and shown here.
+//! The coordinator's end of a run on another host: its files go there, and its results are kept and
+//! shown here.
 
 use super::keeper::{last_unfinished, options_of, store_of};
 use super::load_hosts::{AllowedLoadHosts, LoadHostsOfRun};
@@ -333,7 +334,8 @@ impl Book {
         }
     }
 
-    /// Shows the result of a run that has come to its end, and returns the exit code: of the other host, where that is none of success.
+    /// Shows the result of a run that has come to its end, and returns the exit code: of the other
+    /// host, where that is none of success.
     pub(crate) fn finish(self, context: &Context, code: Result<u8>) -> Result<u8> {
         let Some(RunEnd { id, status }) = self.ended else {
             return code.map_err(|error| self.unfinished(error));
@@ -351,7 +353,8 @@ impl Book {
         }
     }
 
-    /// How the run has ended, for the command that runs it; not where it failed, which is said already.
+    /// How the run has ended, for the command that runs it; not where it failed, which is said
+    /// already.
     pub(crate) fn into_end(self, code: Result<u8>) -> Result<RunEnd> {
         match (&self.ended, code) {
             (_, Ok(code)) if code != exit::FINE => {
@@ -394,8 +397,8 @@ pub(crate) fn takeover(context: &Context, store: &StoreArgs, at: &RunHostArgs) -
     Takeover::draw(&store, at.grace, then).context("drawing a name for the connection")
 }
 
-/// Refuses an experiment that would be resumed on this host, or with other load hosts than were named for it: its record is made by a host that is
-/// not to be trusted.
+/// Refuses an experiment that would be resumed on this host, or with other load hosts than were
+/// named for it: its record is made by a host that is not to be trusted.
 fn check_begun(
     record: &ExperimentRecord,
     named: &str,

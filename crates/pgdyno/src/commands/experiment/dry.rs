@@ -1,5 +1,6 @@
-//! `pgdyno run --dry-run`: what would keep the run from working, every trial in its order with what it costs, the data that is made, and
-//! the time that all will take. Nothing is changed, made or started.
+//! `pgdyno run --dry-run`: what would keep the run from working, every trial in its order with what
+//! it costs, the data that is made, and the time that all will take. Nothing is changed, made or
+//! started.
 
 pub(super) mod kept;
 mod restarts;
@@ -23,13 +24,15 @@ use serde_json::json;
 /// Stopping and starting the server, the checkpoint before the load and the cross-check after it.
 const RESTART_S: f64 = 3.0;
 const BESIDE_S: f64 = 2.0;
-/// Making data with its indexes, and copying it; as `pgdyno data create` and CREATE DATABASE did on two cores.
+/// Making data with its indexes, and copying it; as `pgdyno data create` and CREATE DATABASE did on
+/// two cores.
 const MAKE_BYTES_PER_S: f64 = 100e6;
 const COPY_BYTES_PER_S: f64 = 600e6;
 /// Making a server of its own.
 const VARIANT_S: f64 = 8.0;
 
-/// Noise between trials of one treatment: a quiet host, a usual one, a shaky one. `aa` measures that of this host.
+/// Noise between trials of one treatment: a quiet host, a usual one, a shaky one. `aa` measures
+/// that of this host.
 const NOISE: [f64; 3] = [0.01, 0.03, 0.10];
 /// The usual probability at which the smallest effect is found.
 const POWER: f64 = 0.8;

@@ -33,8 +33,8 @@ fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
     }
 }
 
-/// The text of an experiment with `[given]` at its end where its expressions ask for the target: what is stored and resumed has the
-/// same values then, whatever the target is by that time.
+/// The text of an experiment with `[given]` at its end where its expressions ask for the target:
+/// what is stored and resumed has the same values then, whatever the target is by that time.
 pub(crate) fn with_target<'t>(context: &Context, text: &'t str, named: Option<&str>) -> Result<Cow<'t, str>> {
     let Some(part) = asks_for_target(text) else {
         return Ok(Cow::Borrowed(text));

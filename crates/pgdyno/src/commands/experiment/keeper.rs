@@ -42,7 +42,8 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    /// The store, if results and report can be written, before hours of trials; or the coordinator, which has seen to that.
+    /// The store, if results and report can be written, before hours of trials; or the coordinator,
+    /// which has seen to that.
     pub(super) fn open(
         context: &Context,
         store: &StoreArgs,

@@ -1,5 +1,6 @@
-//! What load hosts do for a run on another host. That host is not trusted: it has nothing done by hosts that the experiment's file does not
-//! name, and leads them to no other host than the file or the command line does.
+//! What load hosts do for a run on another host. That host is not trusted: it has nothing done by
+//! hosts that the experiment's file does not name, and leads them to no other host than the file or
+//! the command line does.
 
 use crate::cli::{HostArgs, LoadFromArgs};
 use crate::context::Context;
@@ -44,7 +45,8 @@ impl AllowedLoadHosts {
         }
     }
 
-    /// The hosts, where all are allowed, on the ways that are. The host of the run reaches its own servers as it says.
+    /// The hosts, where all are allowed, on the ways that are. The host of the run reaches its own
+    /// servers as it says.
     fn permitted(&self, hosts: LoadHostWays) -> Result<LoadHostWays, String> {
         if hosts.0.len() > LOAD_HOSTS_MAX {
             return Err(format!("it asks for more than {LOAD_HOSTS_MAX} load hosts"));

@@ -1,5 +1,5 @@
-//! Facts as a page for people: by subject, aligned, within 100 columns; what is not known is at the end with the
-//! reasons.
+//! Facts as a page for people: by subject, aligned, within 100 columns; what is not known is at the
+//! end with the reasons.
 
 use crate::show::{self, wrapped_at};
 use pgdyno_record::FactRecord;
@@ -47,7 +47,8 @@ const FIRST: [&str; 18] = [
     "same_disk",
 ];
 
-/// What is in the JSON alone: of a setting, the value in the server's own unit and where exactly it was set.
+/// What is in the JSON alone: of a setting, the value in the server's own unit and where exactly it
+/// was set.
 const NOT_SHOWN: [&str; 4] = ["setting", "unit", "boot_value", "file"];
 /// A longer list of short members is in lines, not in a table.
 const TABLE_ROWS_MAX: usize = 16;
@@ -83,7 +84,8 @@ pub(super) fn page(facts: &[FactRecord]) -> String {
     page.trim_end().to_owned()
 }
 
-/// "Host: CPU" and the rest of the name, for "cpu.model"; storage is distinguished by what it holds.
+/// "Host: CPU" and the rest of the name, for "cpu.model"; storage is distinguished by what it
+/// holds.
 fn headed(fact: &FactRecord) -> (String, &str) {
     let group = capital(&fact.group);
     let Some((subject, rest)) = fact.name.split_once('.') else {

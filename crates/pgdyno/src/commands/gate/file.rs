@@ -7,7 +7,8 @@ use crate::failure::{Failure, Result};
 use pgdyno_knobs::Catalogue;
 use toml::Value;
 
-/// The factor, and its levels: the reference, what is compared with it, and the reference once more.
+/// The factor, and its levels: the reference, what is compared with it, and the reference once
+/// more.
 pub(super) const SIDE: &str = "side";
 pub(super) const BASE: &str = "base";
 pub(super) const HEAD: &str = "head";

@@ -193,7 +193,8 @@ impl Found {
         }
     }
 
-    /// Not slower, unless that is because transactions fail, or because turns were too short to show it.
+    /// Not slower, unless that is because transactions fail, or because turns were too short to
+    /// show it.
     fn passed(&self) -> Outcome {
         let (base, head) = (&self.base, &self.head);
         if head.error_ratio > base.error_ratio + ERROR_RATIO_MORE {

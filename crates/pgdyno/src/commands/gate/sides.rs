@@ -62,7 +62,8 @@ impl Sides {
             return Err(Usage(message).into());
         }
         if let (Kind::Settings(base), Kind::Settings(head)) = (&mut sides.base.kind, &mut sides.head.kind) {
-            // Those that both have alike and nobody tries, such as names of months, make no difference.
+            // Those that both have alike and nobody tries, such as names of months, make no
+            // difference.
             let alike = base
                 .iter()
                 .filter(|(name, value)| head.get(*name) == Some(*value));

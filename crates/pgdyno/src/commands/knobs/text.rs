@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 /// Widest column of ids; a longer id pushes the rest of its line to the right.
 const ID_COLUMNS: usize = 36;
-/// Below this width the layer, which the heading nearly gives, is omitted, and risks are shown as marks.
+/// Below this width the layer, which the heading nearly gives, is omitted, and risks are shown as
+/// marks.
 const WIDE_FROM_COLUMNS: usize = 100;
 /// What is cut ends so.
 const CUT: char = '\u{2026}';

@@ -20,7 +20,8 @@ pub(super) struct TargetArgs {
 pub(super) struct FactsArgs {
     /// A target, as the tool `targets` names it.
     pub(super) target: String,
-    /// Beginning of the facts' names, such as "memory." or "setting.work_mem"; all of them without it.
+    /// Beginning of the facts' names, such as "memory." or "setting.work_mem"; all of them without
+    /// it.
     #[serde(default)]
     pub(super) about: String,
 }

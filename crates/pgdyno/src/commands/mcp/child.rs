@@ -24,7 +24,8 @@ pub(super) struct Output {
     pub(super) err: String,
 }
 
-/// A command of this program, in a group of its own: the keyboard's Ctrl-C is for the one that speaks with the agent.
+/// A command of this program, in a group of its own: the keyboard's Ctrl-C is for the one that
+/// speaks with the agent.
 pub(super) fn command(arguments: &[&str]) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program's own file: {error}"))?;
     let mut command = Command::new(program);

@@ -1,4 +1,5 @@
-//! Experiments that an agent plans: from checked values alone, so that no file of an agent's is ever run.
+//! Experiments that an agent plans: from checked values alone, so that no file of an agent's is
+//! ever run.
 
 use pgdyno_knobs::{Catalogue, Kind, Risk, Setting};
 use rmcp::schemars;
@@ -12,7 +13,8 @@ const SETTINGS_MAX: usize = 30;
 const CHARS_MAX: usize = 200;
 const DISK_FREE_MIN: &str = "5GB";
 
-/// Parameters whose values name code that the server runs, or places outside of it that it writes to.
+/// Parameters whose values name code that the server runs, or places outside of it that it writes
+/// to.
 const REACH_OUT: [&str; 5] = [
     "log_destination",
     "stats_temp_directory",
@@ -21,7 +23,8 @@ const REACH_OUT: [&str; 5] = [
     "shared_preload_libraries",
 ];
 
-/// An experiment on a sandbox: its reference, which is the server with `base` alone, against each treatment.
+/// An experiment on a sandbox: its reference, which is the server with `base` alone, against each
+/// treatment.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
@@ -30,7 +33,8 @@ pub(super) struct PlanArgs {
     pub(super) target: String,
     /// What the experiment is to answer, as a sentence.
     question: String,
-    /// Built-in workload: select-only, tpcb, simple-update, read-only, read-write, range-select, tpcc and others.
+    /// Built-in workload: select-only, tpcb, simple-update, read-only, read-write, range-select,
+    /// tpcc and others.
     workload: String,
     /// Amount of data: of pgbench's workloads units of 100,000 rows (15 MB), of TPC-C warehouses.
     #[serde(default = "one")]
@@ -42,7 +46,8 @@ pub(super) struct PlanArgs {
     /// Seconds before them that are in no figure.
     #[serde(default = "one")]
     warmup_s: u32,
-    /// Most blocks, in each of which every treatment has a trial; it ends earlier once all is decided.
+    /// Most blocks, in each of which every treatment has a trial; it ends earlier once all is
+    /// decided.
     blocks: u32,
     /// Settings of all treatments and of the reference.
     #[serde(default)]
@@ -130,7 +135,8 @@ fn text(what: &str, value: &str) -> Result<Value, String> {
     }
 }
 
-/// Parameters of the server alone: the others, and those that reach out of it or can lose data, are for people.
+/// Parameters of the server alone: the others, and those that reach out of it or can lose data, are
+/// for people.
 fn settings(asked: &BTreeMap<String, String>, catalogue: &Catalogue) -> Result<Table, String> {
     if asked.len() > SETTINGS_MAX {
         return Err(format!("expected at most {SETTINGS_MAX} settings"));

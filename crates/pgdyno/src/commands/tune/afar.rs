@@ -1,4 +1,5 @@
-//! The experiments of a tune of a target on another host: they are run there, and what is found is judged here.
+//! The experiments of a tune of a target on another host: they are run there, and what is found is
+//! judged here.
 
 use super::file::Draft;
 use super::parsed;

@@ -15,9 +15,11 @@ use std::path::Path;
 use std::time::Duration;
 use toml::Value;
 
-/// Trials that a block of the search has: time enough for a round, and near enough in time to be alike.
+/// Trials that a block of the search has: time enough for a round, and near enough in time to be
+/// alike.
 const TRIALS_OF_BLOCK: u32 = 6;
-/// Part of the available memory that the server and its clients may take by the knobs that are memory.
+/// Part of the available memory that the server and its clients may take by the knobs that are
+/// memory.
 const MEMORY_PART: f64 = 0.75;
 
 /// The design in which settings take turns within one load.
@@ -53,7 +55,8 @@ pub(super) struct Draft {
     pub(super) target: String,
     pub(super) space: SearchSpace,
     pub(super) starts: Vec<Start>,
-    /// What starting points set beside the knobs that are varied: names of knobs by that of the starting point.
+    /// What starting points set beside the knobs that are varied: names of knobs by that of the
+    /// starting point.
     #[serde(default)]
     pub(super) not_varied: BTreeMap<String, Vec<String>>,
     /// What starting points have less of than they say, a line each.
@@ -261,8 +264,9 @@ impl<'a> Common<'a> {
         let of_block = trials_of_block(space);
         let words = ("tune", "Which settings are the best here?");
         let mut file = self.entries(words, "search", Caches::Warm);
-        // Where no knob needs a restart, none is made: what a trial leaves in the caches is the same for all. Where some do, each trial begins
-        // with one, or those alone would begin with cold caches.
+        // Where no knob needs a restart, none is made: what a trial leaves in the caches is the
+        // same for all. Where some do, each trial begins with one, or those alone would begin with
+        // cold caches.
         let needs_restart = space.knobs.iter().any(|knob| self.needs_restart(&knob.knob));
         if args.scope() == SettingScope::Server && !needs_restart {
             file.push(("target", table(vec![("restart", "when-needed".into())])));
@@ -284,7 +288,8 @@ impl<'a> Common<'a> {
         toml::to_string(&table(file)).map_err(Failure::new)
     }
 
-    /// What the server and all of its clients may take together: a part of the memory, and where that is unknown no more than now.
+    /// What the server and all of its clients may take together: a part of the memory, and where
+    /// that is unknown no more than now.
     fn limit(&self, space: &SearchSpace, memory: &Memory) -> Result<Option<Limit>> {
         let priors = Priors::shipped(self.catalogue)?;
         let fixed = |knob: &str| {
@@ -323,7 +328,8 @@ impl<'a> Common<'a> {
         }))
     }
 
-    /// Lowers what starting points have of memory beyond the limit: of the knob that takes the most, to its next lower value, or else the present one.
+    /// Lowers what starting points have of memory beyond the limit: of the knob that takes the
+    /// most, to its next lower value, or else the present one.
     pub(super) fn keep_within_memory(&self, draft: &mut Draft) -> Result<()> {
         let Some(limit) = self.limit(&draft.space, &draft.memory)? else {
             return Ok(());
@@ -402,7 +408,8 @@ impl<'a> Common<'a> {
         )
     }
 
-    /// What is kept of the best of a search compared with the present state, when loads begin with cold caches.
+    /// What is kept of the best of a search compared with the present state, when loads begin with
+    /// cold caches.
     pub(super) fn cold(&self, kept: &[Setting]) -> Result<String> {
         let words = (
             "tune-cold",
@@ -417,8 +424,8 @@ impl<'a> Common<'a> {
         )
     }
 
-    /// Treatments compared with the present state and `base` in blocks, each with its name, title and settings: within one load where all of them can
-    /// take turns.
+    /// Treatments compared with the present state and `base` in blocks, each with its name, title
+    /// and settings: within one load where all of them can take turns.
     pub(super) fn compared(
         &self,
         words: (&str, &str),
@@ -441,7 +448,8 @@ impl<'a> Common<'a> {
         Ok(is_possible.then_some(text))
     }
 
-    /// Those of the best's settings that need a restart to be removed, and those that can take turns with the present ones within one load.
+    /// Those of the best's settings that need a restart to be removed, and those that can take
+    /// turns with the present ones within one load.
     pub(super) fn by_turns<'b>(&self, best: &'b [Setting], present: &[Setting]) -> [Vec<&'b Setting>; 2] {
         let takes_turns = |setting: &&Setting| {
             let own = present.iter().filter(|own| own.knob == setting.knob);

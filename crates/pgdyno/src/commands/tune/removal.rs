@@ -1,4 +1,5 @@
-//! Which settings of a winner pay: what does not is removed, and what is left is compared once more.
+//! Which settings of a winner pay: what does not is removed, and what is left is compared once
+//! more.
 
 use super::file::{BEST, KEPT};
 use super::outcome::{Compared, Dropped, Kept};
@@ -104,8 +105,9 @@ impl Tune<'_> {
         effect.is_none_or(|effect| self.loss(effect.ratio) >= self.args.smallest_effect)
     }
 
-    /// What is left, against the present state and the winner. Where the gain is lost without all that was dropped, the half of it that cost the most
-    /// is kept after all, and what is left then is compared, until it holds.
+    /// What is left, against the present state and the winner. Where the gain is lost without all
+    /// that was dropped, the half of it that cost the most is kept after all, and what is left then
+    /// is compared, until it holds.
     pub(super) fn proven(
         &self,
         store: &mut Store,
@@ -156,7 +158,8 @@ impl Tune<'_> {
     }
 }
 
-/// Keeps the half of what was dropped that cost the most, and at least one; of what was not removed alone nothing is known.
+/// Keeps the half of what was dropped that cost the most, and at least one; of what was not removed
+/// alone nothing is known.
 fn keep_half(kept: &mut Vec<Kept>, dropped: &mut Vec<Dropped>, loss: impl Fn(f64) -> f64) {
     let cost = |one: &Dropped| one.without.map_or(f64::NEG_INFINITY, |effect| loss(effect.ratio));
     dropped.sort_by(|a, b| cost(b).total_cmp(&cost(a)));

@@ -178,8 +178,8 @@ pub(super) fn space(
     Ok(space)
 }
 
-/// How many times what a knob gives to each sort may be taken at once: by the clients, and by the workers of their queries where the load has long
-/// ones, each for several sorts and hashes.
+/// How many times what a knob gives to each sort may be taken at once: by the clients, and by the
+/// workers of their queries where the load has long ones, each for several sorts and hashes.
 pub(super) fn sorts(context: &Context, args: &TuneArgs, space: &SearchSpace, looked: &profile::Looked) -> f64 {
     let largest = |knob: &str| {
         let fixed = args.fix.iter().filter(|(own, _)| own == knob);
@@ -211,7 +211,8 @@ pub(super) fn another_value(own: &SpaceKnob) -> Option<Setting> {
     })
 }
 
-/// The starting points as levels of the space, without those that are the present state or one another.
+/// The starting points as levels of the space, without those that are the present state or one
+/// another.
 pub(super) fn starts(space: &SearchSpace, profiles: &[ProfileStart]) -> Vec<Start> {
     let mut starts: Vec<Start> = Vec::new();
     for (name, settings) in profiles {

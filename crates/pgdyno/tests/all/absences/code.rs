@@ -1,4 +1,5 @@
-//! The code of all crates as what it mentions: paths, method calls, macros, literals. What only tests compile is not part of it.
+//! The code of all crates as what it mentions: paths, method calls, macros, literals. What only
+//! tests compile is not part of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -52,7 +53,8 @@ impl Source {
     }
 }
 
-/// All files of all crates that are compiled without tests, and those that are compiled with them alone.
+/// All files of all crates that are compiled without tests, and those that are compiled with them
+/// alone.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     pub sources: Vec<Source>,

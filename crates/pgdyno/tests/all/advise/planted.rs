@@ -1,4 +1,5 @@
-//! A server with planted faults: rule by rule, found with which severity, and cured by what the advice says.
+//! A server with planted faults: rule by rule, found with which severity, and cured by what the
+//! advice says.
 
 use super::{advice, advised, client, cure, rules_of, statements, until_advised};
 use common::Home;
@@ -7,7 +8,8 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// What an administrator would see at once on the planted server: rule, severity, and what its advice names.
+/// What an administrator would see at once on the planted server: rule, severity, and what its
+/// advice names.
 pub(super) const PLANTED: [(&str, &str, &str); 20] = [
     (
         "prepared-transaction-forgotten",
@@ -87,7 +89,8 @@ const CURED_BY_STATEMENTS: [&str; 10] = [
     "waits-unlimited",
 ];
 
-/// The inserts are counted before ANALYZE counts the rows: afterwards they would be added to them once more.
+/// The inserts are counted before ANALYZE counts the rows: afterwards they would be added to them
+/// once more.
 const PLANTS: &str = "CREATE EXTENSION pg_stat_statements;
     CREATE TABLE customer (id serial PRIMARY KEY, region int);
     INSERT INTO customer (region) SELECT g % 50 FROM generate_series(1, 15000) g;
@@ -132,7 +135,8 @@ fn a_planted_server_is_seen_through_rule_by_rule() {
         let sql = "SELECT id FROM customer WHERE region = $1";
         assert!(planter.query(sql, &[&51]).expect("rows").is_empty());
     }
-    // Three keep rows from being removed: one that is at work, one that is idle, one that nobody has.
+    // Three keep rows from being removed: one that is at work, one that is idle, one that nobody
+    // has.
     let mut working = client(&home, "planted");
     let worker = thread::spawn(move || working.batch_execute("SELECT pg_sleep(600)"));
     let at_work = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%' AND backend_xmin IS NOT NULL";

@@ -1,4 +1,5 @@
-//! Faults that want a server of their own, or two: each found with its severity, and ended by what the advice says.
+//! Faults that want a server of their own, or two: each found with its severity, and ended by what
+//! the advice says.
 
 use super::{advice, advised, client, cure, old_cluster, rules_of, statements};
 use common::Home;
@@ -115,7 +116,8 @@ fn ruled(facts: &[Fact], settings: &[Guc]) -> Vec<(String, &'static str)> {
         .collect()
 }
 
-/// No plant: the day on which the support of a version ends cannot be brought about, so the server's own clock is changed in its facts.
+/// No plant: the day on which the support of a version ends cannot be brought about, so the
+/// server's own clock is changed in its facts.
 #[test]
 fn major_version_without_support_is_advice() {
     let home = Home::new();
@@ -140,8 +142,8 @@ fn major_version_without_support_is_advice() {
     assert_eq!(at("2026-11-13").map(|(_, severity)| severity), Some("advice"));
 }
 
-/// Two servers on one host, and a pool of which both use little. Other tests' servers may run too, so that there is no other is said by
-/// that fact alone.
+/// Two servers on one host, and a pool of which both use little. Other tests' servers may run too,
+/// so that there is no other is said by that fact alone.
 #[test]
 fn huge_pages_beside_another_server_are_not_called_idle() {
     let _machine = quiet_machine();

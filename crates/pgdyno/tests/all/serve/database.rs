@@ -1,4 +1,5 @@
-//! A store in PostgreSQL behind the page: the same answers, few sessions, and none that stays when its server has ended them.
+//! A store in PostgreSQL behind the page: the same answers, few sessions, and none that stays when
+//! its server has ended them.
 
 use super::*;
 use std::net::TcpListener;

@@ -69,7 +69,8 @@ fn the_token_opens_and_nothing_else_does() {
         (reply.status, reply.header("set-cookie")),
         (200, expected.as_str())
     );
-    // No redirect: that would still be the other site's where the link was clicked, and come without the cookie.
+    // No redirect: that would still be the other site's where the link was clicked, and come
+    // without the cookie.
     let refresh = "<meta http-equiv=\"refresh\" content=\"0; url=/\">";
     assert!(reply.text().contains(refresh) && !reply.text().contains(&web.token));
     let reply = web.raw("GET", &link, &[host, ("X-Forwarded-Proto", "https")], "");

@@ -8,7 +8,8 @@ use pgdyno_record::{ExperimentStatus, SeriesRecord, TrialRecord};
 use serde_json::{Value, json};
 use std::fs;
 
-/// What would be a script if a browser took it for one, and what a label of a metric must write out.
+/// What would be a script if a browser took it for one, and what a label of a metric must write
+/// out.
 const MARKUP: &str = "<script>alert('x')</script>\"\\\n";
 
 /// Names, questions and targets are anybody's text.

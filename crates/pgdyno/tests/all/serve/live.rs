@@ -176,7 +176,8 @@ fn who_is_cut_off_misses_no_trial() {
     for number in [first, second] {
         assert_eq!(back.next(), Some(("trial".to_owned(), json!({"id": number}))));
     }
-    // Nothing is said of how far it is; the plan is known all the same, in the stream as in the metrics.
+    // Nothing is said of how far it is; the plan is known all the same, in the stream as in the
+    // metrics.
     let data = back.until("progress");
     assert_eq!(back.id, second.to_string());
     assert_eq!(

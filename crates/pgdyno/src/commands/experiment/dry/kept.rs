@@ -115,7 +115,8 @@ fn above(path: &Path) -> PathBuf {
     path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)
 }
 
-/// Why a file cannot be written, or made; a directory that is not there is made by a run for the store alone.
+/// Why a file cannot be written, or made; a directory that is not there is made by a run for the
+/// store alone.
 pub(crate) fn not_writable(context: &Context, path: &Path) -> Option<String> {
     let path = absolute(path);
     let there = path.ancestors().find(|above| above.exists())?;

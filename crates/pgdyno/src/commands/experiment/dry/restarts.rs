@@ -1,4 +1,5 @@
-//! Which trials restart the server: those whose changes the server itself says want it, from the state that it is in.
+//! Which trials restart the server: those whose changes the server itself says want it, from the
+//! state that it is in.
 
 use crate::context::Context;
 use pgdyno_knobs::{Catalogue, Cost, Kind, Reader, Setting, Target};
