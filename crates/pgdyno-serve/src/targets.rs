@@ -75,7 +75,7 @@ fn document(app: &App, store: &Store) -> Result<Targets, Problem> {
     let mut rows = Vec::new();
     for (name, experiments) in &targets {
         // A broken record is not in the way of an older one's facts.
-        let readable = |listed: &Listed| store.experiment(listed.id).ok();
+        let readable = |listed: &Listed| store.experiment_alone(listed.id).ok();
         let newest = experiments.iter().take(TRIED_MAX).find_map(readable);
         let facts = newest.map(|newest| newest.record.facts).unwrap_or_default();
         let ids: Vec<i64> = experiments.iter().map(|listed| listed.id).collect();

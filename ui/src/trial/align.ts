@@ -12,15 +12,30 @@ function onOneAxis(lines: readonly Line[]): boolean {
   return lines.every(({ t_ms }) => t_ms === first || (t_ms.length === first?.length && t_ms.every((at, place) => at === first[place])));
 }
 
+/** A line whose next point is further away than this many of its usual steps has missed some. */
+const MISSED_STEPS = 1.5;
+
+/** The instants behind which a line has missed points, a usual step after the last one: nothing is
+ * drawn across them. */
+function gapsOf({ t_ms }: Line): number[] {
+  const steps = t_ms.slice(1).map((at, place) => at - (t_ms[place] ?? at));
+  const usual = steps.toSorted((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
+  return t_ms.filter((_, place) => (steps[place] ?? 0) > MISSED_STEPS * usual).map((at) => at + usual);
+}
+
 /** Puts the lines of a panel on one axis of time; those of one reading are there already. */
 export function table({ lines }: Panel): Table {
-  if (onOneAxis(lines)) {
+  const gaps = lines.map(gapsOf);
+  if (onOneAxis(lines) && gaps.every((instants) => instants.length === 0)) {
     return { seconds: (lines[0]?.t_ms ?? []).map((ms) => ms / 1000), columns: lines.map(({ values }) => [...values]) };
   }
-  const all = [...new Set(lines.flatMap(({ t_ms }) => t_ms))].sort((a, b) => a - b);
+  const all = [...new Set([...lines.flatMap(({ t_ms }) => t_ms), ...gaps.flat()])].sort((a, b) => a - b);
   const place = new Map(all.map((at, index) => [at, index]));
-  const columns = lines.map(({ t_ms, values }) => {
+  const columns = lines.map(({ t_ms, values }, row) => {
     const column = new Array<number | null | undefined>(all.length).fill(undefined);
+    gaps[row]?.forEach((at) => {
+      column[place.get(at) ?? 0] = null;
+    });
     t_ms.forEach((at, index) => {
       column[place.get(at) ?? 0] = values[index] ?? null;
     });

@@ -1,7 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { headlineTreatment } from "../analysis/headline.ts";
 import { useSource } from "../data/context.ts";
-import { useLoaded, type Loading } from "../data/use-loaded.ts";
+import { useLoaded, useReturn, type Loading } from "../data/use-loaded.ts";
 import { LiveStrip } from "../live/strip.tsx";
 import type { Report } from "../model.ts";
 import { Contents } from "../parts/contents.tsx";
@@ -35,6 +35,7 @@ export function ExperimentView({ experiment, section }: { experiment: number | n
   const source = useSource();
   const [loading, again] = useLoaded(`experiment/${String(experiment)}`, () => source.report(experiment));
   const name = experiment === null ? "Experiment" : `Experiment ${String(experiment)}`;
+  useReturn(again);
   const isHere = loading.state === "here";
   useEffect(() => {
     if (!isHere && source.mode === "serve") document.title = `${name} – pgdyno`;

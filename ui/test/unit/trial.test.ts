@@ -35,6 +35,8 @@ describe("the axis of time", () => {
   test("lines of several readings come on one axis; what is missing stays missing", () => {
     const panel = { id: "x", title: "x", unit: "", layer: "host" as const, stacked: false, more: 0, lines: [{ title: "a", t_ms: [1000, 2000], values: [1, null] }, { title: "b", t_ms: [1500], values: [3] }] };
     expect(table(panel)).toEqual({ seconds: [1, 1.5, 2], columns: [[1, undefined, null], [undefined, 3, undefined]] });
+    const missed = { ...panel, lines: [{ title: "a", t_ms: [1000, 2000, 3000, 7000], values: [1, 2, 3, 4] }] };
+    expect(table(missed)).toEqual({ seconds: [1, 2, 3, 4, 7], columns: [[1, 2, 3, null, 4]] });
     expect(stack([[1, null, 2], [1, null, null]])).toEqual([[1, null, 2], [2, null, 2]]);
     expect(stretchOf({ title: "a", t_ms: [1000, 2000, 3000], values: [1, 5, null] }, [0, 2.5])).toEqual({ least: 1, mean: 3, most: 5 });
     expect(stretchOf({ title: "a", t_ms: [], values: [] }, null)).toBeNull();

@@ -64,8 +64,8 @@ fn head(text: &mut String, report: &Report) {
         text,
         "{}; {} design, {done}; {}; {} at scale {}, {} clients, {} s warm-up and {} s measured; seed {}.\n",
         when.unwrap_or_default(),
-        e.design,
-        e.status,
+        cell(&e.design),
+        cell(&e.status),
         cell(&e.workload.name),
         e.workload.scale,
         e.workload.clients,
@@ -102,7 +102,7 @@ fn decision(text: &mut String, report: &Report) {
             "Noise floor: trials of the same treatment differ by {:.1} % (standard deviation, {} degrees of freedom). {}\n",
             floor * 100.0,
             d.degrees_of_freedom,
-            d.method
+            cell(&d.method)
         );
     }
     if let Some(least) = d.minimum_detectable_effect {
@@ -117,7 +117,7 @@ fn decision(text: &mut String, report: &Report) {
         line!(text, "{}\n", length.sentence);
     }
     if d.stop != "after-blocks" {
-        line!(text, "Stopping rule: {}.\n", d.stop_rule);
+        line!(text, "Stopping rule: {}.\n", cell(&d.stop_rule));
     }
 }
 
@@ -348,7 +348,7 @@ fn restored(text: &mut String, report: &Report) {
             cell(&p.knob),
             cell(&p.was),
             cell(&p.set_to),
-            p.outcome,
+            cell(&p.outcome),
             cell(&detail)
         );
     }

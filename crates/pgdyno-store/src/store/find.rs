@@ -107,7 +107,6 @@ fn list_sql(brief: &str) -> String {
          (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id AND t.status = $1), \
          (SELECT string_agg(word, ' ' ORDER BY word) FROM tag WHERE experiment_id = e.id), \
          (SELECT count(*) FROM note n WHERE n.experiment_id = e.id), \
-         (SELECT string_agg(text, '\n') FROM note n WHERE n.experiment_id = e.id), \
          (SELECT count(*) FROM trial t WHERE t.experiment_id = e.id) \
          FROM experiment e WHERE e.started_unix_ms >= $2 ORDER BY e.id DESC"
     )
@@ -120,6 +119,7 @@ impl Store {
         let since = i64::try_from(filter.since_unix_ms.unwrap_or(0)).unwrap_or(i64::MAX);
         let sql = list_sql(self.database().brief());
         let values = [finished.into(), since.into()];
+        let noted = self.noted(filter.search.as_deref())?;
         let all = |sql: &str| self.database().rows(sql, &values, |row| self.listed(row));
         // A record that is not JSON any more stops a server that is to take it apart: SQLSTATEs of
         // class 22.
@@ -130,26 +130,24 @@ impl Store {
             all => all?,
         };
         self.see_lives(&mut all);
-        let killed = |(listed, ..): &&(Listed, String, bool)| listed.life == Life::Killed;
+        let killed = |(listed, _): &&(Listed, bool)| listed.life == Life::Killed;
         let killed: BTreeSet<i64> = all.iter().filter(killed).map(|(listed, ..)| listed.id).collect();
         // The statement is over: only now is read what was written since it began.
         if !killed.is_subset(&self.running(&killed)?) {
             return self.find(filter);
         }
-        let fitting = all
-            .into_iter()
-            .filter(|(listed, notes, _)| fits(filter, listed, notes));
-        Ok(fitting.map(|(listed, ..)| listed).collect())
+        let all = all.into_iter().map(|(listed, _)| listed);
+        Ok(all.filter(|listed| fits(filter, listed, &noted)).collect())
     }
 
     /// Sets the state of all, with one look for all those that run.
-    fn see_lives(&self, all: &mut [(Listed, String, bool)]) {
+    fn see_lives(&self, all: &mut [(Listed, bool)]) {
         let is_running = |listed: &Listed| listed.status == ExperimentStatus::Running;
         let running = all.iter().filter(|(listed, ..)| is_running(listed));
         let running: Vec<i64> = running.map(|(listed, ..)| listed.id).collect();
         let looks = self.database().look_all(&running);
         let looks: BTreeMap<i64, Option<bool>> = running.into_iter().zip(looks).collect();
-        for (listed, _, identified) in all {
+        for (listed, identified) in all {
             let look = looks.get(&listed.id).copied().flatten();
             listed.life = life(listed.status, *identified, look);
         }
@@ -166,8 +164,8 @@ impl Store {
         Ok(ids.into_iter().filter(|id| of.contains(id)).collect())
     }
 
-    /// An experiment as far as its row shows, its notes, and whether it has an identity.
-    fn listed(&self, row: &mut Row<'_>) -> Result<(Listed, String, bool), StoreError> {
+    /// An experiment as far as its row shows, and whether it has an identity.
+    fn listed(&self, row: &mut Row<'_>) -> Result<(Listed, bool), StoreError> {
         let id = row.int(0)?;
         let what = format!("experiment {id}");
         // One broken record is that experiment's trouble, not the list's; opening it shows what is
@@ -179,7 +177,7 @@ impl Store {
             .and_then(|text| serde_json::from_str(&text).ok())
             .unwrap_or_default();
         let tags = row.maybe_text(8)?.unwrap_or_default();
-        let (trials_finished, trials) = (row.count(7)?, row.count(11)?);
+        let (trials_finished, trials) = (row.count(7)?, row.count(10)?);
         let listed = Listed {
             id,
             name: row.text(1)?,
@@ -194,7 +192,21 @@ impl Store {
             tags: tags.split_whitespace().map(str::to_owned).collect(),
             notes: row.count(9)?,
         };
-        Ok((listed, row.maybe_text(10)?.unwrap_or_default(), row.flag(6)?))
+        Ok((listed, row.flag(6)?))
+    }
+
+    /// The experiments with a note that has this in it. Notes are read one by one: together they may
+    /// be long.
+    fn noted(&self, search: Option<&str>) -> Result<BTreeSet<i64>, StoreError> {
+        let Some(search) = search else {
+            return Ok(BTreeSet::new());
+        };
+        let sql = "SELECT experiment_id, text FROM note";
+        let found = self.database().rows(sql, &[], |row| {
+            let id = row.int(0)?;
+            Ok(holds(&row.text(1)?, search).then_some(id))
+        })?;
+        Ok(found.into_iter().flatten().collect())
     }
 
     /// The state of an experiment.
@@ -225,13 +237,15 @@ fn life(status: ExperimentStatus, identified: bool, look: Option<bool>) -> Life 
     }
 }
 
-fn fits(filter: &Filter, listed: &Listed, notes: &str) -> bool {
-    let holds = |text: &str, part: &String| text.to_lowercase().contains(&part.to_lowercase());
+/// Whether a text has a part, in either case.
+fn holds(text: &str, part: &str) -> bool {
+    text.to_lowercase().contains(&part.to_lowercase())
+}
+
+fn fits(filter: &Filter, listed: &Listed, noted: &BTreeSet<i64>) -> bool {
     let anywhere = |part: &String| {
-        [&listed.question, &listed.name, &listed.target]
-            .into_iter()
-            .any(|text| holds(text, part))
-            || holds(notes, part)
+        let texts = [&listed.question, &listed.name, &listed.target];
+        texts.into_iter().any(|text| holds(text, part)) || noted.contains(&listed.id)
     };
     filter.tags.iter().all(|tag| listed.tags.contains(tag))
         && filter.name.as_ref().is_none_or(|part| holds(&listed.name, part))

@@ -7,7 +7,7 @@ use crate::context::{Context, now_unix_ms};
 use crate::exit;
 use crate::failure::Result;
 use crate::show;
-use pgdyno_store::{ImportOutcome, Imported, Listed, PrunePlan, PruneRule, Removable};
+use pgdyno_store::{Filter, ImportOutcome, Imported, Life, Listed, PrunePlan, PruneRule, Removable};
 use serde_json::json;
 use std::time::Duration;
 
@@ -32,8 +32,14 @@ pub(crate) fn prune(context: &Context, args: &PruneArgs) -> Result<u8> {
         true => store.plan_prune(&rule)?,
         false => store.prune(&rule)?,
     };
+    let all = store.find(&Filter::default())?;
+    let is_running = all.iter().any(|listed| listed.life == Life::Running);
     let sizes = match args.dry_run || plan.removed.is_empty() {
         true => None,
+        false if is_running && !in_a_server => {
+            err!("an experiment runs, so its space is not released yet: the next prune does that");
+            None
+        }
         false => match store.reclaim() {
             Ok(sizes) => sizes,
             Err(error) => {

@@ -45,7 +45,7 @@ pub(super) fn claims(text: &mut String, report: &Report) {
             .collect();
         let found = match claim.study_ratio {
             Some(ratio) => format!("{} %", percent(ratio)),
-            None => claim.found.clone(),
+            None => cell(&claim.found),
         };
         let outcome = match claim.outcome {
             ClaimOutcome::Agrees => "\u{2713} agrees",
@@ -195,7 +195,7 @@ pub(super) fn effects(text: &mut String, report: &Report) {
     line!(
         text,
         "By {}, over all levels of the other factors. Two levels together: how much more than the product of each alone.\n",
-        report.decision.metric_title
+        cell(&report.decision.metric_title)
     );
     line!(text, "| level | against | effect | verdict |");
     line!(text, "|---|---|--:|---|");
