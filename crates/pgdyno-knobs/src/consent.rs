@@ -28,7 +28,7 @@ pub enum ConsentError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// It can lose committed data, and nobody has accepted that.
-    #[error("{knob} = {value} can lose committed data in a crash, and nobody has agreed to that")]
+    #[error("{knob} = {value} can lose committed data in a crash: this needs consent")]
     Durability {
         /// Id of the knob.
         knob: String,

@@ -64,8 +64,8 @@ pub enum LabError {
     },
     /// The figure that decides is one that no trial has.
     #[error(
-        "none of {trials} finished trials has {metric}, which decides: this target does not give it, or the load is too short for it. Name \
-         another figure, or measure longer"
+        "none of the {trials} finished trials has {metric}, the metric that decides: this target does not report it, or the load is too \
+         short; choose another metric, or measure longer"
     )]
     NoFigure {
         /// Name of the figure.
@@ -173,7 +173,8 @@ pub enum LabError {
     },
     /// Data on somebody's server, which nobody has agreed to.
     #[error(
-        "the server lacks the experiment's data, and pgdyno did not create this server: nothing is made on it without consent ({objects})"
+        "the experiment needs data that the server lacks, and pgdyno did not create this server: data is created on it only with consent \
+         ({objects})"
     )]
     DataNotAgreed {
         /// What would be made, with sizes.
@@ -186,7 +187,7 @@ pub enum LabError {
     #[error("the trial has no server")]
     NoServer,
     /// A crash, a pooler or a copy of the files of a server that is not a sandbox.
-    #[error("{0} is for sandboxes only")]
+    #[error("{0} is available on sandboxes only")]
     ForSandboxes(&'static str),
     /// A standby is not as its primary is.
     #[error("the standby {place} has not replayed what its primary has written after {seconds} s")]

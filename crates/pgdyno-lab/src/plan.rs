@@ -80,7 +80,7 @@ pub enum PlanError {
     Catalogue(#[from] CatalogueError),
     /// A knob that trades durability without consent.
     #[error(
-        "{treatment} sets {knob}, which can lose committed data in a crash, and nobody has agreed to that"
+        "{treatment} sets {knob}, which can lose committed data in a crash: this needs consent"
     )]
     Durability {
         /// Name of the treatment.

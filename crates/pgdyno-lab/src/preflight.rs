@@ -182,7 +182,7 @@ pub fn consents(plan: &Plan, catalogue: &Catalogue, consent: &Consent) -> Vec<Fi
     lacking
         .map(|(treatment, knob)| {
             let what = format!(
-                "{treatment} sets {knob}, which can lose committed data in a crash, and nobody has agreed to that"
+                "{treatment} sets {knob}, which can lose committed data in a crash: this needs consent"
             );
             Finding::new(
                 FindingKind::Consent,

@@ -41,8 +41,8 @@ const SECONDS_MAX: f64 = 86_400.0;
 const CYCLES_MAX: u32 = 100;
 /// More servers on one host are a mistake in the file.
 const SERVERS_MAX: u32 = 64;
-const NO_PASSWORD: &str = "a password does not belong into a file that is stored with the results and shown in reports; put it \
-     into ~/.pgpass, into PGPASSWORD of the environment, which commands get too, or into a file that a command reads";
+const NO_PASSWORD: &str = "a password must not be in a file that is stored with the results and shown in reports; put it into \
+     ~/.pgpass, into PGPASSWORD of the environment (commands get it too), or into a file that a command reads";
 
 /// The loads of a file's treatments.
 fn loads<'f>(file: &'f ExperimentFile, parts: &'f [StepPart]) -> Vec<&'f LoadPart> {
@@ -128,10 +128,10 @@ impl Check<'_> {
             format!("seed: expected at most {SEED_MAX}")
         })?;
         self.must(confidence > 0.5 && confidence < 1.0, &["confidence"], || {
-            format!("confidence = {confidence}: expected 0.5 to 1, e.g. 0.95")
+            format!("confidence = {confidence}: expected a number above 0.5 and below 1, e.g. 0.95")
         })?;
         self.must(smallest > 0.0 && smallest < 1.0, &["smallest_effect"], || {
-            format!("smallest_effect = {smallest}: expected 0 to 1, e.g. 0.02")
+            format!("smallest_effect = {smallest}: expected a number above 0 and below 1, e.g. 0.02")
         })?;
         let may_be_futile = file.stop == StopRule::WhenGainDecided;
         let first_of = |blocks: u32| {
@@ -145,7 +145,9 @@ impl Check<'_> {
             || {
                 let stop = file.stop.name();
                 let least = (1..LOOKS_MAX).find(|&blocks| first_of(blocks) < blocks).unwrap_or(LOOKS_MAX);
-                format!("stop = \"{stop}\" looks after each block from {first} on: blocks = {blocks}, expected {least} to {LOOKS_MAX}")
+                format!(
+                    "stop = \"{stop}\" needs blocks = {least} to {LOOKS_MAX} (the first evaluation is after block {first}), found {blocks}"
+                )
             },
         )
     }
@@ -172,7 +174,7 @@ impl Check<'_> {
                 return Err(self.wrong(&keys, format!("listen: {why}")));
             }
             self.must(create.standbys.is_some() || !create.sync, &keys, || {
-                "sync = true is of standbys, and standbys = ... says how many there are".into()
+                "sync = true needs standbys: give their number, e.g. standbys = 1".into()
             })?;
         }
         self.must(
@@ -206,8 +208,8 @@ impl Check<'_> {
             is_other || server.network.is_some() || has_place
         };
         self.must(is_own(&file.server) || parts.iter().any(|part| is_own(&part.server)), &keys, || {
-            "instances = \"per-block\" is of servers that treatments have of their own, and none has one: expected server.version, bin, instance, \
-             data_on, wal_on, temp_on or network somewhere"
+            "instances = \"per-block\" needs a treatment with its own server: set server.version, bin, instance, data_on, wal_on, temp_on or \
+             network"
                 .into()
         })?;
         let copies = |data: &DataPart| data.reset == Some(Reset::Copy);
@@ -254,7 +256,7 @@ impl Check<'_> {
             ("batch_ms", load.batch_ms.is_some()),
         ] {
             self.must(!is_given || self.has_rate(), &at(key), || {
-                format!("{key} is of an open loop, and no load here has a rate: add one, as rate = \"5000\"")
+                format!("{key} applies to open loops only: add a rate, e.g. rate = \"5000\"")
             })?;
         }
         let clients = load.clients.unwrap_or(1);
@@ -539,7 +541,7 @@ impl Check<'_> {
             })?;
             let has_set = any_scale && file.data.of_load(&load).is_some();
             self.must(has_set || !self.has_sql(), &["data"], || {
-                format!("sql is run once a data set is made, and {what} has none: it needs a scale, and a load that reads data of pgdyno's")
+                format!("sql runs after a data set is created, and {what} has none: set a scale, and a load that reads pgdyno's data")
             })?;
         }
         Ok(())
@@ -568,7 +570,7 @@ impl Check<'_> {
         self.must(
             slowdown > 0.0 && slowdown < 1.0,
             &["guard", "slowdown_max"],
-            || format!("slowdown_max = {slowdown}: expected a share of the reference's throughput between 0 and 1, e.g. 0.2"),
+            || format!("slowdown_max = {slowdown}: expected a share of the reference's throughput above 0 and below 1, e.g. 0.2"),
         )?;
         let parts = self.file.parts();
         if guard.slowdown_max.is_some() {

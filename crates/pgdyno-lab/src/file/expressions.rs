@@ -193,7 +193,7 @@ fn check_part(file: &ExperimentFile, part: &StepPart, catalogue: &Catalogue) -> 
                 .map(|(name, value)| format!("{name} = {value}"))
                 .collect();
             return Err(format!(
-                "`{condition}` does not hold here ({}): the question would be another one; without `holds` it is run all the same",
+                "`{condition}` does not hold here ({}): the experiment would answer a different question; remove `holds` to run it anyway",
                 values.join(", ")
             ));
         }
@@ -242,27 +242,27 @@ impl Found {
 const NAMES: [(&str, &str); 7] = [
     (
         "target.memory_bytes",
-        "the file makes no sandbox with a limit of memory, and what the target may use is not known; give it, as --set given.memory=64GB",
+        "the file creates no sandbox with a memory limit, and the target's memory is not known; give it, e.g. --set given.memory=64GB",
     ),
     (
         "target.cpus",
-        "the file makes no sandbox with a limit of CPUs, and what the target may use is not known; give it, as --set given.cpus=16",
+        "the file creates no sandbox with a limit of CPUs, and the target's CPUs are not known; give them, e.g. --set given.cpus=16",
     ),
     (
         "load.clients",
-        "the file has no `clients` in [load], or they follow from this",
+        "the file has no `clients` in [load], or they depend on this expression",
     ),
     (
         "load.measure_s",
-        "the file has no `measure_s` in [load], or it follows from this",
+        "the file has no `measure_s` in [load], or it depends on this expression",
     ),
     (
         "data.scale",
-        "the file has no `scale` in [data], or it follows from this",
+        "the file has no `scale` in [data], or it depends on this expression",
     ),
     (
         "data.bytes",
-        "the file has no `scale` in [data], or it follows from this, or the load brings data of its own",
+        "the file has no `scale` in [data], or it depends on this expression, or the load brings its own data",
     ),
     (
         "data.bytes_per_scale",

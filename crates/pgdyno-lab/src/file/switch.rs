@@ -101,13 +101,13 @@ pub(super) fn wash_out_s(file: &ExperimentFile, catalogue: &Catalogue) -> f64 {
 /// where they can.
 pub fn why_not_in_turns(knob: &Knob, protocol: Protocol) -> Option<&'static str> {
     match (knob.cost, knob.carry_over) {
-        (Cost::Restart | Cost::Remount | Cost::Reboot, _) => Some("it takes effect after a restart alone"),
+        (Cost::Restart | Cost::Remount | Cost::Reboot, _) => Some("it takes effect only after a restart"),
         (_, Some(CarryOver::Plans)) if protocol == Protocol::Prepared => Some(
             "plans of prepared statements keep the old value; protocol = \"extended\" in [load] makes new ones",
         ),
         (_, Some(CarryOver::None | CarryOver::Plans | CarryOver::Seconds)) => None,
         (_, Some(CarryOver::Caches)) => {
-            Some("what it has changed in caches, tables or files stays for minutes")
+            Some("its effect on caches, tables or files lasts for minutes")
         }
         (_, None) => Some("how long its effect stays is not known"),
     }

@@ -30,8 +30,8 @@ impl Preflight<'_> {
         }
         if !self.consent.data {
             let what = format!(
-                "commands and statements of the file may make or drop objects on the server, and pgdyno did not create this server: they run \
-                 with consent only, and what they leave is named at the end: {}",
+                "commands and statements of the file may create or drop objects on this server, which pgdyno did not create: they need \
+                 consent, and what they leave is listed at the end: {}",
                 found.commands.join("; ")
             );
             let mends = ["--allow-data".to_owned()];
@@ -127,7 +127,7 @@ impl Preflight<'_> {
                     lacking.push(Lacking { database: None, data });
                 } else {
                     let what = format!(
-                        "the tables {} are there, and hold no data of {set} ({why}); they are left alone",
+                        "the tables {} exist but hold no data of {set} ({why}); they are not changed",
                         there.join(", ")
                     );
                     let mends = ["--target \"... dbname=NAME\" (another database)".to_owned()];
@@ -157,7 +157,7 @@ impl Preflight<'_> {
     ) -> Result<(), ServerError> {
         let sql = "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname = current_user AND NOT rolcreatedb AND NOT rolsuper";
         if let Some(role) = server.value("asking whether the role may make databases", sql)? {
-            let what = format!("the role {role} may not make databases");
+            let what = format!("the role {role} may not create databases");
             let mends = [format!("ALTER ROLE {role} CREATEDB")];
             found.add(Finding::new(FindingKind::Right, what, &mends));
         }
@@ -191,8 +191,8 @@ impl Preflight<'_> {
         if !self.consent.data {
             let listed: Vec<String> = lacking.iter().map(Lacking::listed).collect();
             let what = format!(
-                "the server lacks the experiment's data, and pgdyno did not create this server: nothing is made on it without \
-                 consent. It would be made, and dropped at the end: {}",
+                "the experiment needs data that the server lacks, and pgdyno did not create this server: data is created on it only with \
+                 consent. It would be created, and dropped at the end: {}",
                 listed.join(", ")
             );
             let mends = ["--allow-data".to_owned()];
@@ -216,7 +216,7 @@ impl Preflight<'_> {
             _ if lacking.iter().all(|lacking| lacking.database.is_some()) => {}
             None => {
                 let what =
-                    format!("the role {role} has no schema that tables would be made in (search_path)");
+                    format!("the role {role} has no schema in its search_path in which it could create tables");
                 let mends = [
                     format!("CREATE SCHEMA IF NOT EXISTS AUTHORIZATION {role}"),
                     format!("{alter} SET search_path = {role}, public"),
@@ -224,14 +224,14 @@ impl Preflight<'_> {
                 found.add(Finding::new(FindingKind::Right, what, &mends));
             }
             Some(schema) if may_create.as_deref() != Some("t") => {
-                let what = format!("the role {role} may not make tables in the schema {schema}");
+                let what = format!("the role {role} may not create tables in the schema {schema}");
                 let mends = [format!("GRANT CREATE ON SCHEMA {schema} TO {role}")];
                 found.add(Finding::new(FindingKind::Right, what, &mends));
             }
             Some(_) => {}
         }
         if is_standby.as_deref() == Some("t") {
-            let what = "the server is a standby, which takes no data of its own";
+            let what = "the server is a standby: no data can be created on it";
             let mends = ["--target \"... target_session_attrs=primary\"".to_owned()];
             found.add(Finding::new(FindingKind::Other, what, &mends));
         } else if read_only.as_deref() == Some("on") {
@@ -243,7 +243,7 @@ impl Preflight<'_> {
         let bytes: u64 = lacking.iter().map(|lacking| lacking.data.bytes()).sum();
         let bytes = bytes.saturating_mul(copies);
         let Some(data) = &self.target.data else {
-            let why = "room on the server's disk: it is not within reach from here";
+            let why = "free space on the server's disk: its files cannot be read from this host";
             found.unproven.push(why.to_owned());
             return Ok(());
         };

@@ -70,7 +70,7 @@ impl Preflight<'_> {
                 false => format!("ALTER ROLE {} SUPERUSER", role.name),
             };
             let what = format!(
-                "the role {} may not ask for the checkpoint before each load",
+                "the role {} may not run CHECKPOINT, which precedes each load",
                 role.name
             );
             found.add(Finding::new(FindingKind::Right, what, &[mend]));

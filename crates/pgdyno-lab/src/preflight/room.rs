@@ -179,7 +179,7 @@ pub(super) fn check_room(
     for need in needs {
         let Some(space) = space_at(&need.place) else {
             let place = need.place.display();
-            found.unproven.push(format!("room on {place}: it is not known"));
+            found.unproven.push(format!("free space on {place}: not known"));
             continue;
         };
         match systems.iter_mut().find(|(other, _)| is_same(other, &space)) {

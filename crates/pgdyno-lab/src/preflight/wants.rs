@@ -26,17 +26,17 @@ pub(super) fn for_sandboxes(treatment: &Treatment, kills: bool) -> Vec<String> {
     let wants = [
         (
             !treatment.variant().is_target(),
-            "another version, place or network",
+            "server.version, a storage location or server.network",
         ),
-        (treatment.servers() > 1, "several servers at once"),
-        (data.reset == Some(Reset::Recreate), "making new tables"),
-        (data.reset == Some(Reset::Copy), "a copy of the files"),
+        (treatment.servers() > 1, "server.count above 1"),
+        (data.reset == Some(Reset::Recreate), "data.reset = \"recreate\""),
+        (data.reset == Some(Reset::Copy), "data.reset = \"copy\""),
         (load.crash == Some(true) || kills, "a crash"),
         (treatment.has_pooler(), "a pooler"),
     ];
     let wanted = wants.iter().filter(|(wanted, _)| *wanted);
     wanted
-        .map(|(_, what)| format!("{what} is for sandboxes only"))
+        .map(|(_, what)| format!("{what} is available on sandboxes only"))
         .collect()
 }
 
@@ -46,7 +46,7 @@ pub(super) fn unmet(treatment: &Treatment, allowed: Allowed) -> Vec<String> {
     let (data, load) = (&treatment.data, &treatment.load);
     let mut reasons = Vec::new();
     if data.prewarm == Some(Prewarm::Cold) && allowed == Allowed::NoRestart {
-        reasons.push("a cold start is a restart, which --allow-restart permits".to_owned());
+        reasons.push("prewarm = \"cold\" restarts the server and needs --allow-restart".to_owned());
     }
     reasons.extend(too_small(treatment));
     reasons.extend(needs_one_server(treatment));
@@ -54,7 +54,7 @@ pub(super) fn unmet(treatment: &Treatment, allowed: Allowed) -> Vec<String> {
     if is_in_minutes(load) && times.iter().any(|s| s % 60.0 != 0.0) {
         let program = load.program.as_deref().unwrap_or_default();
         reasons.push(format!(
-            "{program} runs for whole minutes: expected multiples of 60 as measure_s and warmup_s"
+            "{program} runs for whole minutes: expected measure_s and warmup_s in multiples of 60"
         ));
     }
     reasons.extend(unused_of_program(treatment, allowed == Allowed::OfSandbox));
@@ -64,7 +64,7 @@ pub(super) fn unmet(treatment: &Treatment, allowed: Allowed) -> Vec<String> {
     reasons.extend(too_few_pooled(treatment));
     if treatment.variant().temp_on.is_some() && data.reset == Some(Reset::Copy) {
         reasons.push(
-            "a copy of the files is of a server without a place of its own for temporary files".to_owned(),
+            "reset = \"copy\" does not work with temp_on".to_owned(),
         );
     }
     if let Some(cpus) = &load.cpus {
@@ -112,7 +112,7 @@ fn unused_of_program(treatment: &Treatment, is_sandbox: bool) -> Vec<String> {
     ];
     let unused = keys.into_iter().filter(|(_, is_named)| *is_named);
     unused
-        .map(|(key, _)| format!("{key} is for data sets of pgdyno's, and the program has data of its own"))
+        .map(|(key, _)| format!("{key} applies to pgdyno's data sets only; this program uses its own data"))
         .collect()
 }
 
@@ -122,11 +122,11 @@ pub(super) fn of_standbys(treatment: &Treatment, standbys: u64) -> Vec<&'static 
     let wants = [
         (
             copies && standbys > 0,
-            "a copy of the files is of a server without standbys, which could not follow it back",
+            "reset = \"copy\" needs a server without standbys: they cannot follow it to an older state",
         ),
         (
             treatment.variant().temp_on.is_some() && standbys > 0,
-            "a place of their own for temporary files is of a server without standbys",
+            "temp_on needs a server without standbys",
         ),
         (
             treatment.is_on_standbys() && standbys == 0,
@@ -134,11 +134,11 @@ pub(super) fn of_standbys(treatment: &Treatment, standbys: u64) -> Vec<&'static 
         ),
         (
             treatment.is_on_standbys() && treatment.data.prewarm == Some(Prewarm::Cold),
-            "a cold start is of the server, and the load is on its standbys",
+            "prewarm = \"cold\" restarts the primary, and the load is on its standbys",
         ),
         (
             treatment.is_on_standbys() && !treatment.settings.is_empty(),
-            "settings are the server's, and the load is on its standbys, which keep theirs",
+            "settings apply to the primary, and the load is on its standbys, which keep their own",
         ),
     ];
     let unmet = wants.into_iter().filter(|(wanted, _)| *wanted);
@@ -163,7 +163,7 @@ fn needs_one_server(treatment: &Treatment) -> Vec<String> {
     };
     let unmet = wants.iter().filter(|(wanted, _)| *wanted);
     unmet
-        .map(|(_, what)| format!("{what} is of one server, and {load_is}"))
+        .map(|(_, what)| format!("{what} needs a single server, and {load_is}"))
         .collect()
 }
 
@@ -210,8 +210,8 @@ pub(super) fn too_many_clients(
     let room = most.saturating_sub(limits.kept + limits.held + OWN_SESSIONS);
     let message = || {
         format!(
-            "{clients} clients are more than the {room} for whom a limit of {most} sessions (max_connections) has room, beside {} \
-             that are kept back (superuser_reserved_connections, reserved_connections) and {} that others have now",
+            "{clients} clients do not fit: max_connections = {most} leaves {room}, after {} reserved sessions \
+             (superuser_reserved_connections, reserved_connections) and {} that others use now",
             limits.kept, limits.held
         )
     };

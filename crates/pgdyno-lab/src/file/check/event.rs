@@ -23,24 +23,24 @@ impl Check<'_> {
             format!("{} events: expected at most {EVENTS_MAX}", events.len())
         })?;
         self.must(file.design != Design::Switchback, &["event"], || {
-            "a switchback changes settings by itself: [[event]] is of other designs".into()
+            "design = \"switchback\" cannot have [[event]]: it changes settings itself".into()
         })?;
         let parts = file.parts();
         let one = |server: &ServerPart| server.count.unwrap_or(1) == 1;
         self.must(
             one(&file.server) && parts.iter().all(|part| one(&part.server)),
             &["event"],
-            || "[[event]] is done to one server: it does not go with several at once (server.count)".into(),
+            || "[[event]] needs a single server: remove server.count".into(),
         )?;
         let on_server = |load: &LoadPart| load.on != Some(LoadOn::Standbys);
         self.must(
             on_server(&file.load) && parts.iter().all(|part| on_server(&part.load)),
             &["event"],
-            || "[[event]] is done to the server: it does not go with load.on = \"standbys\"".into(),
+            || "[[event]] acts on the server, and the load is on its standbys: remove load.on = \"standbys\"".into(),
         )?;
         let is_own = |load: &&LoadPart| load.program.is_none() && load.checkpoint_cycles.is_none();
         self.must(loads(file, &parts).iter().all(is_own), &["event"], || {
-            "[[event]] is of loads of pgdyno's own clients, of a length that is known: neither program nor checkpoint_cycles".into()
+            "[[event]] needs a load of pgdyno's own clients with a fixed length: remove program and checkpoint_cycles".into()
         })?;
         let lengths = parts
             .iter()
@@ -57,7 +57,8 @@ impl Check<'_> {
             let has_room = at_s >= before_s + SIDE_LEAST_S && at_s + SIDE_LEAST_S <= shortest_s;
             self.must(has_room, &keys("at"), || {
                 format!(
-                    "at = \"{}\": expected {SIDE_LEAST_S} s at least after the begin of the measured time or the event before, and before its end at {shortest_s} s",
+                    "at = \"{}\": expected at least {SIDE_LEAST_S} s after the start of the measured time or the event before, and at least \
+                     {SIDE_LEAST_S} s before its end at {shortest_s} s",
                     event.at
                 )
             })?;
@@ -76,7 +77,7 @@ impl Check<'_> {
         let things = [!event.settings.is_empty(), event.kill, event.neighbour.is_some()];
         let count = things.into_iter().filter(|is| *is).count();
         self.must(count == 1, &["event", number], || {
-            "an event has settings, kill = true or a neighbour: one of them".into()
+            "an event needs exactly one of settings, kill = true and neighbour".into()
         })?;
         self.settings(&event.settings, &["event", number, "settings"])?;
         self.no_password(event.neighbour.as_deref(), &["event", number, "neighbour"])?;
@@ -99,7 +100,7 @@ impl Check<'_> {
             };
             let objection = match (knob.cost, knob.carry_over) {
                 (Cost::Restart | Cost::Remount | Cost::Reboot, _) => {
-                    Some("it takes effect after a restart alone")
+                    Some("it takes effect only after a restart")
                 }
                 (_, Some(CarryOver::Plans)) if is_prepared => Some(
                     "plans of prepared statements keep the old value; protocol = \"extended\" in [load] makes new ones",

@@ -77,7 +77,7 @@ impl Check<'_> {
         let known: Vec<String> = built_in.chain(own).collect();
         self.must(known.iter().any(|name| name == metric), keys, || {
             format!(
-                "\"{metric}\" is not a figure of this experiment's trials; known are {}",
+                "\"{metric}\" is not a metric of this experiment; expected one of {}",
                 known.join(", ")
             )
         })

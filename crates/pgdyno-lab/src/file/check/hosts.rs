@@ -18,7 +18,7 @@ impl Check<'_> {
         whole.chain(parts).try_for_each(|(load, server)| {
             let key = &["load", "connection"];
             self.must(load.hosts.is_some() || load.connection.is_none(), key, || {
-                "connection is how other hosts reach the server: hosts = [...] names them".into()
+                "connection is how load hosts reach the server: name the hosts with hosts = [...]".into()
             })?;
             match load.hosts {
                 Some(_) => self.hosts_of(&load, &server),
@@ -31,7 +31,7 @@ impl Check<'_> {
         let hosts = load.hosts.as_deref().unwrap_or_default();
         let key = &["load", "hosts"];
         self.must((1..=LOAD_HOSTS_MAX).contains(&hosts.len()), key, || {
-            format!("hosts = {} of them: expected 1 to {LOAD_HOSTS_MAX}", hosts.len())
+            format!("hosts names {} hosts: expected 1 to {LOAD_HOSTS_MAX}", hosts.len())
         })?;
         let connection = load.connection.as_deref().unwrap_or_default();
         self.must(!holds_password(connection), &["load", "connection"], || {
@@ -66,16 +66,15 @@ impl Check<'_> {
         })?;
         let is_plain = load.program.is_none() && load.cpus.is_none() && load.settle != Some(true);
         self.must(is_plain, key, || {
-            "hosts drive pgdyno's own clients, on CPUs of their kernels' choice, after a warm-up of a length: neither program nor cpus nor \
-             settle = true"
+            "hosts needs pgdyno's own clients and a fixed warm-up: remove program, cpus and settle"
                 .into()
         })?;
         let is_afar = hosts.iter().any(|host| host != "local");
         self.must(!is_afar || server.pooler.is_none(), key, || {
-            "a pooler of an experiment is on its own host alone: hosts = [\"ssh:...\"] do not reach it".into()
+            "the pooler accepts connections from its own host only: remove the hosts = [\"ssh:...\"] or the pooler".into()
         })?;
         self.must(self.file.design != Design::Switchback, key, || {
-            "design = \"switchback\" takes turns within one process: hosts is of other designs".into()
+            "design = \"switchback\" takes turns within one process: remove hosts".into()
         })
     }
 }

@@ -25,7 +25,7 @@ impl Check<'_> {
         };
         self.must(is_search, &["search"], || {
             format!(
-                "[search] is of design = \"search\", and this one is \"{}\"",
+                "[search] applies to design = \"search\" only, and this design is \"{}\"",
                 file.design.name()
             )
         })?;
@@ -41,7 +41,7 @@ impl Check<'_> {
         )?;
         self.must(file.blocks <= search.trials, &["blocks"], || {
             format!(
-                "blocks = {} are more than the {} trials that they divide",
+                "blocks = {}: expected at most the number of trials, {}",
                 file.blocks, search.trials
             )
         })?;
@@ -49,13 +49,13 @@ impl Check<'_> {
             "design = \"search\" ends with its trials or its budget; leave stop at \"after-blocks\"".into()
         })?;
         self.must(file.event.is_empty(), &["event"], || {
-            "design = \"search\" has no events: what they change is not a treatment's".into()
+            "design = \"search\" cannot have events: their effect would not belong to a treatment".into()
         })?;
         self.must(
             file.target.instances == Instances::Once,
             &["target", "instances"],
             || {
-                "instances = \"per-block\" is of servers that treatments have of their own: a search has one"
+                "instances = \"per-block\" needs treatments with their own servers, and a search has one server"
                     .into()
             },
         )?;
@@ -63,7 +63,7 @@ impl Check<'_> {
             let key = &["search", "optimizer"];
             command_words(command).map_err(|error| self.wrong(key, error.to_string()))?;
             self.must(search.method == MethodWord::default(), key, || {
-                "method and optimizer are two ways to choose: give one".into()
+                "give either method or optimizer, not both".into()
             })?;
         }
         self.searched_factors()?;
@@ -82,7 +82,7 @@ impl Check<'_> {
             let number = i.to_string();
             let levels = factor.levels().unwrap_or_default();
             self.must(!factor.condition, &["factor", &number, "condition"], || {
-                format!("\"{}\" is a condition, which a search has not", factor.name)
+                format!("\"{}\" is a condition, which a search cannot have", factor.name)
             })?;
             let sets_more = levels.iter().find(|level| {
                 level.profile.is_some()
@@ -92,7 +92,7 @@ impl Check<'_> {
             });
             self.must(sets_more.is_none(), &["factor", &number], || {
                 format!(
-                    "\"{}\" varies more than settings, which is all that a search varies",
+                    "the levels of \"{}\" set more than settings; a search varies settings only",
                     factor.name
                 )
             })?;
@@ -137,7 +137,7 @@ impl Check<'_> {
             let is_generated = start.name.starts_with("candidate ") || start.name.contains('=');
             self.must(!is_generated, key, || {
                 format!(
-                    "the name \"{}\" is like those that a search gives to what it chooses",
+                    "the name \"{}\" is reserved for combinations that a search chooses",
                     start.name
                 )
             })?;

@@ -120,7 +120,7 @@ impl Check<'_> {
             return Err(self.wrong(&["study", "claim", number, "event"], message));
         }
         self.must(claim.event.is_none() || claim.against.is_empty() && claim.metric.is_none(), &["study", "claim", number, "event"], || {
-            "a claim about an event is about throughput after it against before: against and metric are of others".into()
+            "a claim about an event compares throughput after it with throughput before: remove against and metric".into()
         })?;
         self.must(
             claim.event.is_some() || !claim.of.is_empty(),

@@ -21,7 +21,7 @@ impl Check<'_> {
         if file.design != Design::Switchback {
             return self.must(file.switch == SwitchPart::default(), &["switch"], || {
                 format!(
-                    "[switch] is of design = \"switchback\", and this one is \"{}\"",
+                    "[switch] applies to design = \"switchback\" only, and this design is \"{}\"",
                     file.design.name()
                 )
             });
@@ -35,28 +35,28 @@ impl Check<'_> {
         let only_plain = load.program.is_none() && load.checkpoint_cycles.is_none() && load.crash.is_none();
         let on_server = load.on != Some(LoadOn::Standbys);
         self.must(only_plain && on_server, &["load"], || {
-            "design = \"switchback\" has one load of pgdyno's own clients on the server: neither program nor checkpoint_cycles nor crash nor \
+            "design = \"switchback\" has one load, of pgdyno's own clients on the server itself: remove program, checkpoint_cycles, crash and \
              on = \"standbys\""
                 .into()
         })?;
         self.must(load.rate.is_none(), &["load", "rate"], || {
-            "design = \"switchback\" has a closed loop: of an open one, what a treatment leaves waiting falls to the next turn".into()
+            "design = \"switchback\" needs a closed loop: with a rate, transactions left waiting by one treatment would run in the next turn".into()
         })?;
         self.must(
             of_servers || file.target.instances == Instances::Once,
             &["target", "instances"],
             || {
-                "instances = \"per-block\" is of servers that treatments have of their own, and this switchback has one server"
+                "instances = \"per-block\" needs treatments with their own servers, and this switchback has one server"
                     .into()
             },
         )?;
         self.must(file.server.count.unwrap_or(1) == 1, &["server", "count"], || {
-            "design = \"switchback\" has one server, whose load its treatments share: count does not go with it".into()
+            "the treatments of a switchback share the load of one server: remove count".into()
         })?;
         for (i, figure) in file.figure.iter().enumerate() {
             self.must(figure.sql.is_none(), &["figure", &i.to_string()], || {
                 format!(
-                    "the figure \"{}\" is of the end of a load, in which treatments take turns",
+                    "the figure \"{}\" is queried after the load, which all treatments share: use metric instead of sql",
                     figure.name
                 )
             })?;
@@ -91,30 +91,30 @@ impl Check<'_> {
         let load = &file.load;
         let measure_s = load.measure_s.unwrap_or(slice_s * TURNS_MIN);
         self.must(measure_s >= slice_s * TURNS_MIN, &["load", "measure_s"], || {
-            format!("measure_s = {measure_s}: expected {TURNS_MIN} turns of {slice_s} s or more, so that each server has its share")
+            format!("measure_s = {measure_s}: expected at least {TURNS_MIN} turns of {slice_s} s for each server")
         })?;
         let only_closed = load.think_ms.is_none() && load.connect != Some(true) && load.settle != Some(true);
         self.must(only_closed, &["load"], || {
-            "servers take turns in a closed loop with a warm-up of a fixed time: neither think_ms nor connect nor settle".into()
+            "servers that take turns need a closed loop and a fixed warm-up: remove think_ms, connect and settle".into()
         })?;
         self.must(file.profile.is_none(), &["profile"], || NO_PROFILE.into())?;
         self.must(switch.wash_out_s.is_none(), &["switch", "wash_out_s"], || {
-            "wash_out_s follows a change of settings, and here servers take turns, which keep theirs".into()
+            "wash_out_s applies to changes of settings; servers that take turns keep their settings".into()
         })?;
         let guard = &file.guard;
         self.must(
             !guard.is_by_second(),
             &["guard"],
-            || "figures by the second are of all servers together, which take turns: such a guard would end all of them".into(),
+            || "guards by per-second values see all servers together, so one would end the load of all: remove them".into(),
         )?;
         self.must(file.figure.is_empty(), &["figure"], || {
-            "series are of the load as a whole, in which servers take turns: a figure of one of them is not known".into()
+            "series cover the whole load, not the turns of one server: remove [[figure]]".into()
         })?;
         self.must(
             file.data.prewarm != Some(Prewarm::Cold),
             &["data", "prewarm"],
             || {
-                "a cold start empties the caches of all servers, which take turns: take another prewarm"
+                "prewarm = \"cold\" would empty the caches of all servers: use another prewarm"
                     .into()
             },
         )?;
@@ -138,7 +138,7 @@ impl Check<'_> {
                 .is_some_and(|knob| knob.kind.is_of_host());
             self.must(!of_host, keys, || {
                 format!(
-                    "{} is of the host, which servers that take turns share",
+                    "{} is a setting of the host, which servers that take turns share",
                     setting.knob
                 )
             })?;
@@ -157,7 +157,7 @@ impl Check<'_> {
         let is_one_load = part.load == LoadPart::default() && only_sql == DataPart::default();
         self.must(is_one_load, keys, || {
             format!(
-                "\"{}\" has a load or data of its own, and servers that take turns share one load: of [data] sql alone differs",
+                "\"{}\" has its own load or data, and servers that take turns share one load: only [data] sql may differ",
                 part.name
             )
         })?;
@@ -175,7 +175,7 @@ impl Check<'_> {
         )?;
         let measure_s = self.file.load.measure_s.unwrap_or(slice_s);
         self.must(measure_s >= slice_s, &["load", "measure_s"], || {
-            format!("measure_s = {measure_s}: a treatment's turns of {slice_s} s in a block are at least one")
+            format!("measure_s = {measure_s}: expected at least one turn of {slice_s} s")
         })?;
         let least_s = wash_out_s(self.file, self.catalogue);
         let wash_out_s = switch.wash_out_s.unwrap_or(least_s);
@@ -194,7 +194,7 @@ impl Check<'_> {
             && part.data == DataPart::default()
             && part.server == ServerPart::default();
         self.must(sets_only, keys, || {
-            format!("\"{name}\" of a switchback has [settings] alone: treatments take turns on one server, within one load")
+            format!("\"{name}\" may have [settings] only: the treatments of a switchback take turns on one server, within one load")
         })?;
         let protocol = self.file.load.protocol.unwrap_or(Protocol::Prepared);
         for setting in settings_of(&part.settings) {
