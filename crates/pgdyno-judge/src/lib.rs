@@ -93,24 +93,55 @@ pub struct Progress {
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     observations: Vec<Observation>,
-    /// How many trials failed, do not hold or lack the figure, by block and treatment; 0 where all
-    /// were well.
-    failed: BTreeMap<(usize, usize), usize>,
+    /// How many trials are in no ratio, by block and treatment; 0 where all are.
+    unmeasured: BTreeMap<(usize, usize), Unmeasured>,
     /// Places of finished trials without a figure that has a ratio, among those given.
     without_ratio: Vec<usize>,
     seen: usize,
     blocks: BTreeSet<usize>,
 }
 
+/// Trials that are in no ratio: they weigh on what may be said of those that are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unmeasured {
+    /// Trials that failed, do not hold, lack the figure, or have none of what there should be more
+    /// of.
+    failed: usize,
+    /// Trials that have none of what there should be less of.
+    best: usize,
+}
+
+impl Unmeasured {
+    /// One more trial by a metric. Whether it is in a ratio.
+    pub fn add(&mut self, trial: &TrialRecord, metric: &str, larger_is_better: bool) -> bool {
+        let value = trial.figure(metric).filter(|value| value.is_finite());
+        match value.filter(|_| trial.status == TrialStatus::Finished) {
+            Some(value) if value > 0.0 => return true,
+            Some(_) if !larger_is_better => self.best += 1,
+            // A percentile, say, for which there were too few transactions: it is not missing by
+            // chance.
+            _ => self.failed += 1,
+        }
+        false
+    }
+
+    /// How much of this side and of another speaks against each: what fails does against itself,
+    /// and what is better than any ratio says against the other.
+    pub fn against(self, other: Unmeasured) -> (usize, usize) {
+        (self.failed + other.best, other.failed + self.best)
+    }
+}
+
 impl Observations {
-    /// Trials of a treatment and of what it is compared with that failed or do not hold, in those
-    /// of these blocks in which both were tried: where only one was, the other had no occasion to
+    /// Trials that speak against a treatment and against what it is compared with, in those of
+    /// these blocks in which both were tried: where only one was, the other had no occasion to
     /// fail.
     fn failed_in(&self, comparison: Comparison, blocks: impl IntoIterator<Item = usize>) -> (usize, usize) {
-        let of = |block, treatment| self.failed.get(&(block, treatment)).copied();
-        let both = blocks
-            .into_iter()
-            .filter_map(|block| Some((of(block, comparison.treatment)?, of(block, comparison.reference)?)));
+        let of = |block, treatment| self.unmeasured.get(&(block, treatment)).copied();
+        let both = blocks.into_iter().filter_map(|block| {
+            let reference = of(block, comparison.reference)?;
+            Some(of(block, comparison.treatment)?.against(reference))
+        });
         both.fold((0, 0), |all, block| (all.0 + block.0, all.1 + block.1))
     }
 
@@ -297,18 +328,16 @@ impl Judge {
         let Some(treatment) = self.treatments.iter().position(|name| *name == trial.treatment) else {
             return;
         };
-        let failed = into.failed.entry((trial.block as usize, treatment)).or_default();
-        if trial.status != TrialStatus::Finished {
-            *failed += 1;
-            return;
-        }
-        // A percentile, say, for which there were too few transactions: it is not missing by
-        // chance.
-        let Some(value) = trial.figure(&self.metric) else {
-            *failed += 1;
+        let unmeasured = into
+            .unmeasured
+            .entry((trial.block as usize, treatment))
+            .or_default();
+        let is_in_ratio = unmeasured.add(trial, &self.metric, self.rules.larger_is_better);
+        let figure = trial.figure(&self.metric);
+        let Some(value) = figure.filter(|_| trial.status == TrialStatus::Finished) else {
             return;
         };
-        if !(value.is_finite() && value > 0.0) {
+        if !is_in_ratio {
             into.without_ratio.push(place);
         }
         into.observations.push(Observation {

@@ -23,6 +23,8 @@ pub(crate) struct Beside {
     recorder: Option<Recorder>,
     /// When the recorder was started, from which on it counts its times.
     began: Instant,
+    /// The process of the server that answers the recorder, where it is known.
+    session: Option<u32>,
     /// Why there is less than was wanted.
     gaps: Vec<GapRecord>,
 }
@@ -44,6 +46,10 @@ impl Beside {
                 .map_err(|error| gap("the server's series", error.to_string()))
                 .ok(),
         };
+        let session = server
+            .as_ref()
+            .filter(|_| !conninfo.is_proxied())
+            .and_then(|server| u32::try_from(server.backend_pid()).ok());
         let options = RecorderOptions {
             sources: sources(probe),
             server,
@@ -59,8 +65,14 @@ impl Beside {
         Beside {
             recorder,
             began,
+            session,
             gaps,
         }
+    }
+
+    /// The process of the server that answers the recorder, where it is known.
+    pub(crate) fn session(&self) -> Option<u32> {
+        self.session
     }
 
     /// Ends it: the series with its times from the load's beginning on, and the recorder's own

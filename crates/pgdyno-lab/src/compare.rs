@@ -12,11 +12,12 @@ pub use differs::Difference;
 pub use gate::{Gate, GateError, Judged, Outcome, Way, WrongGate};
 pub use reference::{Reference, Which, WrongReference};
 
-use pgdyno_judge::{Judge, Observations, is_in_last_block, progress, rules};
+use pgdyno_judge::{Judge, Observations, Unmeasured, is_in_last_block, progress, rules};
 use pgdyno_record::{METRICS, StoredExperiment, TreatmentRecord, TrialRecord, TrialStatus};
 use pgdyno_stats::{Effect, Rules, compare_samples, compare_within, mean_interval};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Names of the metrics that are compared where none is named.
 pub fn compared_metrics() -> impl Iterator<Item = &'static str> {
@@ -82,8 +83,22 @@ pub struct Row {
     pub effect: Option<Effect>,
     /// Reason as text; `None` where there is an interval.
     pub why_no_interval: Option<&'static str>,
-    /// Trials of A and of B that failed, do not hold or lack the figure.
+    /// Trials that speak against A and against B: that failed, do not hold, lack the figure or have
+    /// none of what there should be more of; and those of the other side that have none of what
+    /// there should be less of.
     pub failed: (usize, usize),
+    /// Trials of A and of B among which these were counted: of one experiment those in blocks in
+    /// which both were tried.
+    pub tried: (usize, usize),
+}
+
+impl Row {
+    /// Whether a larger part of the trials speaks against A, and whether against B.
+    pub fn fails_more(&self) -> (bool, bool) {
+        let of_a = self.failed.0 * self.tried.1;
+        let of_b = self.failed.1 * self.tried.0;
+        (of_a > of_b, of_b > of_a)
+    }
 }
 
 /// Two treatments or trials, figure by figure.
@@ -359,8 +374,17 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
         ..rules(&a.stored.record, metric)
     };
     let (of_a, of_b) = (values(a, metric), values(b, metric));
-    let failed = |side: &Side<'_>| trials(side).filter(|trial| !trial.counts_for(metric)).count();
-    let failed = (failed(a), failed(b));
+    let unmeasured = |side: &Side<'_>| {
+        let mut found = Unmeasured::default();
+        trials(side).for_each(|trial| {
+            found.add(trial, metric, rules.larger_is_better);
+        });
+        found
+    };
+    let (mut failed, mut tried) = (
+        unmeasured(a).against(unmeasured(b)),
+        (trials(a).count(), trials(b).count()),
+    );
     let figure = |values: &[f64]| {
         let interval = mean_interval(values, rules.confidence)?;
         let has_spread = values.len() > 1;
@@ -373,9 +397,15 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
     };
     let (figure_a, figure_b) = (figure(&of_a), figure(&of_b));
     let effect = match basis {
-        Basis::Blocks => within_blocks(a, b, metric),
-        Basis::Trials => compare_samples(&of_b, &of_a, comparisons, rules)
-            .map(|compared| compared.effect.where_failed(failed.1, failed.0)),
+        Basis::Blocks => within_blocks(a, b, metric).and_then(|found| {
+            (failed, tried) = (found.failed, (found.blocks, found.blocks));
+            found.effect
+        }),
+        Basis::Trials => compare_samples(&of_b, &of_a, comparisons, rules).map(|compared| {
+            // Their trials need not be as many: parts of them are compared.
+            let against = (failed.1 * tried.0, failed.0 * tried.1);
+            compared.effect.where_failed(against.0, against.1)
+        }),
         Basis::TwoTrials if metric == "tps" => {
             let seconds = |side: &Side<'_>| side.trial.map(|(_, trial)| measured(trial)).unwrap_or_default();
             compare_within(&seconds(b), &seconds(a), rules).map(|compared| compared.effect)
@@ -395,6 +425,7 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
         b: figure_b,
         effect,
         failed,
+        tried,
     }
 }
 
@@ -419,9 +450,17 @@ fn why_none(a: &[f64], b: &[f64], basis: Basis) -> &'static str {
     }
 }
 
+/// What two treatments of one experiment are to each other within its blocks.
+struct WithinBlocks {
+    effect: Option<Effect>,
+    failed: (usize, usize),
+    /// In so many blocks both were tried.
+    blocks: usize,
+}
+
 /// By the judge that decides in the lab and the report: where the experiment evaluated its results
 /// and stopped, the interval is one that holds under that.
-fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
+fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<WithinBlocks> {
     let judge = Judge::new(&a.stored.record, metric);
     let mut observed = Observations::default();
     for (_, trial) in &a.stored.trials {
@@ -431,9 +470,16 @@ fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<Effect> {
         let mut treatments = a.stored.record.treatments.iter();
         treatments.position(|treatment| treatment.name == side.treatment.name)
     };
+    let (treatment, reference) = (place(b)?, place(a)?);
     let progress = progress(a.stored);
-    let effect = judge.between(place(b)?, place(a)?, &observed, progress);
-    effect.filter(|_| judge.is_due(progress))
+    let effect = judge.between(treatment, reference, &observed, progress);
+    let (of_b, of_a) = observed.failed(pgdyno_stats::Comparison { treatment, reference });
+    let blocks = |side: &Side<'_>| trials(side).map(|trial| trial.block).collect::<BTreeSet<u32>>();
+    Some(WithinBlocks {
+        effect: effect.filter(|_| judge.is_due(progress)),
+        failed: (of_a, of_b),
+        blocks: blocks(a).intersection(&blocks(b)).count(),
+    })
 }
 
 /// Throughput of the whole seconds of the measured time.

@@ -180,6 +180,8 @@ pub(crate) fn watch(
     heat.end(&load.in_no_second);
     let others = others_before.and_then(|before| Some(probe.others()?.since(&before)));
     let (statements, gap) = statements.end(&mut servers[0].server);
+    // While its process is there.
+    let recorder_us = probe.session_cpu_us(probe.postmaster, beside.session());
     let (mut series, own_commits) = beside.end(load_began.unwrap_or(begun));
     series.gaps.extend(gap);
     // Only the first one is recorded.
@@ -204,7 +206,7 @@ pub(crate) fn watch(
     let cpu_us = cpu_before
         .filter(|_| !probe.kills)
         .zip(probe.servers_cpu_us(&servers))
-        .and_then(|(a, b)| b.checked_sub(a));
+        .and_then(|(a, b)| b.checked_sub(a)?.checked_sub(recorder_us));
     let measured: Vec<f64> = load
         .seconds
         .iter()
@@ -450,11 +452,19 @@ impl Probe {
     /// CPU time of a server's processes but the one that serves `asking`, if it is among them: what
     /// pgdyno asks is not part of the load. Whole ticks of 10 ms.
     fn server_cpu_us(&self, postmaster: Option<u32>, asking: Option<u32>) -> Option<u64> {
-        let (host, postmaster) = (&**self.host.as_ref()?, postmaster?);
-        let whole = cpu_us_of_tree(host, postmaster).ok()?;
-        let asking = asking.filter(|pid| children(host, postmaster).contains(pid));
-        let own = asking.and_then(|pid| cpu_us_of_tree(host, pid).ok());
-        whole.checked_sub(own.unwrap_or(0))
+        let whole = cpu_us_of_tree(&**self.host.as_ref()?, postmaster?).ok()?;
+        whole.checked_sub(self.session_cpu_us(postmaster, asking))
+    }
+
+    /// CPU time of a process of a server; none where it is not among the server's.
+    fn session_cpu_us(&self, postmaster: Option<u32>, session: Option<u32>) -> u64 {
+        let (Some(host), Some(postmaster)) = (&self.host, postmaster) else {
+            return 0;
+        };
+        let session = session.filter(|pid| children(&**host, postmaster).contains(pid));
+        session
+            .and_then(|pid| cpu_us_of_tree(&**host, pid).ok())
+            .unwrap_or(0)
     }
 }
 
@@ -588,6 +598,7 @@ mod tests {
                 "{asking:?}"
             );
         };
+        assert_eq!(probe.session_cpu_us(Some(10), Some(30)), 70_000);
         check(Some(30), 1_050_000);
         check(None, 1_120_000);
         // Of another name space, or gone.

@@ -350,12 +350,6 @@ impl TrialRecord {
         }
     }
 
-    /// Whether it ended in order and has a figure: what is missing, as a percentile of too few
-    /// transactions, is not missing by chance.
-    pub fn counts_for(&self, figure: &str) -> bool {
-        self.status == TrialStatus::Finished && self.figure(figure).is_some()
-    }
-
     /// A figure by its name: those that every trial has, and its own. Units are in the names.
     pub fn figure(&self, name: &str) -> Option<f64> {
         let percentiles = self.percentiles.as_ref();

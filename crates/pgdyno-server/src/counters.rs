@@ -14,7 +14,7 @@ pub struct Counters {
     pub rolled_back: u64,
     /// Position in the write-ahead log in bytes.
     pub wal_bytes: u64,
-    /// Checkpoints done, timed and requested.
+    /// Checkpoints begun, timed and requested.
     pub checkpoints: u64,
     /// Runs of autovacuum and autoanalyze over tables of this database.
     pub autovacuum_runs: u64,
@@ -131,6 +131,14 @@ pub fn counters(server: &mut Server) -> Result<Counters, ServerError> {
         started: row.get(5).cloned().flatten().unwrap_or_default(),
         own_statements,
     })
+}
+
+/// Where in the WAL the last checkpoint is that has ended, as the server writes positions: another
+/// text after each one. A checkpoint counts in its views from its begin.
+pub fn last_checkpoint(server: &mut Server) -> Result<String, ServerError> {
+    let sql = "SELECT checkpoint_lsn FROM pg_control_checkpoint()";
+    let found = server.value("reading the last checkpoint", sql)?;
+    Ok(found.unwrap_or_default())
 }
 
 /// How many sessions of the connected database have this application name.

@@ -94,6 +94,11 @@ impl Pairs {
         }
     }
 
+    /// In how many blocks a comparison has both sides.
+    pub(crate) fn blocks(&self, comparison: &Comparison) -> usize {
+        self.place(comparison).map_or(0, |place| self.spreads.0[place].blocks)
+    }
+
     /// Where a comparison is among them.
     pub(crate) fn place(&self, comparison: &Comparison) -> Option<usize> {
         self.comparisons.iter().position(|one| one == comparison)

@@ -59,7 +59,7 @@ export function plainComparison(a: Side, b: Side): Comparison {
     const [of_a, of_b] = [a.figures[metric], b.figures[metric]];
     if (!isKnown(of_a) && !isKnown(of_b)) return [];
     const ratio = isKnown(of_a) && isKnown(of_b) && of_a > 0 ? of_b / of_a : null;
-    return [{ metric, larger_is_better, a: figure(of_a), b: figure(of_b), ratio, effect: null, why_no_interval: null, failed: [0, 0] }];
+    return [{ metric, larger_is_better, a: figure(of_a), b: figure(of_b), ratio, effect: null, why_no_interval: null, failed: [0, 0], tried: [0, 0] }];
   });
   return { basis: "trials", confidence: 0, smallest_effect: 0, pairs: [{ a: a.title, b: b.title, rows, why_no_verdict: null, differs: [] }] };
 }

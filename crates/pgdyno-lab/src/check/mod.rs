@@ -389,13 +389,11 @@ pub fn shown(value: f64) -> String {
 fn spread_ms(times: &pgdyno_host::probe::Spread) -> String {
     let ms = |us: f64| shown(us / 1e3);
     #[expect(clippy::cast_precision_loss, reason = "for people")]
-    let count = shown(times.count as f64);
-    format!(
-        "p50 {}, p99 {} ms of {}",
-        ms(times.p50_us),
-        ms(times.p99_us),
-        count.replace(".00", "").replace(".0", "")
-    )
+    let count = match times.count {
+        count @ ..10_000 => count.to_string(),
+        count => shown(count as f64),
+    };
+    format!("p50 {}, p99 {} ms of {count}", ms(times.p50_us), ms(times.p99_us))
 }
 
 #[cfg(test)]

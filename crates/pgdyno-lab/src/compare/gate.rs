@@ -221,7 +221,7 @@ impl Gate {
         // What fails more often is no better for it, nor what fails less often worse.
         let is_lower = high < floor;
         let is_worse = is_lower == row.larger_is_better;
-        let (more_of_a, more_of_b) = (row.failed.0 > row.failed.1, row.failed.1 > row.failed.0);
+        let (more_of_a, more_of_b) = row.fails_more();
         let is_doubtful = match (fails, self.way) {
             (true, _) if is_worse => more_of_a,
             (true, _) => more_of_b,
@@ -244,7 +244,9 @@ impl Gate {
             return Ok((outcome, why));
         }
         let (more, less) = if more_of_a { ("A", "B") } else { ("B", "A") };
-        why.push_str(&format!(", but more trials of {more} failed than of {less}"));
+        why.push_str(&format!(
+            ", but a larger part of {more}'s trials failed than of {less}'s"
+        ));
         Ok((Outcome::NotDecided, why))
     }
 }

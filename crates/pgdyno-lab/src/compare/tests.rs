@@ -235,7 +235,7 @@ fn a_gate_fails_by_a_whole_interval() {
         for gate in gates {
             let judged = gate.parse::<Gate>().unwrap().judge(&found).unwrap();
             assert_eq!(judged[0].outcome, Outcome::NotDecided, "{gate}: {judged:?}");
-            assert!(judged[0].why.contains("failed than of"), "{judged:?}");
+            assert!(judged[0].why.contains("trials failed than of"), "{judged:?}");
         }
     };
     doubtful((1, 0), ["tps worse than 2%", "tps differs by 2%"]);

@@ -14,7 +14,7 @@ use crate::probe::{Depth, Probe, ServerBeside};
 use pgdyno_engine::{Second, Warmup};
 use pgdyno_knobs::{Agreed, Applied, Changer, Restart, Setting};
 use pgdyno_sandbox::{Control, PoolMode, Pooler, PoolerKind, PoolerPlan};
-use pgdyno_server::{Conninfo, Server, counters};
+use pgdyno_server::{Conninfo, Server, last_checkpoint};
 use pgdyno_workload::{LoadPlan, libpq_variables};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -148,8 +148,8 @@ impl RealTarget<'_> {
         let (halt, mut is_enough) = (Arc::new(AtomicBool::new(false)), false);
         let mut on_second = |second: &Second| {
             is_enough |= cycles.as_mut().is_some_and(|(cycles, server)| {
-                let ended = second.measured.then(|| counters(server).ok()).flatten();
-                cycles.are_over(second, ended.map(|counters| counters.checkpoints))
+                let last = second.measured.then(|| last_checkpoint(server).ok());
+                cycles.are_over(second, last.flatten())
             });
             if !go_on(second, &mut loaded) || is_enough {
                 halt.store(true, Ordering::Relaxed);
@@ -229,8 +229,10 @@ fn plan_of_pooler(treatment: &Treatment, directory: PathBuf) -> Option<PoolerPla
 struct Cycles {
     wanted: u64,
     least_s: f64,
-    /// Checkpoints that had ended when measuring began.
-    before: Option<u64>,
+    /// The last checkpoint that had ended by the second before.
+    last: Option<String>,
+    /// How many have ended while measuring.
+    ended: u64,
     measured_s: f64,
 }
 
@@ -239,23 +241,26 @@ impl Cycles {
         Some(Cycles {
             wanted: u64::from(load.checkpoint_cycles?),
             least_s: measure_s(load),
-            before: None,
+            last: None,
+            ended: 0,
             measured_s: 0.0,
         })
     }
 
     /// Whether as many checkpoints have ended as were asked for, and the least time has passed.
-    /// `ended` is how many have by now, where the server answers.
-    fn are_over(&mut self, second: &Second, ended: Option<u64>) -> bool {
+    /// `last` is the last one that has, where the server answers.
+    fn are_over(&mut self, second: &Second, last: Option<String>) -> bool {
         if !second.measured {
             return false;
         }
         self.measured_s += second.length_s;
-        let Some(ended) = ended else {
+        if last.is_none() {
             return false;
-        };
-        let before = *self.before.get_or_insert(ended);
-        ended.saturating_sub(before) >= self.wanted && self.measured_s >= self.least_s
+        }
+        let is_another = self.last.is_some() && self.last != last;
+        self.ended += u64::from(is_another);
+        self.last = last;
+        self.ended >= self.wanted && self.measured_s >= self.least_s
     }
 }
 
@@ -266,14 +271,15 @@ mod tests {
 
     #[test]
     fn cycles_are_over_when_both_the_checkpoints_and_the_least_time_have_passed() {
-        let check = |seconds: &[(bool, Option<u64>)], expected: &[bool]| {
+        let check = |seconds: &[(bool, Option<&str>)], expected: &[bool]| {
             let mut cycles = Cycles {
                 wanted: 2,
                 least_s: 3.0,
-                before: None,
+                last: None,
+                ended: 0,
                 measured_s: 0.0,
             };
-            let found = seconds.iter().map(|(measured, ended)| {
+            let found = seconds.iter().map(|(measured, last)| {
                 let second = Second {
                     number: 1,
                     length_s: 1.0,
@@ -281,27 +287,38 @@ mod tests {
                     books: Books::new(false),
                     clients: 1,
                 };
-                cycles.are_over(&second, *ended)
+                cycles.are_over(&second, last.map(str::to_owned))
             });
             assert_eq!(found.collect::<Vec<bool>>(), expected, "{seconds:?}");
         };
         // Those of the warm-up do not count.
         check(
             &[
-                (false, Some(5)),
-                (true, Some(8)),
-                (true, Some(9)),
-                (true, Some(10)),
+                (false, Some("0/5")),
+                (true, Some("0/8")),
+                (true, Some("0/9")),
+                (true, Some("0/9")),
+                (true, Some("0/A")),
             ],
-            &[false, false, false, true],
+            &[false, false, false, false, true],
         );
         check(
-            &[(true, Some(8)), (true, Some(10)), (true, Some(10))],
-            &[false, false, true],
+            &[
+                (true, Some("0/8")),
+                (true, Some("0/9")),
+                (true, Some("0/A")),
+                (true, Some("0/A")),
+            ],
+            &[false, false, true, true],
         );
         // A second in which the server does not answer is measured all the same.
         check(
-            &[(true, Some(8)), (true, None), (true, Some(9)), (true, Some(10))],
+            &[
+                (true, Some("0/8")),
+                (true, None),
+                (true, Some("0/9")),
+                (true, Some("0/A")),
+            ],
             &[false, false, false, true],
         );
     }

@@ -3,6 +3,7 @@
 use super::analysis::Analysis;
 use super::levels::{level_of, numbers};
 use crate::model::{FactorEffect, LevelOf};
+use pgdyno_judge::Unmeasured;
 use pgdyno_record::{FactorRecord, TreatmentRecord};
 use pgdyno_stats::{
     Effect, FactorialEffect, Level, Observation, Rules, factorial_effects, screening_effects,
@@ -49,8 +50,7 @@ fn once(analysis: &Analysis<'_>, effects: &mut [FactorEffect]) {
     }
 }
 
-/// Trials that failed, do not hold or lack the figure, on the side of an effect that counts for it
-/// and on the other: with the level and with the first one, for an interaction with both or neither
+/// Trials that speak against the side of an effect that counts for it and against the other: with the level and with the first one, for an interaction with both or neither
 /// and with one of two.
 fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
     let record = analysis.record();
@@ -69,14 +69,18 @@ fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
             None => Some(main),
         }
     };
-    let trials = analysis.stored.trials.iter().map(|(_, trial)| trial);
-    let broken = trials.filter(|trial| !trial.counts_for(&record.metric));
-    let sides = broken.filter_map(|trial| {
-        let treatment = record.treatments.iter().find(|t| t.name == trial.treatment)?;
-        is_for(treatment)
-    });
-    let (with, without): (Vec<bool>, Vec<bool>) = sides.partition(|is_for| *is_for);
-    (with.len(), without.len())
+    let larger_is_better = record.larger_is_better(&record.metric);
+    let (mut with, mut without) = (Unmeasured::default(), Unmeasured::default());
+    for (_, trial) in &analysis.stored.trials {
+        let treatment = record.treatments.iter().find(|t| t.name == trial.treatment);
+        let side = match treatment.and_then(is_for) {
+            Some(true) => &mut with,
+            Some(false) => &mut without,
+            None => continue,
+        };
+        side.add(trial, &record.metric, larger_is_better);
+    }
+    with.against(without)
 }
 
 /// The trials by combination of these factors' levels, each block parted by the conditions.

@@ -169,12 +169,13 @@ fn notes(pair: &Pair) -> Vec<String> {
     }
     notes.extend(pair.why_no_verdict.map(|why| format!("no verdict: {why}")));
     let mut uneven: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
-    for row in pair.rows.iter().filter(|row| row.failed.0 != row.failed.1) {
+    let is_uneven = |row: &&Row| row.fails_more() != (false, false);
+    for row in pair.rows.iter().filter(is_uneven) {
         uneven.entry(row.failed).or_default().push(&row.metric);
     }
     notes.extend(uneven.iter().map(|((of_a, of_b), metrics)| {
         format!(
-            "{}: {of_a} trials of A and {of_b} of B failed or lack the metric: what fails more often is called neither better nor the same",
+            "{}: {of_a} trials speak against A and {of_b} against B (failed, without the metric, or 0): what has more of them is called neither better nor the same",
             metrics.join(", ")
         )
     }));
