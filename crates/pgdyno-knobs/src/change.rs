@@ -361,7 +361,9 @@ impl<'a> Changer<'a> {
         let intent = self.journal.intent(knob, (unit, file), before, writing);
         self.journal.append(&intent)?;
         let after = write(self)?;
-        self.journal.append(&Entry::Done { after: after.clone() })?;
+        self.journal.append(&Entry::Done {
+            after: after.clone().in_later_line(),
+        })?;
         Ok(after)
     }
 

@@ -85,6 +85,12 @@ pub enum JournalError {
         /// Faults that were found, a sentence each.
         damage: Vec<String>,
     },
+    /// It has so many changes that one more could not be read.
+    #[error("the journal {path} is full: it takes {} MB", trust::SIZE_MAX_BYTES >> 20)]
+    Full {
+        /// Path of the journal.
+        path: PathBuf,
+    },
     /// Values that a killed process has left would be taken for those from before.
     #[error(
         "{} was killed, and what it has changed is not restored ({path})",
@@ -122,6 +128,9 @@ impl JournalError {
         match self {
             JournalError::Busy { .. } => {
                 Some("`pgdyno status` shows what it changes; run this again when it has ended")
+            }
+            JournalError::Full { .. } => {
+                Some("what it has changed is restored when this ends; what is run then begins another one")
             }
             JournalError::ChangedByOther { .. } => {
                 Some("`pgdyno status` shows the change; `pgdyno restore` as that user restores it")
@@ -449,13 +458,14 @@ impl Journal {
         before: SavedState,
         writing: Option<&str>,
     ) -> Entry {
+        let again = self.units.contains(unit);
         Entry::Intent {
             knob: knob.to_owned(),
             unit: unit.clone(),
-            before,
+            before: if again { before.in_later_line() } else { before },
             writing: writing.map(str::to_owned),
             file,
-            again: self.units.contains(unit),
+            again,
         }
     }
 
@@ -513,6 +523,13 @@ impl Journal {
             true => line::sealed(&self.id, self.lines + 1, &json),
             false => json + "\n",
         };
+        // What is announced must be readable, and so must what comes after it.
+        let is_full = self.file.whole_bytes + line.len() as u64 + KEPT_FREE_BYTES > trust::SIZE_MAX_BYTES;
+        if is_full && matches!(entry, Entry::Intent { .. }) {
+            return Err(JournalError::Full {
+                path: self.file.path.clone(),
+            });
+        }
         self.file.append(&line, true)?;
         if let Some(copy) = &mut self.copy {
             // Of a change that is lost in the copy alone, the journal knows.
@@ -594,6 +611,8 @@ fn holder(purpose: Option<&Purpose>) -> String {
     )
 }
 
+/// Room in a journal for what is written after its last change.
+const KEPT_FREE_BYTES: u64 = 16 << 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Another process that begins a journal has the list for an instant.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);

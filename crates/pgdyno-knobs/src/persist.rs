@@ -4,6 +4,7 @@ use crate::address::is_kernel_files;
 use crate::applied::ApplyError;
 use crate::catalogue::{Kind, Setting, sysctl_path};
 use crate::reader::{Mechanism, Reader};
+use crate::undo::UndoUnit;
 
 /// Where pgdyno writes for systemd-sysctl (and sysctl --system).
 pub const SYSCTL_FILE: &str = "/etc/sysctl.d/90-pgdyno.conf";
@@ -39,6 +40,10 @@ impl Reader<'_> {
                         persisted.not.push((setting.knob.clone(), how.to_owned()));
                         continue;
                     }
+                    if let Some(how) = by_another_name(&address.path, &unit) {
+                        persisted.not.push((setting.knob.clone(), how));
+                        continue;
+                    }
                     // What took effect, for "auto" is not a number.
                     let value = match knob.kind {
                         Kind::HugepagePool => self.host.read_trimmed(&address.path)?,
@@ -64,6 +69,21 @@ impl Reader<'_> {
         }
         Ok(persisted)
     }
+}
+
+/// Why a path would be another device's or interrupt's after a boot, and what finds the right one.
+fn by_another_name(path: &str, unit: &UndoUnit) -> Option<String> {
+    if path.starts_with("/proc/irq/") && path.split('/').nth(3)?.parse::<u32>().is_ok() {
+        return Some("interrupts may have other numbers after a boot: set it once their drivers run".to_owned());
+    }
+    let UndoUnit::Files { files, .. } = unit else {
+        return None;
+    };
+    let file = files.iter().find(|file| file.path == path)?;
+    let device = file.device.as_ref()?;
+    Some(format!(
+        "disks may have other names after a boot: a udev rule for the one with {device}"
+    ))
 }
 
 impl Persisted {
@@ -140,6 +160,7 @@ fn sysctl_name(rest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::undo::{Form, KernelFile};
 
     #[test]
     fn lines_replace_those_of_the_same_name_and_keep_the_others() {
@@ -185,6 +206,32 @@ mod tests {
             of(persisted.tmpfiles_file("")),
             [("/sys/a b".to_owned(), "50% of it".to_owned())]
         );
+    }
+
+    #[test]
+    fn what_another_device_may_be_at_after_a_boot_is_not_persisted() {
+        let unit = |path: &str, device: Option<&str>| UndoUnit::Files {
+            files: vec![KernelFile {
+                path: path.to_owned(),
+                form: Form::Plain,
+                device: device.map(str::to_owned),
+            }],
+            leads: 1,
+            counterparts: false,
+        };
+        let check = |path: &str, device: Option<&str>, expected: Option<&str>| {
+            let found = by_another_name(path, &unit(path, device));
+            match (&found, expected) {
+                (Some(found), Some(expected)) => assert!(found.contains(expected), "{path}: {found}"),
+                _ => assert_eq!(found.as_deref(), expected, "{path}"),
+            }
+        };
+        let ahead = "/sys/block/sda/queue/read_ahead_kb";
+        check(ahead, Some("wwid:naa.5000c500"), Some("the one with wwid:naa.5000c500"));
+        check(ahead, None, None);
+        check("/proc/irq/27/smp_affinity_list", None, Some("interrupts"));
+        check("/proc/irq/default_smp_affinity", None, None);
+        check("/sys/kernel/mm/ksm/run", None, None);
     }
 
     #[test]

@@ -227,7 +227,8 @@ impl Restorer<'_> {
         }
         let mut lines = Vec::new();
         let closed = || {
-            let why = reference.and_then(|reference| self.closed(reference));
+            let key = content.purpose.server_key.as_deref();
+            let why = reference.and_then(|reference| self.closed(reference, key));
             why.filter(|_| groups.iter().any(Group::is_in_server))
         };
         // A part of it would be restored only in a file, and the server would go on with what was
@@ -481,21 +482,30 @@ impl Restorer<'_> {
             Err(error) => return group.lines(Outcome::Failed, Some(&error.to_string())),
         };
         let boot = boot.filter(|_| !self.options.overwrites);
-        let target = boot.map_or_else(|| group.first.clone(), |boot| boot.without_its(group, &now));
-        if now == target {
-            return group.lines(Outcome::Already, None);
+        let is_ours = group.is_ours(&now) || self.options.overwrites;
+        let target = match boot {
+            Some(boot) => Some(boot.without_its(group, &now)),
+            None if is_ours || now == group.first => Some(group.first.clone()),
+            None => group.first_beside_others(&now),
+        };
+        let lines_of_parts = |target| group.lines_of_parts(&now, target, boot.is_some());
+        if let Some(target) = target.as_ref().filter(|target| **target == now) {
+            return match boot.is_some() || is_ours || now == group.first {
+                true => group.lines(Outcome::Already, None),
+                false => lines_of_parts(target),
+            };
         }
         if matches!(&now, SavedState::Files(values) if values.iter().all(Option::is_none)) {
             let detail = "it is not there any more, and what was set in it went with it";
             return group.lines(Outcome::Already, Some(detail));
         }
-        if !group.is_ours(&now) && boot.is_none() && !self.options.overwrites {
+        let Some(target) = target else {
             let last = group.known.last().unwrap_or(&group.first);
             return group.lines(
                 Outcome::Left,
                 Some(&foreign_message(Some(&shown_unlike(&group.unit, &now, last)))),
             );
-        }
+        };
         for (path, value) in group.unit.writes_back(&target) {
             let (path, text) = write_of(&path, &value);
             if let Err(error) = self.host.write_raw(path, &text) {
@@ -503,7 +513,7 @@ impl Restorer<'_> {
             }
         }
         match group.unit.capture_after(access, &target) {
-            Ok(after) if after == target => group.lines_of_parts(&now, &target),
+            Ok(after) if after == target => lines_of_parts(&target),
             Ok(after) => group.lines(
                 Outcome::Failed,
                 Some(&format!(
@@ -627,3 +637,6 @@ fn foreign_message(now: Option<&str>) -> String {
         now.unwrap_or("(not set)")
     )
 }
+
+#[cfg(test)]
+mod tests;

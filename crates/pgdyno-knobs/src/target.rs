@@ -46,13 +46,10 @@ impl Target {
     }
 
     fn key_of_system(&self) -> String {
-        let sql = "SELECT system_identifier::text FROM pg_control_system()";
-        let identifier = Server::connect(&self.conninfo)
-            .and_then(|mut server| server.value("asking for the server's identifier", sql));
-        match identifier {
-            Ok(Some(identifier)) => format!("with the system identifier {identifier}"),
-            _ => self.reference.key(),
-        }
+        let key = Server::connect(&self.conninfo)
+            .ok()
+            .and_then(|mut server| key_of_system(&mut server));
+        key.unwrap_or_else(|| self.reference.key())
     }
 
     /// By what users who see different things of a server identify it, and who owns its data.
@@ -68,4 +65,21 @@ impl Target {
         };
         (of_data.into_iter().chain(of_system).collect(), data_of)
     }
+}
+
+/// What the key of a server begins with that is identified by what initdb gave it.
+const BY_SYSTEM: &str = "with the system identifier ";
+
+/// The key of a server by the identifier that initdb gave it, where it is known.
+fn key_of_system(server: &mut Server) -> Option<String> {
+    let sql = "SELECT system_identifier::text FROM pg_control_system()";
+    let identifier = server.value("asking for the server's identifier", sql).ok()??;
+    Some(format!("{BY_SYSTEM}{identifier}"))
+}
+
+/// The key of the server that answers, where it is not the one with this key: an address may lead
+/// to another one by now.
+pub(crate) fn other_than(server: &mut Server, key: &str) -> Option<String> {
+    let found = key.starts_with(BY_SYSTEM).then(|| key_of_system(server))??;
+    (found != key).then_some(found)
 }

@@ -13,6 +13,7 @@ pub(crate) mod wal;
 
 pub use error::UndoUnitError;
 pub(crate) use file::{FilePart, Form, KernelFile, form_in, form_of, read_value, write_of};
+pub(crate) use pool::TAKEN_WITHIN;
 
 use crate::address::{HostContext, ResolvedAddress};
 use crate::catalogue::{Catalogue, CatalogueError, Knob};
@@ -210,6 +211,15 @@ impl SavedState {
         };
         let places = places_of_part(*leads, values.len(), file);
         SavedState::Files(places.into_iter().map(|at| values[at].clone()).collect())
+    }
+
+    /// As a later line of a journal has it: the text of postgresql.auto.conf is in the first one,
+    /// and what is ours in it now is known by what was written.
+    pub(crate) fn in_later_line(self) -> SavedState {
+        match self {
+            SavedState::AutoConf(_) => SavedState::AutoConf(String::new()),
+            other => other,
+        }
     }
 
     /// The value of one of its files.
@@ -465,7 +475,7 @@ impl UndoUnit {
                 Err(UndoUnitError::Running)
             }
             (UndoUnit::WalDirectory { data }, SavedState::WalDirectory(to)) => {
-                wal::move_to(data, to.as_deref())
+                wal::move_to(data, to.as_deref(), &|| may_run(access.host, data))
             }
             (UndoUnit::Swap { path }, SavedState::Swap(to)) => swap::set(access.host, path, to.as_ref()),
             (
@@ -511,15 +521,15 @@ impl UndoUnit {
         }
         let pair: Vec<_> = present.collect();
         // The kernel refuses a written 0 for the bytes form, and writing the other form zeroes it
-        // anyway. With both at zero it is the ratio that takes a 0; it is last by name.
-        let not_zero = pair
-            .iter()
-            .find(|(_, value)| value.as_str() != "0")
-            .or(pair.last());
-        not_zero
-            .map(|(path, value)| ((*path).clone(), (*value).clone()))
-            .into_iter()
-            .collect()
+        // anyway.
+        if let Some((path, value)) = pair.iter().find(|(_, value)| value.as_str() != "0") {
+            return vec![((*path).clone(), (*value).clone())];
+        }
+        // With both at zero it is the ratio that takes a 0; it is last by name. One that it has
+        // already does not zero the other.
+        let ratio = pair.last().map(|(path, _)| (*path).clone());
+        let write = |value: &str| Some((ratio.clone()?, value.to_owned()));
+        [write("1"), write("0")].into_iter().flatten().collect()
     }
 
     /// Where it is, for people.
@@ -609,9 +619,9 @@ pub(crate) fn in_auto_conf(server: &mut Server, name: &str) -> Result<Option<Str
 
 /// Whether a server may run in a data directory: one that is not known to be stopped may.
 fn may_run(host: &dyn HostAccess, data: &Path) -> bool {
-    matches!(
+    !matches!(
         Postmaster::of_data(host, data),
-        Ok(_) | Err(NoPostmaster::Unknown { pid: Some(_), .. })
+        Err(NoPostmaster::NoFile(_) | NoPostmaster::NotRunning(_))
     )
 }
 

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant, SystemTime};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(300);
 /// How long its first process may be missing meanwhile: a manager may return before it is there.
 const APPEARS_WITHIN: Duration = Duration::from_secs(10);
+/// How long one that a command restarts may go on as before, once the command has ended.
+const RESTARTS_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Why a server could not be stopped or started.
@@ -48,6 +50,14 @@ pub enum ControlError {
         /// The command as it is now.
         now: String,
     },
+    /// It would not be stopped and started by what did when this was found.
+    #[error("the server was restarted by \"{was}\", and is not any more: {why}")]
+    NotByThat {
+        /// The command as it was found.
+        was: String,
+        /// What is found now.
+        why: String,
+    },
     /// The server still runs after it was stopped.
     #[error("the server still runs after \"{command}\", as process {pid}")]
     StillRuns {
@@ -68,6 +78,16 @@ pub enum ControlError {
         /// End of the server's log; empty where it may not be read.
         log: String,
     },
+    /// A command that restarts the server ended, and has not restarted it.
+    #[error("\"{command}\" has not restarted the server within {limit_s} s: the one that answers was started at {since}")]
+    NotRestarted {
+        /// The command as its owner wrote it.
+        command: String,
+        /// Seconds that were waited.
+        limit_s: u64,
+        /// When the server was started, as it says.
+        since: String,
+    },
     /// The options that a stopped server was started with are unknown.
     #[error("{path}: {reason}")]
     Options {
@@ -86,7 +106,9 @@ impl ControlError {
             ControlError::Sandbox(error) => error.class(),
             ControlError::Command { .. }
             | ControlError::OtherManager { .. }
+            | ControlError::NotByThat { .. }
             | ControlError::StillRuns { .. }
+            | ControlError::NotRestarted { .. }
             | ControlError::NotUp { .. }
             | ControlError::Options { .. } => ErrorClass::Failed,
         }
@@ -187,12 +209,26 @@ impl Managed {
             return Ok(());
         }
         match Manager::find(&LocalHost::new(), first.pid, data) {
-            Ok(found) if !found.is_as(&self.manager) => Err(ControlError::OtherManager {
+            Ok(found) if found.is_as(&self.manager) => Ok(()),
+            Ok(found) => Err(ControlError::OtherManager {
                 was: self.manager.to_string(),
                 now: found.to_string(),
             }),
-            _ => Ok(()),
+            Err(why) => Err(ControlError::NotByThat {
+                was: self.manager.to_string(),
+                why,
+            }),
         }
+    }
+
+    /// When a server that only a command restarts was started, where it answers: that the command
+    /// has ended proves nothing.
+    fn started_at(&self) -> Option<String> {
+        let mut server = Server::connect(&self.conninfo)
+            .ok()
+            .filter(|_| !self.manager.can_stop())?;
+        let sql = "SELECT pg_postmaster_start_time()";
+        server.value("asking when it was started", sql).ok().flatten()
     }
 
     /// Its log is asked of it while it can be.
@@ -213,6 +249,7 @@ impl Managed {
             let end = log.as_ref().and_then(CurrentLog::end).or_else(printed);
             end.unwrap_or_default()
         };
+        let before = self.started_at();
         let (mut since, mut is_started) = (Instant::now(), false);
         loop {
             let down = self.down();
@@ -235,11 +272,23 @@ impl Managed {
                 (since, is_started) = (Instant::now(), true);
             }
             let error = match Server::connect(&self.conninfo) {
+                Ok(_) if before.is_some() && self.started_at() == before => None,
                 // Who starts it need not have a password.
                 Ok(_) | Err(ServerError::Login { .. }) => return Ok(()),
-                Err(error) => error,
+                Err(error) => Some(error),
             };
             let waited = since.elapsed();
+            let Some(error) = error else {
+                if waited >= RESTARTS_WITHIN {
+                    return Err(ControlError::NotRestarted {
+                        command: self.manager.to_string(),
+                        limit_s: waited.as_secs(),
+                        since: before.unwrap_or_default(),
+                    });
+                }
+                pause(LOOK_AGAIN);
+                continue;
+            };
             if waited >= ANSWERS_WITHIN || down.is_some() && waited >= APPEARS_WITHIN {
                 return Err(ControlError::NotUp {
                     limit_s: waited.as_secs(),

@@ -6,15 +6,18 @@ use crate::address::{default_huge_page_kb, is_kernel_files, is_of_group, page_kb
 use crate::applied::ApplyError;
 use crate::catalogue::{Gives, Kind, Knob, Setting};
 use crate::reader::{Mechanism, is_same};
-use crate::undo::{Form, KernelFile, SavedState, UndoUnit, read_value, shown_unlike, write_of};
+use crate::undo::{Form, KernelFile, SavedState, TAKEN_WITHIN, UndoUnit, read_value, shown_unlike, write_of};
 use pgdyno_host::HostAccess;
 use pgdyno_sandbox::Control;
+use pgdyno_server::pause;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// Pages beyond the server's need: its own share of the pool is rounded up in several places.
 const POOL_HEADROOM: f64 = 1.02;
 /// Attempts to fill a pool, compacting memory in between.
 const POOL_ATTEMPTS: u32 = 3;
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// A kernel file that is to be written.
 pub(super) struct KernelChange {
@@ -220,6 +223,7 @@ impl Changer<'_> {
             self.pool_asked = value.parse().ok();
         }
         let file = change.file();
+        let was = before.value(change.place_in_cell()).map(str::to_owned);
         let unit = (&change.unit, change.place_in_cell());
         let after = self.change(&change.name, unit, before, Some(&value), |this| {
             let (path, text) = write_of(&change.path, &value);
@@ -231,6 +235,14 @@ impl Changer<'_> {
                 // An action, not a state: there is nothing to restore.
                 let _ = this.host.write_raw("/proc/sys/vm/compact_memory", "1");
                 this.host.write_raw(path, &text)?;
+            }
+            let deadline = Instant::now() + TAKEN_WITHIN;
+            while !is_pool
+                && was.as_ref() != Some(&value)
+                && was.as_deref() == Some(&*read_value(this.host, &file)?)
+                && Instant::now() < deadline
+            {
+                pause(LOOK_AGAIN);
             }
             Ok(change.unit.capture(this.reader().access())?)
         })?;

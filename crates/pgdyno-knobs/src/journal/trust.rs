@@ -8,8 +8,8 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// A journal of changes never gets near this.
-const SIZE_MAX_BYTES: u64 = 256 << 20;
+/// Of a journal that is read.
+pub(super) const SIZE_MAX_BYTES: u64 = 256 << 20;
 /// Who else may write: the group, and all others.
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 

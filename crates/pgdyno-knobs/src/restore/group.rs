@@ -1,7 +1,7 @@
 //! What a journal has changed of one undo unit: its state before, what was written, and which
 //! states are ours.
 
-use super::{Outcome, Restored, UNDONE_BY_REBOOT};
+use super::{Outcome, Restored, UNDONE_BY_REBOOT, foreign_message};
 use crate::journal::{Content, Entry};
 use crate::reader::{DEFAULT, is_same_state};
 use crate::undo::{SavedState, UndoUnit, shown};
@@ -150,16 +150,27 @@ impl Group {
             .collect()
     }
 
-    /// The same where a boot has set some of its files again, and only these were written back.
-    pub(super) fn lines_of_parts(&self, before: &SavedState, target: &SavedState) -> Vec<Restored> {
+    /// The same where only some of its files were written back: a boot has set others again, or
+    /// somebody else has set them since.
+    pub(super) fn lines_of_parts(
+        &self,
+        before: &SavedState,
+        target: &SavedState,
+        is_by_boot: bool,
+    ) -> Vec<Restored> {
         let names = self.names().into_iter().rev();
         names
             .map(|knob| {
                 let (file, is_first) = (self.file_of(&knob), *target == self.first);
                 if is_first || before.value(file) != target.value(file) {
                     self.line_of(&knob, Outcome::Restored, None)
-                } else {
+                } else if is_by_boot {
                     self.line_of(&knob, Outcome::Already, Some(UNDONE_BY_REBOOT.to_owned()))
+                } else if self.owns(file, before.value(file)) {
+                    self.line_of(&knob, Outcome::Already, None)
+                } else {
+                    let message = foreign_message(before.value(file));
+                    self.line_of(&knob, Outcome::Left, Some(message))
                 }
             })
             .collect()
@@ -310,8 +321,8 @@ impl Group {
             } => (*leads, *counterparts),
             _ => (1, false),
         };
-        let is_known = |(at, value): (usize, &Option<String>)| self.knows(at, value.as_deref());
-        if self.shares && now.iter().enumerate().all(is_known) {
+        let owns = |(at, value): (usize, &Option<String>)| self.owns(at, value.as_deref());
+        if (self.shares || self.is_of_apart()) && now.iter().enumerate().all(owns) {
             return true;
         }
         self.cut_short
@@ -324,6 +335,34 @@ impl Group {
                     || (!counterparts && at >= leads)
                     || self.known.last().is_some_and(|known| self.is_between(known.value(at), value.as_deref()))
             })
+    }
+
+    /// Whether its files are none that the kernel keeps in step: each is what it is by itself.
+    fn is_of_apart(&self) -> bool {
+        let is_apart = matches!(&self.unit, UndoUnit::Files { counterparts: false, .. });
+        is_apart && !self.unit.is_pool()
+    }
+
+    /// Whether one of its files has a value of ours: what was announced may not have shown yet when
+    /// the write was said to be done.
+    fn owns(&self, file: usize, value: Option<&str>) -> bool {
+        let is_write = |write: &Written| write.file == file && write.value.as_deref() == value;
+        self.knows(file, value) || self.writes.iter().any(is_write)
+    }
+
+    /// The state from before where somebody else has set some of the files since that ours set
+    /// again: those stay. `None` where what was set of ours is not as it was left.
+    pub(super) fn first_beside_others(&self, now: &SavedState) -> Option<SavedState> {
+        let (UndoUnit::Files { leads, files, .. }, true) = (&self.unit, self.is_of_apart()) else {
+            return None;
+        };
+        let (own, beside) = (0..*leads, *leads..files.len());
+        own.clone().all(|at| self.owns(at, now.value(at))).then(|| {
+            let mut target = self.first.clone();
+            let theirs = beside.filter(|at| !self.owns(*at, now.value(*at)));
+            theirs.for_each(|at| target.take(now, at));
+            target
+        })
     }
 
     /// Whether one of its files had the value before or after one of our writes.

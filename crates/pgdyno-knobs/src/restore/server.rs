@@ -4,6 +4,7 @@
 use super::group::Group;
 use super::{Note, Outcome, Restored, Restorer, foreign_message};
 use crate::journal::{Content, Entry};
+use crate::target::other_than;
 use crate::undo::{SavedState, ServerRef, UndoUnit, UndoUnitError, in_auto_conf};
 use pgdyno_sandbox::{Control, Down, Managed, Sandbox, State};
 use pgdyno_server::{
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A server reads its files within this time after a signal to reload them.
-const LETS_IN_WITHIN: Duration = Duration::from_secs(10);
+const RELOADS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 impl Restorer<'_> {
@@ -48,9 +49,9 @@ impl Restorer<'_> {
     }
 
     /// Why nothing is restored in a server: one that is not a sandbox lets nobody in, or a sandbox
-    /// would have to be stopped while the host boots. `None` where neither is so, or where it does
-    /// not run.
-    pub(super) fn closed(&self, reference: &ServerRef) -> Option<String> {
+    /// would have to be stopped while the host boots, or an address leads to another server than the
+    /// one of this `key`. `None` where none of these is so, or where it does not run.
+    pub(super) fn closed(&self, reference: &ServerRef, key: Option<&str>) -> Option<String> {
         let conninfo = match reference {
             ServerRef::Address { conninfo, .. } => conninfo,
             ServerRef::Sandbox { root, name } => {
@@ -68,6 +69,12 @@ impl Restorer<'_> {
                 "not restored: {error}; a journal holds no password: set PGPASSWORD, or a line in the file that PGPASSFILE names, \
                  and run `pgdyno restore` again"
             )),
+            Ok(mut server) => {
+                let (key, found) = (key?, other_than(&mut server, key?)?);
+                Some(format!(
+                    "not restored: the server that answers is one {found}, and what was changed is of one {key}"
+                ))
+            }
             _ => None,
         }
     }
@@ -178,7 +185,7 @@ impl Restorer<'_> {
             }
             Some(Ok(())) => {}
         }
-        let deadline = Instant::now() + LETS_IN_WITHIN;
+        let deadline = Instant::now() + RELOADS_WITHIN;
         while Server::connect(conninfo).is_err() && Instant::now() < deadline {
             pause(LOOK_AGAIN);
         }
@@ -259,9 +266,22 @@ pub(super) fn stop(control: &Control) -> Result<bool, String> {
 /// Names the settings that still wait for a restart, after a reload.
 fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
     let mut server = Server::connect(conninfo).map_err(|e| e.to_string())?;
-    reload(&mut server).map_err(|e| e.to_string())?;
-    // The server reads its files a moment after it was asked to.
     let what = "looking for settings that wait for a restart";
+    // The session has read the files of its server when it says so, a moment after it was asked to.
+    let loaded = |server: &mut Server| {
+        let sql = "SELECT pg_conf_load_time()";
+        server.value(what, sql).map_err(|e| e.to_string())
+    };
+    let before = loaded(&mut server)?;
+    reload(&mut server).map_err(|e| e.to_string())?;
+    let deadline = Instant::now() + RELOADS_WITHIN;
+    while loaded(&mut server)? == before {
+        if Instant::now() >= deadline {
+            let limit_s = RELOADS_WITHIN.as_secs();
+            return Err(format!("it has not read its files again within {limit_s} s"));
+        }
+        pause(LOOK_AGAIN);
+    }
     let quoted: Vec<String> = names
         .iter()
         .map(|name| format!("'{}'", name.replace('\'', "''")))
@@ -270,9 +290,8 @@ fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
         "SELECT coalesce(string_agg(name, ', '), '') FROM pg_settings WHERE pending_restart AND name IN ({})",
         quoted.join(", ")
     );
-    server
-        .execute(what, "SELECT pg_sleep(0.3)")
-        .and_then(|()| server.value(what, &sql))
+    let waiting = server.value(what, &sql);
+    waiting
         .map(Option::unwrap_or_default)
         .map_err(|e| e.to_string())
 }

@@ -7,21 +7,29 @@ use std::time::{Duration, Instant};
 
 /// How long a process that ends may hold huge pages.
 const PAGES_LEAVE_WITHIN: Duration = Duration::from_secs(5);
+/// How long a file may show the value from before a write: some values are taken by a worker of the
+/// kernel's.
+pub(crate) const TAKEN_WITHIN: Duration = Duration::from_secs(1);
 /// What the path of a memory node's pool has in it.
 const OF_NODE: &str = "/node/node";
 
 impl UndoUnit {
     /// Reads its state when it should be `wanted`. A process that ends frees its huge pages a
-    /// moment after its other files and sockets are closed.
+    /// moment after its other files and sockets are closed, and some files show what was written
+    /// to them a moment later.
     pub(crate) fn capture_after(
         &self,
         access: TargetAccess<'_>,
         wanted: &SavedState,
     ) -> Result<SavedState, UndoUnitError> {
-        let deadline = Instant::now() + PAGES_LEAVE_WITHIN;
+        let within = match self.is_pool() {
+            true => PAGES_LEAVE_WITHIN,
+            false => TAKEN_WITHIN,
+        };
+        let deadline = Instant::now() + within;
         loop {
             let now = self.capture(access)?;
-            if now == *wanted || !self.is_pool() || Instant::now() >= deadline {
+            if now == *wanted || Instant::now() >= deadline {
                 return Ok(now);
             }
             pause(Duration::from_millis(10));

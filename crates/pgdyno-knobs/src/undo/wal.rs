@@ -94,15 +94,28 @@ pub(crate) fn objection(to: &Path) -> Option<String> {
 }
 
 /// Moves the WAL of a stopped server to `to`, or back into the data directory. What an earlier move
-/// that was cut short has left is mended first.
-pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitError> {
+/// that was cut short has left is mended first. Copying takes time: whether the server `may_run` by
+/// then is asked once more before the copy takes the place of what it would write to.
+pub(crate) fn move_to(
+    data: &Path,
+    to: Option<&Path>,
+    may_run: &dyn Fn() -> bool,
+) -> Result<(), UndoUnitError> {
     let held = open(data)?;
     mend(&held)?;
     if location_in(&held)?.as_deref() == to {
         return Ok(());
     }
     let old = open(&data.join(WAL))?;
-    let (owner, expected) = (old.owner(), held.owner());
+    let (mut owner, expected) = (old.owner(), held.owner());
+    let own_uid = Owner::own(0).uid;
+    // A power failure may have taken back that it was given to the server's user.
+    if owner.uid == own_uid && expected.uid != own_uid && marked(&old, data)?.is_some() {
+        owner = Owner {
+            mode: owner.mode,
+            ..expected
+        };
+    }
     if owner.uid != expected.uid {
         let reason = format!(
             "it belongs to user {}, expected user {}, the owner of the data directory",
@@ -120,6 +133,10 @@ pub(crate) fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitErro
     copy(&old, &new, 0)?;
     new.give(owner)
         .map_err(wrong(new.path(), "given to the server's user"))?;
+    sync(&new)?;
+    if may_run() {
+        return Err(UndoUnitError::Running);
+    }
     held.rename(wal, aside).map_err(at(&held, wal, "renamed"))?;
     match to {
         Some(to) => held.link(to, wal, owner).map_err(at(&held, wal, "made a link"))?,
@@ -267,6 +284,7 @@ fn copy(from: &Directory, to: &Directory, depth: usize) -> Result<(), UndoUnitEr
             target
                 .give(source.owner())
                 .map_err(at(to, &name, "given to the server's user"))?;
+            sync(&target)?;
             continue;
         }
         // What is not a regular file is refused, which its handle shows.
@@ -290,6 +308,10 @@ mod tests {
     use super::*;
     use std::fs;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    fn move_to(data: &Path, to: Option<&Path>) -> Result<(), UndoUnitError> {
+        super::move_to(data, to, &|| false)
+    }
 
     fn cluster() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -325,6 +347,18 @@ mod tests {
         move_to(&data, None).unwrap();
         assert_eq!(location(&data).unwrap(), None);
         whole(&data);
+        assert!(!other.exists());
+    }
+
+    #[test]
+    fn wal_of_a_server_that_was_started_meanwhile_stays_where_it_is() {
+        let dir = cluster();
+        let (data, other) = (dir.path().join("data"), dir.path().join("wal"));
+        let error = super::move_to(&data, Some(&other), &|| true).unwrap_err();
+        assert!(matches!(error, UndoUnitError::Running), "{error}");
+        assert_eq!(location(&data).unwrap(), None);
+        whole(&data);
+        remove_remains(&data, &other).unwrap();
         assert!(!other.exists());
     }
 

@@ -92,7 +92,8 @@ impl Unit {
 
     /// Asks systemd.
     pub(super) fn properties(&self) -> Result<Properties, String> {
-        let names = format!("--property={},{}", PROPERTIES.join(","), DEPENDENT.join(","));
+        let asked: Vec<&str> = PROPERTIES.into_iter().chain(DEPENDENT).chain([UPHOLDING]).collect();
+        let names = format!("--property={}", asked.join(","));
         let asked = ["show", names.as_str()];
         let output = self
             .systemctl(&asked)

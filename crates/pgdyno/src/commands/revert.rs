@@ -12,9 +12,12 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// A server that is down or out of reach just then may be back soon.
+const TRIED_EVERY: Duration = Duration::from_secs(30);
+const TRIED_FOR: Duration = Duration::from_secs(24 * 3600);
 /// Where it prints its result.
 const LOG: &str = "revert.log";
 
@@ -48,31 +51,49 @@ pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>)
 
 /// What that process does.
 pub(crate) fn run(context: &Context, args: &RevertArgs) -> Result<u8> {
-    loop {
-        match context.journals().look(&args.journal)? {
-            Some((content, _)) if matches!(content.kept(), Some(Keep::UnlessConfirmed { .. })) => {}
-            // Restored or confirmed meanwhile.
-            _ => return Ok(exit::FINE),
-        }
-        if now_unix_ms() >= args.at {
-            break;
-        }
-        pgdyno_server::pause(LOOK_AGAIN);
-    }
-    let is_due = |path: &Path, content: &Content| {
-        path == args.journal && matches!(content.kept(), Some(Keep::UnlessConfirmed { .. }))
-    };
-    loop {
-        let mut left = restore::left_behind(context, RestoreOptions::default(), None, is_due)?;
-        restore::check_unreadable(&mut left)?;
-        if left.held.is_empty() {
-            err!("{}: its time was over", args.journal.display());
-            err_page!("{}", crate::show::restored(&left.lines));
-            restore::check(&left.lines)?;
-            restore::check_covered(&left)?;
+    while now_unix_ms() < args.at {
+        // What cannot be read now may be by then.
+        if context.journals().look(&args.journal).is_ok_and(|found| !is_pending(found.map(|(content, _)| content))) {
             return Ok(exit::FINE);
         }
-        // An experiment runs: this waits for its end.
         pgdyno_server::pause(LOOK_AGAIN);
     }
+    let give_up = Instant::now() + TRIED_FOR;
+    let mut last = String::new();
+    loop {
+        match restored(context, args) {
+            Ok(true) => return Ok(exit::FINE),
+            // An experiment runs: this waits for its end.
+            Ok(false) => pgdyno_server::pause(LOOK_AGAIN),
+            Err(error) if Instant::now() >= give_up => return Err(error),
+            Err(error) => {
+                let text = format!("{error:#}");
+                if text != last {
+                    err!("{text}; tried again every {} s", TRIED_EVERY.as_secs());
+                    last = text;
+                }
+                pgdyno_server::pause(TRIED_EVERY);
+            }
+        }
+    }
+}
+
+/// Whether a journal's changes are neither restored nor confirmed yet.
+fn is_pending(found: Option<Content>) -> bool {
+    found.is_some_and(|content| matches!(content.kept(), Some(Keep::UnlessConfirmed { .. })))
+}
+
+/// Restores what is due; `false` where another process holds it.
+fn restored(context: &Context, args: &RevertArgs) -> Result<bool> {
+    let is_due = |path: &Path, content: &Content| path == args.journal && is_pending(Some(content.clone()));
+    let mut left = restore::left_behind(context, RestoreOptions::default(), None, is_due)?;
+    restore::check_unreadable(&mut left)?;
+    if !left.held.is_empty() {
+        return Ok(false);
+    }
+    err!("{}: its time was over", args.journal.display());
+    err_page!("{}", crate::show::restored(&left.lines));
+    restore::check(&left.lines)?;
+    restore::check_covered(&left)?;
+    Ok(true)
 }
