@@ -140,8 +140,8 @@ fn gain(advice: &Advice) -> f64 {
         (Some(low), Some(high)) => f64::midpoint(low, high),
         _ => GAIN_UNKNOWN,
     };
-    // What is said of some statements' time is less than of all throughput.
-    let share = if advice.effect.of.starts_with("time of") {
+    // What is said of the speed of some statements is less than of all throughput.
+    let share = if advice.effect.of.starts_with("speed of") {
         0.3
     } else {
         1.0
