@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Most errors, kinds, statements and notes that a segment may report.
 const LISTED_MAX: usize = 10_000;
-/// Bytes of all their texts together.
+/// Bytes of the texts of errors, kinds and notes together.
 const TEXTS_BYTES_MAX: usize = 1 << 20;
 /// No load is longer than a few weeks.
 const LONGEST_LOAD_S: f64 = 1e7;
@@ -183,7 +183,11 @@ impl LoadResult {
         if lists.iter().any(|length| *length > LISTED_MAX) {
             return Err("longer lists than a load has".to_owned());
         }
-        let texts = self.notes.iter().chain([&self.engine]).chain(self.kinds.iter().map(|(name, _)| name));
+        let texts = self
+            .notes
+            .iter()
+            .chain([&self.engine])
+            .chain(self.kinds.iter().map(|(name, _)| name));
         let errors = self.first_errors.iter();
         let texts = texts.chain(errors.flat_map(|error| [&error.sqlstate, &error.message, &error.place]));
         let texts = texts.chain(self.lost.iter().map(|(why, _)| why));

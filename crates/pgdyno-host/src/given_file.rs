@@ -173,7 +173,7 @@ mod tests {
         check("fifo", "a FIFO");
         check("link", "a device");
         check("large", "larger than");
-        check("binary", "no UTF-8");
+        check("binary", "not UTF-8");
         check("", "directory");
         check("missing", "No such file");
         assert_eq!(given_text(&path("text")).unwrap(), "text");

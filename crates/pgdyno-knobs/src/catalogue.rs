@@ -182,6 +182,8 @@ impl Catalogue {
     pub fn with_unit(&self, id: &str, value: &str) -> String {
         let own = self.find(id).filter(|knob| knob.kind == Kind::Guc);
         let unit = own.and_then(|knob| unit_of(knob.unit.as_deref()?));
+        // The server has no base unit of microseconds, and takes none there.
+        let unit = unit.filter(|(_, unit)| *unit != "us");
         match (quantity(value), unit) {
             (Some((Quantity::Plain, number)), Some((multiple, unit))) if number > 0.0 => {
                 format!("{}{unit}", number * multiple)

@@ -86,7 +86,7 @@ pub enum JournalError {
         damage: Vec<String>,
     },
     /// It has so many changes that one more could not be read.
-    #[error("the journal {path} is full: it takes {} MB", trust::SIZE_MAX_BYTES >> 20)]
+    #[error("the journal {path} is full: one more change could not be read")]
     Full {
         /// Path of the journal.
         path: PathBuf,
@@ -523,9 +523,11 @@ impl Journal {
             true => line::sealed(&self.id, self.lines + 1, &json),
             false => json + "\n",
         };
-        // What is announced must be readable, and so must what comes after it.
-        let is_full = self.file.whole_bytes + line.len() as u64 + KEPT_FREE_BYTES > trust::SIZE_MAX_BYTES;
-        if is_full && matches!(entry, Entry::Intent { .. }) {
+        // What is announced must be readable, and so must what comes after it. The file as a whole
+        // is written back for a server that does not start.
+        let is_full = self.lines + KEPT_FREE_LINES > content::LINES_MAX
+            || self.file.whole_bytes + line.len() as u64 + KEPT_FREE_BYTES > trust::SIZE_MAX_BYTES;
+        if is_full && matches!(entry, Entry::Intent { knob, .. } if knob != AUTO_CONF) {
             return Err(JournalError::Full {
                 path: self.file.path.clone(),
             });
@@ -613,6 +615,8 @@ fn holder(purpose: Option<&Purpose>) -> String {
 
 /// Room in a journal for what is written after its last change.
 const KEPT_FREE_BYTES: u64 = 16 << 20;
+/// Lines likewise.
+const KEPT_FREE_LINES: usize = 1000;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Another process that begins a journal has the list for an instant.
 const LISTED_WITHIN: Duration = Duration::from_secs(30);

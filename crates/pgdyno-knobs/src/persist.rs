@@ -74,7 +74,9 @@ impl Reader<'_> {
 /// Why a path would be another device's or interrupt's after a boot, and what finds the right one.
 fn by_another_name(path: &str, unit: &UndoUnit) -> Option<String> {
     if path.starts_with("/proc/irq/") && path.split('/').nth(3)?.parse::<u32>().is_ok() {
-        return Some("interrupts may have other numbers after a boot: set it once their drivers run".to_owned());
+        return Some(
+            "interrupts may have other numbers after a boot: set it once their drivers run".to_owned(),
+        );
     }
     let UndoUnit::Files { files, .. } = unit else {
         return None;
@@ -227,7 +229,11 @@ mod tests {
             }
         };
         let ahead = "/sys/block/sda/queue/read_ahead_kb";
-        check(ahead, Some("wwid:naa.5000c500"), Some("the one with wwid:naa.5000c500"));
+        check(
+            ahead,
+            Some("wwid:naa.5000c500"),
+            Some("the one with wwid:naa.5000c500"),
+        );
         check(ahead, None, None);
         check("/proc/irq/27/smp_affinity_list", None, Some("interrupts"));
         check("/proc/irq/default_smp_affinity", None, None);

@@ -488,7 +488,7 @@ impl Restorer<'_> {
             None if is_ours || now == group.first => Some(group.first.clone()),
             None => group.first_beside_others(&now),
         };
-        let lines_of_parts = |target| group.lines_of_parts(&now, target, boot.is_some());
+        let lines_of_parts = |target: &SavedState| group.lines_of_parts(&now, target, boot.is_some());
         if let Some(target) = target.as_ref().filter(|target| **target == now) {
             return match boot.is_some() || is_ours || now == group.first {
                 true => group.lines(Outcome::Already, None),

@@ -104,12 +104,22 @@ fn of_group(group: &Group, access: TargetAccess<'_>, boot: &Boot) -> Vec<StatusL
         Some(UndoUnit::Files { files, .. }) => files.get(group.file_of(name)),
         _ => None,
     };
+    // Its own file is ours where somebody has set another one of its undo unit.
+    let is_own = |name: &str, now: &SavedState| {
+        let file = group.file_of(name);
+        let target = group.first_beside_others(now);
+        target.is_some_and(|target| target.value(file) == group.first.value(file))
+    };
     let state = |name: &str| match &now {
         Err(_) => ChangeState::Unknown,
         Ok(now) if boot.has_set(own_file(name), now.value(group.file_of(name))) => ChangeState::InForce,
         Ok(_) if boot.rebooted && group.unit.lives_in_kernel() => ChangeState::Rebooted,
         Ok(now) if is_untouched || is_same_state(now, &group.first) => ChangeState::AsBefore,
         Ok(now) if group.is_ours(now) => ChangeState::InForce,
+        Ok(now) if is_own(name, now) => match group.file_of(name) {
+            file if now.value(file) == group.first.value(file) => ChangeState::AsBefore,
+            _ => ChangeState::InForce,
+        },
         Ok(_) => ChangeState::Foreign,
     };
     let names = group.names().into_iter();

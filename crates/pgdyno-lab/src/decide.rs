@@ -107,7 +107,9 @@ mod tests {
         looks.add(&trial(2, "after", 10.0));
         let error = looks.has_figures().unwrap_err().to_string();
         assert!(
-            error.starts_with("none of the 3 finished trials has server_cpu_us_per_tx, the metric that decides"),
+            error.starts_with(
+                "none of the 3 finished trials has server_cpu_us_per_tx, the metric that decides"
+            ),
             "{error}"
         );
         record.metric = "tps".to_owned();

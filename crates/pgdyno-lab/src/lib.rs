@@ -42,7 +42,8 @@ pub use file::{
     ExperimentFile, FactorPart, FigurePart, FileError, Found, GuardPart, Instances, LOAD_HOSTS_MAX,
     LevelsError, LimitPart, LoadOn, LoadPart, MethodWord, Place, PoolModeWord, PoolerWord, Prewarm, Reset,
     RestartPolicy, SearchPart, ServerPart, SettingScope, StartPart, StepPart, StopRule, StudyPart,
-    SwitchPart, TablePart, Take, TargetPart, WindowPart, asks_for_target, given, sized, why_not_in_turns,
+    SwitchPart, TablePart, Take, TargetPart, Untested, WindowPart, asks_for_target, given, sized,
+    why_not_in_turns,
 };
 pub use lab::Lab;
 pub use measure::{Generated, Generators, LoadFrom, MeasureError, endpoint, measure};

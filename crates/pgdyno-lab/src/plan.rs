@@ -9,7 +9,7 @@ mod search;
 pub(crate) use data::{DataKey, data_of, listed, template_of};
 pub use load::load_plan;
 pub(crate) use load::{measure_s, plan_of, plan_of_load, threads_of, workload_record};
-pub(crate) use search::SearchPlan;
+pub(crate) use search::{BROKEN, SearchPlan};
 
 use crate::file::{
     DataPart, Design, ExperimentFile, LOOPBACK, LevelsError, LoadOn, LoadPart, Place, PoolerWord, ServerPart,
@@ -79,9 +79,7 @@ pub enum PlanError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// A knob that trades durability without consent.
-    #[error(
-        "{treatment} sets {knob}, which can lose committed data in a crash: this needs consent"
-    )]
+    #[error("{treatment} sets {knob}, which can lose committed data in a crash: this needs consent")]
     Durability {
         /// Name of the treatment.
         treatment: String,

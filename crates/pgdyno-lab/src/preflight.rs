@@ -469,6 +469,9 @@ fn exclude(plan: &mut Plan, found: &PreflightReport) {
 fn say_what_stops(plan: &Plan, found: &mut PreflightReport) {
     if plan.file.untested == Untested::Refuse {
         for finding in &mut found.findings {
+            if !finding.treatments.is_empty() {
+                finding.what = format!("{}: {}", finding.treatments.join(", "), finding.what);
+            }
             finding.treatments.clear();
         }
     } else if nothing_is_left(plan) {

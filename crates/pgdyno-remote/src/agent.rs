@@ -172,7 +172,8 @@ pub fn serve(
             return match brought {
                 Ok(()) => Ok(0),
                 Err(error) if error.kind() == ErrorKind::NotConnected => refuse(
-                    "it has been waited for long enough: the command here ends, and restores everything".to_owned(),
+                    "it has been waited for long enough: the command here ends, and restores everything"
+                        .to_owned(),
                 ),
                 Err(error) => refuse(format!(
                     "no agent waits here for this coordinator any more ({error}); what the command has changed may still be changed"

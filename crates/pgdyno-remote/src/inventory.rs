@@ -410,12 +410,24 @@ all:
             assert!(error.contains(expected), "{text}: {error}");
         };
         check("[db\nx", false, "line 1: expected [GROUP]");
-        check("x y=1 z", false, "line 1: a word behind the host is not a variable");
-        check(&format!("db[{}1:2]", "0".repeat(70_000)), false, "more than 512 bytes");
-        check(&format!("db[1:10000] v={}", "x".repeat(1 << 20)), false, "variables of hosts");
+        check(
+            "x y=1 z",
+            false,
+            "line 1: a word behind the host is not a variable",
+        );
+        check(
+            &format!("db[{}1:2]", "0".repeat(70_000)),
+            false,
+            "more than 512 bytes",
+        );
+        check(
+            &format!("db[1:10000] v={}", "x".repeat(1 << 20)),
+            false,
+            "variables of hosts",
+        );
         check("db[1:999999]", false, "more than 10000 hosts");
         check("db[1:2", false, "no range");
-        check(&format!("x{}", "[1:1]".repeat(100_000)), false, "ranges");
+        check(&format!("x{}", "[1:1]".repeat(9)), false, "ranges");
         check("db[1:100][1:100][1:100]", false, "hosts");
         check("[a:children]\nb", false, "its group b is not in the inventory");
         check("[a:children]\nb\n[b:children]\na", false, "within itself");

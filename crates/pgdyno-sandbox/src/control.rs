@@ -79,7 +79,9 @@ pub enum ControlError {
         log: String,
     },
     /// A command that restarts the server ended, and has not restarted it.
-    #[error("\"{command}\" has not restarted the server within {limit_s} s: the one that answers was started at {since}")]
+    #[error(
+        "\"{command}\" has not restarted the server within {limit_s} s: the one that answers was started at {since}"
+    )]
     NotRestarted {
         /// The command as its owner wrote it.
         command: String,
@@ -201,23 +203,32 @@ impl Managed {
 
     /// What was found may have been long ago, by the process that wrote a journal.
     fn check_manager(&self) -> Result<(), ControlError> {
-        let (Some(data), Some(Ok(first))) = (&self.data, self.postmaster()) else {
-            return Ok(());
-        };
         // Its owner says by what, whatever else is found.
         if !self.manager.commands().is_empty() {
             return Ok(());
         }
-        match Manager::find(&LocalHost::new(), first.pid, data) {
-            Ok(found) if found.is_as(&self.manager) => Ok(()),
-            Ok(found) => Err(ControlError::OtherManager {
-                was: self.manager.to_string(),
-                now: found.to_string(),
-            }),
-            Err(why) => Err(ControlError::NotByThat {
-                was: self.manager.to_string(),
-                why,
-            }),
+        let deadline = Instant::now() + APPEARS_WITHIN;
+        loop {
+            let (Some(data), Some(Ok(first))) = (&self.data, self.postmaster()) else {
+                return Ok(());
+            };
+            match Manager::find(&LocalHost::new(), first.pid, data) {
+                Ok(found) if found.is_as(&self.manager) => return Ok(()),
+                Ok(found) => {
+                    return Err(ControlError::OtherManager {
+                        was: self.manager.to_string(),
+                        now: found.to_string(),
+                    });
+                }
+                Err(why) if Instant::now() >= deadline => {
+                    return Err(ControlError::NotByThat {
+                        was: self.manager.to_string(),
+                        why,
+                    });
+                }
+                // Who starts it is its parent until it is up.
+                Err(_) => pause(LOOK_AGAIN),
+            }
         }
     }
 

@@ -49,7 +49,8 @@ pub fn since(text: &str) -> Result<u64, String> {
         .or_else(|| day.and_then(begins))
         .and_then(|instant| u64::try_from(instant.as_millisecond()).ok())
         .ok_or_else(|| {
-            "expected a day, e.g. 2026-11-01, or an instant with its zone, e.g. 2026-11-01T08:00:00Z".to_owned()
+            "expected a day, e.g. 2026-11-01, or an instant with its zone, e.g. 2026-11-01T08:00:00Z"
+                .to_owned()
         })
 }
 

@@ -1,5 +1,5 @@
 //! One experiment: its report, the details of a trial, what a throughput takes by it, and two
-//! things of the store held against each other.
+//! things of the store compared with each other.
 
 use super::App;
 use super::answer::{Body, number, takes_gzip};

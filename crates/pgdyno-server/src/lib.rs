@@ -34,8 +34,8 @@ mod wire;
 
 pub use conninfo::{Conninfo, Lookup};
 pub use counters::{
-    COMMITS_PER_WORKER, Counters, OF_OTHERS, SessionLimits, Starts, Workers, counters, pause, session_limits,
-    sessions_named, wait_for_leaving, wait_until_gone,
+    COMMITS_PER_WORKER, Counters, OF_OTHERS, SessionLimits, Starts, Workers, counters, last_checkpoint,
+    pause, session_limits, sessions_named, wait_for_leaving, wait_until_gone,
 };
 pub use driver::{
     Session, SessionError, begins_with_word, for_other_host, names_other_host, on_a_way_of, shown,

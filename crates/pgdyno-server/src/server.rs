@@ -55,7 +55,9 @@ fn socket_reason(error: &io::Error, limit: Duration) -> Option<String> {
         _ => format!("{} ms", limit.as_millis()),
     };
     (error.kind() == io::ErrorKind::TimedOut).then(|| {
-        format!("no session within {limit} (connect_timeout); what answers there may not be a PostgreSQL server")
+        format!(
+            "no session within {limit} (connect_timeout); what answers there may not be a PostgreSQL server"
+        )
     })
 }
 

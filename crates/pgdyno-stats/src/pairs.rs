@@ -96,7 +96,8 @@ impl Pairs {
 
     /// In how many blocks a comparison has both sides.
     pub(crate) fn blocks(&self, comparison: &Comparison) -> usize {
-        self.place(comparison).map_or(0, |place| self.spreads.0[place].blocks)
+        self.place(comparison)
+            .map_or(0, |place| self.spreads.0[place].blocks)
     }
 
     /// Where a comparison is among them.

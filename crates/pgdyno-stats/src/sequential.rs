@@ -187,7 +187,8 @@ impl Sequential {
                 looked.decided_after[i] = decided.then_some(blocks);
             }
         }
-        // With one block there is no effect yet, but there will be one.
+        // With one block there is no effect yet. One whose treatment fails from then on keeps the
+        // experiment going, as one that is undecided does.
         let open = |i: usize| looked.decided_after[i].is_none() && pairs.blocks(&self.comparisons[i]) > 0;
         let any_open = (0..self.comparisons.len()).any(open);
         let any_decided = looked.decided_after.iter().any(Option::is_some);

@@ -141,7 +141,12 @@ impl Booted {
     /// Runs another program there, however it ends.
     pub fn said(&self, program: &str, arguments: &[&str]) -> Said {
         let all = self.words(program, arguments);
-        said(Command::new(&all[0]).args(&all[1..]).output().expect("nsenter runs"))
+        said(
+            Command::new(&all[0])
+                .args(&all[1..])
+                .output()
+                .expect("nsenter runs"),
+        )
     }
 
     /// Makes and starts a cluster of Debian's newest version, and returns its version.

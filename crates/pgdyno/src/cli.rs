@@ -513,9 +513,8 @@ pub(crate) enum TrialsWanted {
 
 fn trials_wanted(text: &str) -> Result<TrialsWanted, String> {
     let number = |word: &str| {
-        let wrong = || {
-            format!("{word:?} is not a trial number; expected all, none, or numbers separated by commas")
-        };
+        let wrong =
+            || format!("{word:?} is not a trial number; expected all, none, or numbers separated by commas");
         word.trim().parse::<i64>().map_err(|_| wrong())
     };
     match text {

@@ -207,7 +207,7 @@ impl LoadHosts<'_> {
             jobs.push((name, place, job));
         }
         let names = jobs.iter().map(|(name, ..)| (*name).clone()).collect();
-        let meeting = Meeting::new(names, part::length(&shared.plan.drive));
+        let meeting = Meeting::new(names, length(&shared.plan.drive));
         let stops: Vec<Arc<AtomicBool>> = jobs.iter().map(|_| Arc::default()).collect();
         let (sender, receiver) = channel();
         let is_over = AtomicBool::new(false);

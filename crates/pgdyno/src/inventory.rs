@@ -57,7 +57,10 @@ pub(crate) fn run(context: &Context, command: &Command, args: &HostsArgs, file: 
     });
     let mut seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     let left = todo.into_inner().unwrap_or_else(PoisonError::into_inner);
-    seen.extend(left.iter().map(|host| failed(host, "not asked: stopped".to_owned())));
+    seen.extend(
+        left.iter()
+            .map(|host| failed(host, "not asked: stopped".to_owned())),
+    );
     // As the inventory has them.
     seen.sort_by_key(|found| hosts.iter().position(|host| host.name == found.name));
     match as_json {

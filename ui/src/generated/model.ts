@@ -1,6 +1,6 @@
 // Generated from the types that are serialised, by `make types`: do not edit.
-// Units are last in a name. `null` means "not known" or "not applicable", never zero. Optional fields are
-// missing in files of earlier versions.
+// Units are last in a name. `null` is "not known" or "not applicable", not zero.
+// Optional fields are missing in files of earlier versions.
 
 /** What intervals are made from, and so what they hold for. */
 export type Basis = "blocks" | "trials" | "two-trials";
@@ -65,7 +65,8 @@ export type CapacityGives = {
   connections: Estimate,
   /** The CPUs / largest number measured, at most 2. */
   extrapolates: number,
-  /** Cost of a million transactions at that throughput, in the currency of the price; `null` without a price. */
+  /** Cost of a million transactions at that throughput, in the currency of the price; `null`
+   * without a price. */
   cost_per_million: Estimate | null,
 };
 
@@ -79,7 +80,8 @@ export type CapacityRow = {
   measured: Array<Measured>,
   /** Need or zone that follows from them, or why there is none. */
   found: Found,
-  /** What the CPUs give that were asked for; `null` where none were, or nothing measured speaks for an answer. */
+  /** What the CPUs give that were asked for; `null` where none were, or nothing measured speaks
+   * for an answer. */
   gives: CapacityGives | null,
   /** What to know of it: how far it is extrapolated, where the curve has its peak. */
   remark: string,
@@ -123,8 +125,13 @@ export type CompareRow = {
   effect: Effect | null,
   /** Reason as text; `null` where there is an interval. */
   why_no_interval: string | null,
-  /** Trials of A and of B that failed, do not hold or lack the figure. */
+  /** Trials that speak against A and against B: that failed, do not hold, lack the figure or have
+   * none of what there should be more of; and those of the other side that have none of what
+   * there should be less of. */
   failed: [number, number],
+  /** Trials of A and of B among which these were counted: of one experiment those in blocks in
+   * which both were tried. */
+  tried: [number, number],
 };
 
 /** The pairs of a comparison, and the rules that they were judged by. */
@@ -143,7 +150,8 @@ export type Comparison = {
 export type CrossCheck = {
   /** Transactions that the clients saw committed, warm-up included. */
   client: number,
-  /** What the server counted in the same time, without what pgdyno itself asked and without the commits of parallel workers. */
+  /** What the server counted in the same time, without what pgdyno itself asked and without the
+   * commits of parallel workers. */
   server: number,
   /** What parallel workers committed for themselves; trials of earlier versions do not have it. */
   by_workers?: number,
@@ -213,7 +221,8 @@ export type Decision = {
   confidence: number,
   /** Smallest effect that matters, 0.03 = 3 %. */
   smallest_effect: number,
-  /** Spread between trials of one treatment, 0.03 = 3 %; `null` where trials are too few to see it. */
+  /** Spread between trials of one treatment, 0.03 = 3 %; `null` where trials are too few to see
+   * it. */
   noise_floor: number | null,
   /** Degrees of freedom of the noise floor. */
   degrees_of_freedom: number,
@@ -233,10 +242,11 @@ export type Decision = {
   stop_rule?: string,
   /** Finished trials that are in no mean and no effect. */
   excluded?: Array<Excluded>,
-  /** The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `null` where it was evaluated
-   * after each block, and where nothing is known of the spread. */
+  /** The smallest effect, 0.03 = 3 %, that so many blocks find with probability `power`; `null`
+   * where it was evaluated after each block, and where nothing is known of the spread. */
   minimum_detectable_effect?: number | null,
-  /** How long trials should measure; `null` where too little is known of their seconds, and where treatments took turns. */
+  /** How long trials should measure; `null` where too little is known of their seconds, and where
+   * treatments took turns. */
   trial_length?: TrialLength | null,
   /** Probability with which `minimum_detectable_effect` is found: 0.8. */
   power?: number,
@@ -268,7 +278,8 @@ export type DistributionPoint = {
   percentile: number,
   /** Response time in milliseconds. */
   ms: number,
-  /** Lower bound of its interval of 95 %; `null` where it is not known, and in records of earlier versions. */
+  /** Lower bound of its interval of 95 %; `null` where it is not known, and in records of earlier
+   * versions. */
   low_ms?: number | null,
   /** Upper bound; `null` likewise, or where the longest response time may be below it. */
   high_ms?: number | null,
@@ -337,8 +348,8 @@ export type Experiment = {
   answer: string,
   /** Name of the design, which fixes what is compared with what. */
   design: "cumulative" | "one-at-a-time" | "a-b" | "a-a" | "full-factorial" | "fractional" | "screening" | "switchback" | "ladder" | "search" | "load",
-  /** Its state: "running", "finished" or "interrupted"; where [`Report::set_life`] was given the state of its process also
-   * "killed" or "running or killed". */
+  /** Its state: "running", "finished" or "interrupted"; where [`Report::set_life`] was given the
+   * state of its process also "killed" or "running or killed". */
   status: "running" | "killed" | "running or killed" | "finished" | "interrupted",
   /** Time of its begin, since 1970. */
   started_unix_ms: number,
@@ -402,8 +413,9 @@ export type FactorEffect = {
   against: string,
   /** The level of another factor, for an interaction. */
   other: LevelOf | null,
-  /** A main effect is the ratio to the first level; an interaction how much more the two change together than the
-   * product of each alone. `null` where trials are missing or there is nothing to judge the error by. */
+  /** A main effect is the ratio to the first level; an interaction how much more the two change
+   * together than the product of each alone. `null` where trials are missing or there is nothing
+   * to judge the error by. */
   effect: Effect | null,
 };
 
@@ -443,7 +455,8 @@ export type Found = { "kind": "needs",
   highest_clients: number,
   /** Whether more clients might still give more: the largest measured count is in the zone. */
   open: boolean,
-  /** Whether the peak reaches the throughput that is asked for; `null` where that is within its interval or there is none. */
+  /** Whether the peak reaches the throughput that is asked for; `null` where that is within
+   * its interval or there is none. */
   reaches: boolean | null,
 } | { "kind": "no",
   /** Reason in a sentence. */
@@ -462,8 +475,9 @@ export type Heat = {
   counts: Array<Array<number>>,
 };
 
-/** Where throughput is highest, and what it is there by blocks that had no say in where: the largest of some means is larger than what it is
- * the mean of. A single block has its say, and no interval. */
+/** Where throughput is highest, and what it is there by blocks that had no say in where: the
+ * largest of some means is larger than what it is the mean of. A single block has its say, and no
+ * interval. */
 export type Highest = {
   /** Number of clients or CPUs, or level. */
   x: number,
@@ -527,7 +541,8 @@ export type LevelOf = {
 export type List = {
   /** Experiments, the newest first. */
   experiments: Array<Listed>,
-  /** Whether all answers and plans that can be known are there; the others come with a later request. */
+  /** Whether all answers and plans that can be known are there; the others come with a later
+   * request. */
   is_whole: boolean,
 };
 
@@ -539,7 +554,8 @@ export type Listed = {
   name: string,
   /** The question; empty where its record cannot be read. */
   question: string,
-  /** State of the experiment: "running", "killed", "running or killed", "finished" or "interrupted". */
+  /** State of the experiment: "running", "killed", "running or killed", "finished" or
+   * "interrupted". */
   status: string,
   /** Time of its begin, since 1970. */
   started_unix_ms: number,
@@ -600,8 +616,8 @@ export type Note = {
   text: string,
 };
 
-/** Response times in milliseconds: those that were measured, or that an external program has reported. A percentile beyond which fewer
- * than ten transactions lie is not known. */
+/** Response times in milliseconds: those that were measured, or that an external program has
+ * reported. A percentile beyond which fewer than ten transactions lie is not known. */
 export type Percentiles = {
   /** Mean; missing too in records of earlier versions. */
   mean_ms?: number | null,
@@ -667,11 +683,12 @@ export type Report = {
   effects?: Array<FactorEffect>,
   /** Curves of throughput over clients or CPUs, one for each combination of the other factors. */
   curves?: Array<Curve>,
-  /** What some throughputs take: documents of format "pgdyno-capacity/1" (docs/how-to/capacity.md), the usual one first. Whoever
-   * has the catalogue of knobs puts them in; empty until then. */
+  /** What some throughputs take: documents of format "pgdyno-capacity/1"
+   * (docs/how-to/capacity.md), the usual one first. Whoever has the catalogue of knobs puts them
+   * in; empty until then. */
   capacity?: Array<CapacityDocument>,
-  /** What a search has found, path and importance; whoever has the catalogue of knobs puts it in. `null` until then, and where the
-   * experiment is not a search. */
+  /** What a search has found, path and importance; whoever has the catalogue of knobs puts it in.
+   * `null` until then, and where the experiment is not a search. */
   search?: Searched | null,
   /** Facts of host, server and load, as of before the first trial. */
   facts: Array<Fact>,
@@ -726,7 +743,8 @@ export type Searched = {
 
 /** Throughput and response time for each second of a trial. */
 export type Series = {
-  /** Seconds that a point represents, where that is more than one: then `tps` is their mean and `p95_ms` the highest. */
+  /** Seconds that a point represents, where that is more than one: then `tps` is their mean and
+   * `p95_ms` the highest. */
   bucket_s?: number | null,
   /** Ends of the seconds, after the start of the load. */
   t_s: Array<number>,
@@ -760,16 +778,19 @@ export type Shift = {
   t_s: number,
   /** How long it took, mean over the trials. */
   took_s: number,
-  /** Throughput from the event before, or from the begin of the measured time; `null` where too few seconds are known. */
+  /** Throughput from the event before, or from the begin of the measured time; `null` where too
+   * few seconds are known. */
   before_tps: number | null,
   /** Throughput up to the event after, or to the end. */
   after_tps: number | null,
   /** Trials in which nothing was committed any more after it. */
   standstills: number,
-  /** After against before, each trial compared with itself; `null` with a single block, and of a load at a standstill. */
+  /** After against before, each trial compared with itself; `null` with a single block, and of a
+   * load at a standstill. */
   effect: Effect | null,
-  /** What the trend before it would have changed by itself, from the middle of one side to that of the other, as a share of the throughput: 0.1
-   * is a tenth more. `null` where no trend is known that matters; with one there is no verdict. */
+  /** What the trend before it would have changed by itself, from the middle of one side to that
+   * of the other, as a share of the throughput: 0.1 is a tenth more. `null` where no trend is
+   * known that matters; with one there is no verdict. */
   trend: number | null,
 };
 
@@ -785,7 +806,8 @@ export type SideFigure = {
   n: number,
 };
 
-/** A statement as samples of the sessions saw it, and as the server counted it; what is not known of one is `null`. */
+/** A statement as samples of the sessions saw it, and as the server counted it; what is not known
+ * of one is `null`. */
 export type Statement = {
   /** The server's number of the normalised statement. */
   query_id?: string,
@@ -839,7 +861,8 @@ export type Study = {
   source: string,
   /** Title and year of the publication. */
   title: string,
-  /** How many findings this host agrees with, in a sentence without a full stop; `null` without findings. */
+  /** How many findings this host agrees with, in a sentence without a full stop; `null` without
+   * findings. */
   summary: string | null,
 };
 
@@ -847,9 +870,11 @@ export type Study = {
 export type StudyChart = {
   /** How it is drawn. */
   form: "lines" | "bars" | "heat",
-  /** What the study's own chart shows, in a sentence without a full stop; `null` where nobody says. */
+  /** What the study's own chart shows, in a sentence without a full stop; `null` where nobody
+   * says. */
   published: string | null,
-  /** Its figures: a row for each place along the axis, a column for each line, a block for each panel. */
+  /** Its figures: a row for each place along the axis, a column for each line, a block for each
+   * panel. */
   table: StudyTable,
   /** Places of the findings that it shows, in the list of all findings. */
   claims: Array<number>,
@@ -889,7 +914,8 @@ export type StudyTable = {
   columns_title: string,
   /** The columns but the first. */
   columns: Array<TableColumn>,
-  /** One for each combination of the levels of factors that the table does not name; those without any trial are not there. */
+  /** One for each combination of the levels of factors that the table does not name; those
+   * without any trial are not there. */
   blocks: Array<TableBlock>,
 };
 
@@ -953,7 +979,8 @@ export type Target = {
 export type Targets = {
   /** Targets, those of the newest experiments first. */
   targets: Array<Target>,
-  /** All that is changed by a pgdyno of the host that the server runs on; `null` where that is not known. */
+  /** All that is changed by a pgdyno of the host that the server runs on; `null` where that is
+   * not known. */
   changed_on_host: Array<Journal> | null,
   /** Why the changes on the host are not known; `null` where they are. */
   why_not_known: string | null,
@@ -1017,7 +1044,8 @@ export type Treatment = {
   metric?: Interval | null,
   /** Mean of committed transactions per second, over its trials. */
   tps: Interval | null,
-  /** Response times of all its trials together, where each has its histogram; else means over them. */
+  /** Response times of all its trials together, where each has its histogram; else means over
+   * them. */
   percentiles: Percentiles | null,
   /** Percentiles of the response time, made like `percentiles`. */
   distribution: Array<DistributionPoint>,
@@ -1073,7 +1101,8 @@ export type Trial = {
   errors: Array<ErrorCount>,
   /** Response times of committed transactions; `null` where none is known. */
   percentiles: Percentiles | null,
-  /** External program that has reported throughput and response times; `null` where pgdyno has measured them. */
+  /** External program that has reported throughput and response times; `null` where pgdyno has
+   * measured them. */
   reported_by?: string | null,
   /** Whether its throughput had no trend; `null` where there were too few seconds to see. */
   settled: boolean | null,
@@ -1091,7 +1120,8 @@ export type Trial = {
   excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
-  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no response time. */
+  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no
+   * response time. */
   unsettled_s?: number | null,
   /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },
@@ -1103,7 +1133,8 @@ export type Trial = {
   committed: number,
   /** Transactions that ended with an error. */
   failed: number | null,
-  /** Were due and not begun before the end, which only an open loop has, or not ended soon after it. */
+  /** Were due and not begun before the end, which only an open loop has, or not ended soon after
+   * it. */
   skipped?: number | null,
   /** Those of the committed ones that took longer than `latency_limit_ms`. */
   late?: number | null,
@@ -1169,15 +1200,18 @@ export type TrialLength = {
   overhead_s: number,
   /** Spread between trials that stays however long they measure: 0.01 = 1 %. */
   between: number,
-  /** Seconds that would take least time for the same error; `null` where longer ones are always better. */
+  /** Seconds that would take least time for the same error; `null` where longer ones are always
+   * better. */
   best_s: number | null,
-  /** The time of the whole experiment with trials of that length, as a share of its own: at most 1. */
+  /** The time of the whole experiment with trials of that length, as a share of its own: at
+   * most 1. */
   time: number | null,
   /** All of it as a sentence. */
   sentence: string,
 };
 
-/** A trial as a report has it, and what is reported of it here alone. Its `series` is empty: the columns hold it. */
+/** A trial as a report has it, and what is reported of it here alone. Its `series` is empty: the
+ * columns hold it. */
 export type TrialPart = {
   /** Title of its treatment; `null` where the plan does not have it. */
   title?: string | null,
@@ -1205,7 +1239,8 @@ export type TrialPart = {
   errors: Array<ErrorCount>,
   /** Response times of committed transactions; `null` where none is known. */
   percentiles: Percentiles | null,
-  /** External program that has reported throughput and response times; `null` where pgdyno has measured them. */
+  /** External program that has reported throughput and response times; `null` where pgdyno has
+   * measured them. */
   reported_by?: string | null,
   /** Whether its throughput had no trend; `null` where there were too few seconds to see. */
   settled: boolean | null,
@@ -1223,7 +1258,8 @@ export type TrialPart = {
   excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
-  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no response time. */
+  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no
+   * response time. */
   unsettled_s?: number | null,
   /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },
@@ -1235,7 +1271,8 @@ export type TrialPart = {
   committed: number,
   /** Transactions that ended with an error. */
   failed: number | null,
-  /** Were due and not begun before the end, which only an open loop has, or not ended soon after it. */
+  /** Were due and not begun before the end, which only an open loop has, or not ended soon after
+   * it. */
   skipped?: number | null,
   /** Those of the committed ones that took longer than `latency_limit_ms`. */
   late?: number | null,
@@ -1269,7 +1306,8 @@ export type Verdict = "better" | "worse" | "same" | "no-gain" | "undecided";
 
 /** Sessions that waited for one type of event, or for one event. */
 export type WaitSessions = {
-  /** As the server names it, an event behind its type ("IO: WalSync"); `CPU` are those that ran, `other` the rest of many events. */
+  /** As the server names it, an event behind its type ("IO: WalSync"); `CPU` are those that ran,
+   * `other` the rest of many events. */
   name: string,
   /** Mean number of sessions in each second. */
   values: Array<number>,
@@ -1291,7 +1329,8 @@ export type WholeChart = {
   form: "waterfall" | "timeline",
   /** Heading above the chart. */
   title: string,
-  /** What the study's own chart shows, in a sentence without a full stop; `null` where nobody says. */
+  /** What the study's own chart shows, in a sentence without a full stop; `null` where nobody
+   * says. */
   published: string | null,
   /** Places of the findings that it shows, in the list of all findings. */
   claims: Array<number>,
@@ -1313,7 +1352,8 @@ export type Workload = {
   measure_s: number,
 };
 
-/** The happy zone: the measured client counts with at least 95 % of the peak throughput, not past the knee of response time. */
+/** The happy zone: the measured client counts with at least 95 % of the peak throughput, not past
+ * the knee of response time. */
 export type Zone = {
   /** Lowest client count of the zone. */
   lowest: number,

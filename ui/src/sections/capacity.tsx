@@ -76,7 +76,7 @@ function Zones({ document }: { document: CapacityDocument }) {
           );
         })}
       </DataTable>
-      <p class="copy-line quiet">CPUs were not varied, so nothing is said of other numbers of them.</p>
+      <p class="copy-line quiet">CPUs were not varied, so the result says nothing about other numbers of CPUs.</p>
     </>
   );
 }

@@ -27,7 +27,7 @@ function fieldsOf(value: unknown): Fields {
 const STATE: Record<string, string> = {
   "in-force": "in force",
   "as-before": "as before",
-  rebooted: "undone by a reboot",
+  rebooted: "reset by a reboot",
   foreign: "set to something else by others",
   unknown: "unknown now",
 };

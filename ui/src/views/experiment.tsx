@@ -30,12 +30,14 @@ import { StudyTables } from "../sections/study-tables.tsx";
 import { Timelines } from "../sections/timelines.tsx";
 import { Trials } from "../sections/trials.tsx";
 
+const nothing = () => undefined;
+
 /** One experiment: from the page itself, or from the server, where it may still be running. */
 export function ExperimentView({ experiment, section }: { experiment: number | null; section: string | null }) {
   const source = useSource();
   const [loading, again] = useLoaded(`experiment/${String(experiment)}`, () => source.report(experiment));
   const name = experiment === null ? "Experiment" : `Experiment ${String(experiment)}`;
-  useReturn(again);
+  useReturn(source.mode === "serve" ? again : nothing);
   const isHere = loading.state === "here";
   useEffect(() => {
     if (!isHere && source.mode === "serve") document.title = `${name} – pgdyno`;

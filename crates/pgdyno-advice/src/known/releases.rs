@@ -69,7 +69,8 @@ impl Looked {
         let version = version.as_u64().ok_or("the server's version is not a number")?;
         let started = index.get("server.started")?;
         let started_s = started.as_str().and_then(utc_s);
-        let started_s = started_s.ok_or_else(|| format!("server.started is not an instant in UTC: {started}"))?;
+        let started_s =
+            started_s.ok_or_else(|| format!("server.started is not an instant in UTC: {started}"))?;
         let uptime_s = index.get("server.uptime_s")?;
         Ok(Looked {
             major: version / 10_000,

@@ -97,7 +97,7 @@ fn what_is_not_there_says_why() {
     check(&host, "setting.shared_buffers", Err("no server was asked"));
     check(&host, "server.major", Err("no server was asked"));
     check(&host, "storage.data_medium", Err("no server was asked"));
-    check(&host, "sandbox.name", Err("no sandbox"));
+    check(&host, "sandbox.name", Err("not a sandbox"));
     check(&host, "available.memory_bytes", Ok(json!(1024)));
     check(&host, "available.cpus", Ok(json!(2)));
     check(&host, "memory.total_byte", Err("did you mean"));

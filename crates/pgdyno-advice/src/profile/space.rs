@@ -262,7 +262,11 @@ impl Priors {
             }
             let number = of.catalogue.number_of(id, text);
             if !room.has(number) {
-                let way = if room.most.is_some_and(|most| number > Some(most)) { "more" } else { "less" };
+                let way = if room.most.is_some_and(|most| number > Some(most)) {
+                    "more"
+                } else {
+                    "less"
+                };
                 return Err(format!("{text} is {way} than the target has room for"));
             }
             add(&mut values, (*text).to_owned(), 1.0);
@@ -332,7 +336,9 @@ impl Room {
 
 fn number(of: Option<&Expression>, known: &Known) -> Result<Option<f64>, String> {
     let found = of.map(|of| of.evaluate(known)).transpose();
-    Ok(found.map_err(|error| error.reason())?.and_then(|found| found.as_f64()))
+    Ok(found
+        .map_err(|error| error.reason())?
+        .and_then(|found| found.as_f64()))
 }
 
 impl Prior {

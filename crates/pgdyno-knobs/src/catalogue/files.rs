@@ -185,7 +185,10 @@ mod tests {
             "kind = \"sysfs\"\naddresses = [\"{cgroup:cats}/x\"]",
             "is unknown",
         );
-        check("kind = \"sysfs\"\naddresses = [\"sys/x\"]", "no absolute path");
+        check(
+            "kind = \"sysfs\"\naddresses = [\"sys/x\"]",
+            "not an absolute path",
+        );
         check("kind = \"table-option\"\naddresses = [\"/x\"]", "has no address");
         check("kind = \"guc\"", "\"server\"");
         check("kind = \"sysctl\"\nmin = 2\nmax = 1", "min is above max");

@@ -19,7 +19,7 @@ const SEALED_FORMAT: u32 = 4;
 /// The first whose second line counts the others.
 const COUNTED_FORMAT: u32 = 5;
 /// A journal of changes never gets near so many lines.
-const LINES_MAX: usize = 1 << 20;
+pub(super) const LINES_MAX: usize = 1 << 20;
 
 /// Why changes are made, and on what.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

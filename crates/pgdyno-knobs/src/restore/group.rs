@@ -322,6 +322,17 @@ impl Group {
             _ => (1, false),
         };
         let owns = |(at, value): (usize, &Option<String>)| self.owns(at, value.as_deref());
+        // A restore that was cut short has written the ratio once, where both were 0.
+        let is_zero = |value: &Option<String>| value.as_deref() == Some("0");
+        let was_zero = matches!(&self.first, SavedState::Files(first) if first.iter().all(is_zero));
+        if counterparts
+            && was_zero
+            && now
+                .split_last()
+                .is_some_and(|(last, others)| last.as_deref() == Some("1") && others.iter().all(is_zero))
+        {
+            return true;
+        }
         if (self.shares || self.is_of_apart()) && now.iter().enumerate().all(owns) {
             return true;
         }
@@ -339,7 +350,13 @@ impl Group {
 
     /// Whether its files are none that the kernel keeps in step: each is what it is by itself.
     fn is_of_apart(&self) -> bool {
-        let is_apart = matches!(&self.unit, UndoUnit::Files { counterparts: false, .. });
+        let is_apart = matches!(
+            &self.unit,
+            UndoUnit::Files {
+                counterparts: false,
+                ..
+            }
+        );
         is_apart && !self.unit.is_pool()
     }
 
@@ -352,7 +369,7 @@ impl Group {
 
     /// The state from before where somebody else has set some of the files since that ours set
     /// again: those stay. `None` where what was set of ours is not as it was left.
-    pub(super) fn first_beside_others(&self, now: &SavedState) -> Option<SavedState> {
+    pub(crate) fn first_beside_others(&self, now: &SavedState) -> Option<SavedState> {
         let (UndoUnit::Files { leads, files, .. }, true) = (&self.unit, self.is_of_apart()) else {
             return None;
         };

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 /// A server reads its files within this time after a signal to reload them.
 const RELOADS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How the reason begins where a reload changes nothing: a restart would end such a server.
+const NOT_READ: &str = "it has not read its files again";
 
 impl Restorer<'_> {
     pub(super) fn conninfo_of(
@@ -48,9 +50,9 @@ impl Restorer<'_> {
         }
     }
 
-    /// Why nothing is restored in a server: one that is not a sandbox lets nobody in, or a sandbox
-    /// would have to be stopped while the host boots, or an address leads to another server than the
-    /// one of this `key`. `None` where none of these is so, or where it does not run.
+    /// Why nothing is restored in a server: one that is not a sandbox lets nobody in, a sandbox
+    /// would have to be stopped while the host boots, or an address leads to another server than
+    /// the one of this `key`. `None` where none of these is so, or where it does not run.
     pub(super) fn closed(&self, reference: &ServerRef, key: Option<&str>) -> Option<String> {
         let conninfo = match reference {
             ServerRef::Address { conninfo, .. } => conninfo,
@@ -69,10 +71,12 @@ impl Restorer<'_> {
                 "not restored: {error}; a journal holds no password: set PGPASSWORD, or a line in the file that PGPASSFILE names, \
                  and run `pgdyno restore` again"
             )),
+            Ok(_) if self.options.overwrites => None,
             Ok(mut server) => {
                 let (key, found) = (key?, other_than(&mut server, key?)?);
                 Some(format!(
-                    "not restored: the server that answers is one {found}, and what was changed is of one {key}"
+                    "not restored: the server that answers is one {found}, and what was changed is of one {key}; \
+                     `pgdyno restore --force` restores it there all the same"
                 ))
             }
             _ => None,
@@ -146,6 +150,7 @@ impl Restorer<'_> {
                         "{names} count after its next start: nothing is restarted at boot"
                     )),
                     Ok(_) if control.can_restart() => started(restart(control, note)),
+                    Err(error) if error.starts_with(NOT_READ) => Err(format!("reloading it failed: {error}")),
                     // It is down with what was just taken back; of one that only a command restarts
                     // nobody knows.
                     Err(_)
@@ -278,7 +283,9 @@ fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
     while loaded(&mut server)? == before {
         if Instant::now() >= deadline {
             let limit_s = RELOADS_WITHIN.as_secs();
-            return Err(format!("it has not read its files again within {limit_s} s"));
+            return Err(format!(
+                "{NOT_READ} within {limit_s} s: its log says what is wrong in them"
+            ));
         }
         pause(LOOK_AGAIN);
     }
@@ -291,9 +298,7 @@ fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
         quoted.join(", ")
     );
     let waiting = server.value(what, &sql);
-    waiting
-        .map(Option::unwrap_or_default)
-        .map_err(|e| e.to_string())
+    waiting.map(Option::unwrap_or_default).map_err(|e| e.to_string())
 }
 
 pub(super) fn describe(server: &ServerRef) -> String {

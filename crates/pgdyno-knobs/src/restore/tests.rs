@@ -19,7 +19,11 @@ fn state(values: [&str; 2]) -> SavedState {
 fn restored(shown: [&str; 2], now: [&str; 2]) -> (Outcome, [String; 2]) {
     let dir = tempfile::tempdir().unwrap();
     let place = |path: &str| dir.path().join(&path[1..]);
-    for (path, value) in [("/proc/sys/kernel/random/boot_id", "boot"), (THP, now[0]), (RESERVE, now[1])] {
+    for (path, value) in [
+        ("/proc/sys/kernel/random/boot_id", "boot"),
+        (THP, now[0]),
+        (RESERVE, now[1]),
+    ] {
         fs::create_dir_all(place(path).parent().unwrap()).unwrap();
         fs::write(place(path), value).unwrap();
     }
@@ -64,7 +68,11 @@ fn restored(shown: [&str; 2], now: [&str; 2]) -> (Outcome, [String; 2]) {
 #[test]
 fn what_others_set_beside_ours_stays_and_ours_is_restored() {
     let check = |shown, now, outcome, after: [&str; 2]| {
-        assert_eq!(restored(shown, now), (outcome, after.map(str::to_owned)), "{now:?}");
+        assert_eq!(
+            restored(shown, now),
+            (outcome, after.map(str::to_owned)),
+            "{now:?}"
+        );
     };
     check(SET, SET, Outcome::Restored, FIRST);
     check(SET, [SET[0], "90000"], Outcome::Restored, [FIRST[0], "90000"]);

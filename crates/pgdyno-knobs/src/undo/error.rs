@@ -56,7 +56,7 @@ pub enum UndoUnitError {
         reason: String,
     },
     /// Commits would go into files that are being taken away.
-    #[error("the WAL is not moved while the server runs")]
+    #[error("the WAL is not moved while the server runs, or may run")]
     Running,
     /// The journal holds a state that does not belong to its undo unit.
     #[error("the journal mixes up two kinds of state")]

@@ -442,4 +442,5 @@ fn numbers_without_a_unit_are_in_the_knobs_own() {
     assert_eq!(shown("max_wal_size", "1GB"), "1GB");
     assert_eq!(shown("wal_buffers", "-1"), "-1");
     assert_eq!(shown("random_page_cost", "4"), "4");
+    assert_eq!(shown("commit_delay", "100"), "100");
 }

@@ -144,8 +144,11 @@ impl FromStr for Gate {
             .and_then(|number| number.parse::<f64>().ok());
         let percent =
             percent.filter(|percent| *percent == 0.0 || (PERCENT_MIN..=PERCENT_MAX).contains(percent));
-        let percent = percent
-            .ok_or_else(|| wrong(format!("\"{number}\" is not a percentage from 0% to {PERCENT_MAX}%")))?;
+        let percent = percent.ok_or_else(|| {
+            wrong(format!(
+                "\"{number}\" is not a percentage from 0% to {PERCENT_MAX}%"
+            ))
+        })?;
         Ok(Gate {
             metric: (*metric).to_owned(),
             way,
@@ -234,7 +237,10 @@ impl Gate {
                 Outcome::Fails,
                 "the whole interval is beyond the limit".to_owned(),
             ),
-            (_, true) => (Outcome::Holds, "the whole interval is within the limit".to_owned()),
+            (_, true) => (
+                Outcome::Holds,
+                "the whole interval is within the limit".to_owned(),
+            ),
             _ => {
                 let why = "the interval contains the limit".to_owned();
                 return Ok((Outcome::NotDecided, why));

@@ -88,8 +88,9 @@ impl Bound {
     ///
     /// What was expected.
     pub fn parse(text: &str) -> Result<Bound, String> {
-        let wrong =
-            || format!("\"{text}\": expected a figure, <= or >=, and a number above 0, e.g. \"p99_ms <= 20\"");
+        let wrong = || {
+            format!("\"{text}\": expected a figure, <= or >=, and a number above 0, e.g. \"p99_ms <= 20\"")
+        };
         let (is_most, (figure, limit)) = match (text.split_once("<="), text.split_once(">=")) {
             (Some(parts), None) => (true, parts),
             (None, Some(parts)) => (false, parts),

@@ -42,9 +42,12 @@ pub fn sized(text: &str, path: &Path, size: Option<&str>, keys: &[String]) -> Re
             .map_err(|message| wrong(line_of(text, &["size", name]), format!("size {name}: {message}")))?;
     }
     for key in keys {
-        let (name, value) = key
-            .split_once('=')
-            .ok_or_else(|| wrong(1, format!("\"{key}\": expected KEY=VALUE, e.g. load.measure_s=60")))?;
+        let (name, value) = key.split_once('=').ok_or_else(|| {
+            wrong(
+                1,
+                format!("\"{key}\": expected KEY=VALUE, e.g. load.measure_s=60"),
+            )
+        })?;
         let mut over = Table::new();
         put(
             &mut over,

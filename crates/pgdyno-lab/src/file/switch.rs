@@ -106,9 +106,7 @@ pub fn why_not_in_turns(knob: &Knob, protocol: Protocol) -> Option<&'static str>
             "plans of prepared statements keep the old value; protocol = \"extended\" in [load] makes new ones",
         ),
         (_, Some(CarryOver::None | CarryOver::Plans | CarryOver::Seconds)) => None,
-        (_, Some(CarryOver::Caches)) => {
-            Some("its effect on caches, tables or files lasts for minutes")
-        }
+        (_, Some(CarryOver::Caches)) => Some("its effect on caches, tables or files lasts for minutes"),
         (_, None) => Some("how long its effect stays is not known"),
     }
 }

@@ -331,6 +331,10 @@ impl SearchPlan<'_> {
         self.larger_is_better
     }
 
+    pub(crate) fn has_bounds(&self) -> bool {
+        !self.bounds.is_empty()
+    }
+
     /// The figure that a search's value is of.
     pub(crate) fn figure(&self, value: f64) -> f64 {
         match self.larger_is_better {

@@ -95,7 +95,8 @@ impl Unstarted<'_> {
         let needed = needs((all * times).saturating_sub(there), &mut least);
         check_room(self.host, plan, self.data, &needed, &mut least);
         if least.findings.len() < most.findings.len() {
-            let why = "free space for the data: how much the sandbox already holds is known only when it runs";
+            let why =
+                "free space for the data: how much the sandbox already holds is known only when it runs";
             least.unproven.push(why.to_owned());
         }
         found.extend(least);

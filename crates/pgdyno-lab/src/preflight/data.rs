@@ -215,8 +215,9 @@ impl Preflight<'_> {
             // Of databases of its own the role is the owner.
             _ if lacking.iter().all(|lacking| lacking.database.is_some()) => {}
             None => {
-                let what =
-                    format!("the role {role} has no schema in its search_path in which it could create tables");
+                let what = format!(
+                    "the role {role} has no schema in its search_path in which it could create tables"
+                );
                 let mends = [
                     format!("CREATE SCHEMA IF NOT EXISTS AUTHORIZATION {role}"),
                     format!("{alter} SET search_path = {role}, public"),

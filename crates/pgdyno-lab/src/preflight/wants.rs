@@ -63,9 +63,7 @@ pub(super) fn unmet(treatment: &Treatment, allowed: Allowed) -> Vec<String> {
     }
     reasons.extend(too_few_pooled(treatment));
     if treatment.variant().temp_on.is_some() && data.reset == Some(Reset::Copy) {
-        reasons.push(
-            "reset = \"copy\" does not work with temp_on".to_owned(),
-        );
+        reasons.push("reset = \"copy\" does not work with temp_on".to_owned());
     }
     if let Some(cpus) = &load.cpus {
         let online = online_cpus(&LocalHost::new());

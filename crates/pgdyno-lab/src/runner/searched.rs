@@ -33,7 +33,10 @@ impl Running<'_, '_, '_> {
                 None => search.next(&tried.trials, block),
             });
             let next = match (own, &mut outside) {
-                (Some(next), _) => Next::Try(next.point, why(next.reason, search.is_larger_better())),
+                (Some(next), _) => Next::Try(
+                    next.point,
+                    why(next.reason, (search.is_larger_better(), search.has_bounds())),
+                ),
                 (None, Some(outside)) => outside.next(&search, &tried, block)?,
                 (None, None) => Next::Nothing,
             };
@@ -99,12 +102,12 @@ impl Running<'_, '_, '_> {
 }
 
 /// Why a point is tried, in a sentence's part.
-fn why(reason: Reason, larger_is_better: bool) -> String {
+fn why(reason: Reason, (larger_is_better, has_bounds): (bool, bool)) -> String {
     let sign = if larger_is_better { 1.0 } else { -1.0 };
     let percent = |logarithm: f64| 100.0 * (sign * logarithm).exp_m1();
     match reason {
         Reason::Start(_) => "a starting point".to_owned(),
-        Reason::Improvement { expected, .. } if expected > BROKEN / 2.0 => {
+        Reason::Improvement { expected, .. } if has_bounds && expected > BROKEN / 2.0 => {
             "expected to keep the bounds, which the best so far breaks".to_owned()
         }
         Reason::Improvement { expected, sd } => format!(

@@ -6,7 +6,7 @@ use super::world::{FILES, Owner, Tables, failure};
 use crate::error::LabError;
 use crate::file::{Prewarm, Reset, RestartPolicy, ServerPart};
 use crate::foreign::ProgramData;
-use crate::plan::{Plan, ServerVariant, Treatment};
+use crate::plan::{Plan, ServerVariant, Treatment, data_of};
 use crate::ports::{Apply, Caches, Changes, Data, Drive, Meanwhile, Present, Server};
 use crate::preflight::{Finding, FindingKind, PreflightReport};
 use crate::probe::ServerBeside;
@@ -580,7 +580,7 @@ impl SimTarget {
             Some(tables) if is_fresh && tables.loads > 0 => {
                 Some("on data that a load has changed".to_owned())
             }
-            None if data.scale.is_some() => Some("without data".to_owned()),
+            None if data_of(treatment).is_some() => Some("without data".to_owned()),
             _ => None,
         }
     }

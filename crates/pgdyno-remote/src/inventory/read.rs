@@ -91,7 +91,10 @@ impl Inventory {
         if pattern.len() > NAME_BYTES_MAX {
             return Err(format!("a name of more than {NAME_BYTES_MAX} bytes"));
         }
-        let bytes: usize = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let bytes: usize = variables
+            .iter()
+            .map(|(name, value)| name.len() + value.len())
+            .sum();
         // A colon within brackets is a range's.
         let mut depth = 0_usize;
         let mut colons = pattern.bytes().enumerate().filter(|(_, byte)| {
@@ -123,7 +126,9 @@ impl Inventory {
             };
             self.variable_bytes += bytes;
             if self.variable_bytes > VARIABLE_BYTES_MAX {
-                return Err(format!("variables of hosts are more than {VARIABLE_BYTES_MAX} bytes"));
+                return Err(format!(
+                    "variables of hosts are more than {VARIABLE_BYTES_MAX} bytes"
+                ));
             }
             let own = &mut self.hosts[index].1;
             own.extend(variables.clone());

@@ -182,8 +182,8 @@ impl<'a> Analysis<'a> {
         is_whole || is_over
     }
 
-    /// How many trials of a treatment and of another failed or lack a figure, in blocks in which
-    /// both were tried.
+    /// How many trials speak against a treatment and against another, in blocks in which both were
+    /// tried.
     pub(super) fn failed(&self, figure: &str, treatment: usize, reference: usize) -> (usize, usize) {
         let judge = Judge::new(self.record(), figure);
         observed(&judge, self.stored).failed(Comparison { treatment, reference })

@@ -50,8 +50,8 @@ fn once(analysis: &Analysis<'_>, effects: &mut [FactorEffect]) {
     }
 }
 
-/// Trials that speak against the side of an effect that counts for it and against the other: with the level and with the first one, for an interaction with both or neither
-/// and with one of two.
+/// Trials that speak against the side of an effect that counts for it and against the other: with
+/// the level and with the first one, for an interaction with both or neither and with one of two.
 fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
     let record = analysis.record();
     let sign = |treatment: &TreatmentRecord, factor: &str, level: &str| {

@@ -65,7 +65,7 @@ fn head(text: &mut String, report: &Report) {
         "{}; {} design, {done}; {}; {} at scale {}, {} clients, {} s warm-up and {} s measured; seed {}.\n",
         when.unwrap_or_default(),
         cell(&e.design),
-        cell(&e.status),
+        cell(e.status),
         cell(&e.workload.name),
         e.workload.scale,
         e.workload.clients,

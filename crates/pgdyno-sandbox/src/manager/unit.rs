@@ -92,7 +92,11 @@ impl Unit {
 
     /// Asks systemd.
     pub(super) fn properties(&self) -> Result<Properties, String> {
-        let asked: Vec<&str> = PROPERTIES.into_iter().chain(DEPENDENT).chain([UPHOLDING]).collect();
+        let asked: Vec<&str> = PROPERTIES
+            .into_iter()
+            .chain(DEPENDENT)
+            .chain([UPHOLDING])
+            .collect();
         let names = format!("--property={}", asked.join(","));
         let asked = ["show", names.as_str()];
         let output = self

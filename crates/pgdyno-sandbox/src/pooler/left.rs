@@ -199,17 +199,24 @@ impl<'a> Left<'a> {
             "pgpool" => Signal::INT,
             _ => Signal::TERM,
         };
+        let host = LocalHost::new();
+        // A process that ends has no working directory for a moment before it is gone.
+        let mut seen: Vec<(u32, Option<u64>)> = Vec::new();
         for signal in [first, Signal::QUIT, Signal::KILL] {
             let all = self.processes();
+            seen.extend(all.iter().map(|&pid| (pid, started_ticks(&host, pid).ok())));
             let parents = all.iter().filter(|pid| {
-                let parent = pgdyno_host::parent(&LocalHost::new(), **pid);
+                let parent = pgdyno_host::parent(&host, **pid);
                 signal == Signal::KILL || !parent.is_ok_and(|parent| all.contains(&parent))
             });
             parents.for_each(|pid| self.signal(*pid, signal));
             let deadline = Instant::now() + ENDS_WITHIN;
             loop {
                 reap();
-                if self.processes().is_empty() {
+                seen.retain(|(pid, ticks)| {
+                    is_alive(&host, *pid) && started_ticks(&host, *pid).ok() == *ticks
+                });
+                if seen.is_empty() && self.processes().is_empty() {
                     return true;
                 }
                 if Instant::now() >= deadline {

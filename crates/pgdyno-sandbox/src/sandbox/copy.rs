@@ -282,7 +282,10 @@ pub fn remove_copy(path: &Path) -> Result<(), SandboxError> {
         other => other.map_err(SandboxError::io(path, "opened"))?,
     };
     if !has(&copy, MARK)? && !has(&copy, BEGUN)? {
-        return Err(place(path, "it is not a copy of a sandbox and is left alone".into()));
+        return Err(place(
+            path,
+            "it is not a copy of a sandbox and is left alone".into(),
+        ));
     }
     // Its mark first: what is there only in part is not a copy.
     copy.remove(MARK)

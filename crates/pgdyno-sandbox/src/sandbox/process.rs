@@ -10,14 +10,13 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 use rustix::process::{Gid, Uid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Recovery after a crash and the checkpoint of a stop can take minutes on a limited disk.
 pub(crate) const WAIT_S: u32 = 600;
@@ -257,19 +256,25 @@ pub(crate) fn check_port(port: u16) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// A port that nobody uses, and what keeps it so. Those that the kernel gives to connections come
-/// last: one of them may be taken by the time that it is let go.
+/// A port that nobody uses, and what keeps it so. They go round with the clock, in a quarter of an
+/// hour: what a server has that is down for a moment is not drawn by another one meanwhile. Those
+/// that the kernel gives to connections come last: one of them may be taken by the time that it is
+/// let go.
 pub(crate) fn draw_port() -> io::Result<(u16, TcpListener)> {
     const LOWEST: u16 = 10_000;
-    const TRIES: u32 = 100;
+    const TRIES: u16 = 100;
+    const TICK_MS: u128 = 50;
     let first_given = LocalHost::new()
         .read("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()
         .and_then(|range| range.split_whitespace().next()?.parse().ok())
         .unwrap_or(32_768_u16);
-    for _ in 0..TRIES.min(u32::from(first_given.saturating_sub(LOWEST))) {
-        let random = RandomState::new().build_hasher().finish() % u64::from(first_given - LOWEST);
-        let port = LOWEST + u16::try_from(random).unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let tick = since.unwrap_or_default().as_millis() / TICK_MS;
+    let ports = first_given.saturating_sub(LOWEST);
+    for step in 0..TRIES.min(ports) {
+        let place = (tick + u128::from(step)) % u128::from(ports);
+        let port = LOWEST + u16::try_from(place).unwrap_or_default();
         if let Ok(held) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
             return Ok((port, held));
         }

@@ -196,7 +196,7 @@ mod tests {
         check([Some("a,b"), Some("::1"), None], "2 long, that of hostaddrs 1");
         check([Some("a,b"), None, Some("1,2,3")], "2 long, that of ports 3");
         check([Some("a"), None, Some("1,2")], "1 long, that of ports 2");
-        check([Some("a"), Some("hunter2"), None], "no IP address");
+        check([Some("a"), Some("hunter2"), None], "not an IP address");
         check([Some("a"), None, Some("hunter2")], "not a number");
         check([Some("a"), None, Some("0")], "not a number");
         check([Some(&",".repeat(500)), None, None], "at most");

@@ -39,7 +39,8 @@ impl Scaled {
         let all = || trials.iter().filter(|trial| trial.value.is_some());
         // What breaks a bound is far from what is looked for, however many do.
         let keeping = || all().filter(|trial| trial.keeps_bounds);
-        let values = |of: &mut dyn Iterator<Item = &SearchTrial>| of.filter_map(|trial| trial.value).collect();
+        let values =
+            |of: &mut dyn Iterator<Item = &SearchTrial>| of.filter_map(|trial| trial.value).collect();
         let mut known: Vec<f64> = match keeping().count() {
             0 | 1 => values(&mut all()),
             _ => values(&mut keeping()),
@@ -61,7 +62,10 @@ impl Scaled {
                 false => value,
             }
         };
-        let worst = trials.iter().filter_map(|trial| trial.value).min_by(f64::total_cmp);
+        let worst = trials
+            .iter()
+            .filter_map(|trial| trial.value)
+            .min_by(f64::total_cmp);
         let worst = worst.map_or(0.0, near);
         let failed = worst.min(0.0) - FAILED_BELOW_WORST;
         Scaled {
@@ -130,6 +134,10 @@ mod tests {
         let alone = Scaled::of(&keeping);
         let together = Scaled::of(&[&keeping[..], &breaking].concat());
         assert_eq!(together.values[..5], alone.values[..]);
-        assert!(together.values[5..].iter().all(|value| *value < alone.values[0] - 1.0));
+        assert!(
+            together.values[5..]
+                .iter()
+                .all(|value| *value < alone.values[0] - 1.0)
+        );
     }
 }

@@ -241,7 +241,8 @@ impl Search<'_> {
         };
         let own = || trials.iter().filter(|trial| trial.point == best);
         let counted = own().filter(|trial| trial.holds || trial.ended_by_guard);
-        if counted.count() < TRUSTED_AFTER && own().all(|trial| trial.block != block && !trial.ended_by_guard) {
+        if counted.count() < TRUSTED_AFTER && own().all(|trial| trial.block != block && !trial.ended_by_guard)
+        {
             return Some(Suggestion {
                 point: best,
                 reason: Reason::Again,

@@ -195,8 +195,8 @@ impl Store {
         Ok((listed, row.flag(6)?))
     }
 
-    /// The experiments with a note that has this in it. Notes are read one by one: together they may
-    /// be long.
+    /// The experiments with a note that has this in it. Notes are read one by one: together they
+    /// may be long.
     fn noted(&self, search: Option<&str>) -> Result<BTreeSet<i64>, StoreError> {
         let Some(search) = search else {
             return Ok(BTreeSet::new());

@@ -129,7 +129,7 @@ pub(crate) struct RestoreArgs {
     /// Only what a command that was interrupted or killed has changed: what `apply` keeps stays.
     #[arg(long, conflicts_with = "numbers")]
     pub(crate) interrupted: bool,
-    /// Only what was changed for this sandbox; may be repeated.
+    /// Only what was changed for this sandbox. Repeatable.
     #[arg(long, value_name = "NAME", conflicts_with = "numbers")]
     pub(crate) sandbox: Vec<String>,
     /// Restore what --interrupted does, and start, stop or restart no server: for use while the

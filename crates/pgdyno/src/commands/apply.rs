@@ -138,7 +138,9 @@ pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
             path == journal
         })?;
         restore::check(&left.lines)?;
-        return Err(error.context("the process for --revert-after could not be started; everything was restored at once"));
+        return Err(error.context(
+            "the process for --revert-after could not be started; everything was restored at once",
+        ));
     }
     print(&applied, &name, args.json, until)?;
     err!(

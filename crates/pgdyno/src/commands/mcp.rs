@@ -234,9 +234,7 @@ impl Tools {
         }
         match self.target(&args.target) {
             Ok(target) => {
-                let found = self
-                    .charged(&["check", target, "--json"], MEASURING)
-                    .await;
+                let found = self.charged(&["check", target, "--json"], MEASURING).await;
                 shown_as(found, |out| out)
             }
             Err(why) => refused(why),
@@ -282,8 +280,10 @@ impl Tools {
     async fn list(&self, Parameters(args): Parameters<ListArgs>) -> Answer {
         let limit = args.limit.unwrap_or(LISTED).to_string();
         let search = format!("--search={}", args.search);
-        self.command(&["list", "--json", "--limit", &limit, &search], READING, |out| out)
-            .await
+        self.command(&["list", "--json", "--limit", &limit, &search], READING, |out| {
+            out
+        })
+        .await
     }
 
     #[tool(

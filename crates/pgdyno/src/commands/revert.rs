@@ -51,23 +51,27 @@ pub(crate) fn spawn(journal: &Path, until_unix_ms: u64, password: Option<&[u8]>)
 
 /// What that process does.
 pub(crate) fn run(context: &Context, args: &RevertArgs) -> Result<u8> {
+    // Restored or confirmed meanwhile. What cannot be read now may be later.
+    let is_over = || {
+        let found = context.journals().look(&args.journal);
+        found.is_ok_and(|found| !found.is_some_and(|(content, _)| is_pending(&content)))
+    };
     while now_unix_ms() < args.at {
-        // What cannot be read now may be by then.
-        if context.journals().look(&args.journal).is_ok_and(|found| !is_pending(found.map(|(content, _)| content))) {
+        if is_over() {
             return Ok(exit::FINE);
         }
         pgdyno_server::pause(LOOK_AGAIN);
     }
     let give_up = Instant::now() + TRIED_FOR;
-    let mut last = String::new();
-    loop {
-        match restored(context, args) {
-            Ok(true) => return Ok(exit::FINE),
+    let (mut shown, mut last) = (String::new(), String::new());
+    while !is_over() {
+        match restored(context, args, &mut shown) {
+            Ok(true) => break,
             // An experiment runs: this waits for its end.
             Ok(false) => pgdyno_server::pause(LOOK_AGAIN),
             Err(error) if Instant::now() >= give_up => return Err(error),
             Err(error) => {
-                let text = format!("{error:#}");
+                let text = error.to_string();
                 if text != last {
                     err!("{text}; tried again every {} s", TRIED_EVERY.as_secs());
                     last = text;
@@ -76,23 +80,29 @@ pub(crate) fn run(context: &Context, args: &RevertArgs) -> Result<u8> {
             }
         }
     }
+    Ok(exit::FINE)
 }
 
 /// Whether a journal's changes are neither restored nor confirmed yet.
-fn is_pending(found: Option<Content>) -> bool {
-    found.is_some_and(|content| matches!(content.kept(), Some(Keep::UnlessConfirmed { .. })))
+fn is_pending(content: &Content) -> bool {
+    matches!(content.kept(), Some(Keep::UnlessConfirmed { .. }))
 }
 
-/// Restores what is due; `false` where another process holds it.
-fn restored(context: &Context, args: &RevertArgs) -> Result<bool> {
-    let is_due = |path: &Path, content: &Content| path == args.journal && is_pending(Some(content.clone()));
+/// Restores what is due, and shows it unless it is what was shown last; `false` where another
+/// process holds it.
+fn restored(context: &Context, args: &RevertArgs, shown: &mut String) -> Result<bool> {
+    let is_due = |path: &Path, content: &Content| path == args.journal && is_pending(content);
     let mut left = restore::left_behind(context, RestoreOptions::default(), None, is_due)?;
     restore::check_unreadable(&mut left)?;
     if !left.held.is_empty() {
         return Ok(false);
     }
-    err!("{}: its time was over", args.journal.display());
-    err_page!("{}", crate::show::restored(&left.lines));
+    let page = crate::show::restored(&left.lines);
+    if page != *shown {
+        err!("{}: its time was over", args.journal.display());
+        err_page!("{page}");
+        *shown = page;
+    }
     restore::check(&left.lines)?;
     restore::check_covered(&left)?;
     Ok(true)

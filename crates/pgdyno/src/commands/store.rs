@@ -144,7 +144,9 @@ pub(crate) fn import(context: &Context, args: &ImportArgs) -> Result<u8> {
             } => (id.to_string(), "already imported".to_owned()),
             ImportOutcome::Here { id, trials_missing } => (
                 id.to_string(),
-                format!("already imported; the other store has {trials_missing} newer trials, which are not imported"),
+                format!(
+                    "already imported; the other store has {trials_missing} newer trials, which are not imported"
+                ),
             ),
             ImportOutcome::Zero => (
                 String::new(),

@@ -156,18 +156,21 @@ fn check_output(context: &Context, path: &Path) -> Result<()> {
     if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
         return Err(Usage(format!("--output: there is no directory {}", directory.display())).into());
     }
-    if let Some(why) = experiment::not_writable(context, path) {
-        fail!("--output: {why}");
-    }
     let is_own = |text: &str| text.contains(&format!("name = \"{PROFILE}\""));
-    match path.exists() && !given_text(path).is_ok_and(|there| is_own(&there)) {
-        true => Err(Refused(format!(
+    if path.exists() && !given_text(path).is_ok_and(|there| is_own(&there)) {
+        return Err(Refused(format!(
             "{} exists and was not written by `pgdyno tune`; it is not overwritten",
             path.display()
         ))
-        .into()),
-        false => Ok(()),
+        .into());
     }
+    let above = directory.unwrap_or(Path::new("."));
+    if let Some(why) = experiment::not_writable(context, path)
+        && experiment::not_writable(context, above).is_some()
+    {
+        fail!("--output: {why}");
+    }
+    Ok(())
 }
 
 /// The metric that decides.

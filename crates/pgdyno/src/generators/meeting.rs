@@ -176,7 +176,11 @@ mod tests {
         let meeting = meeting();
         meeting.fail(&"[".repeat(1 << 20));
         let why = meeting.failure().expect("it has failed");
-        assert!(why.len() < 1100 && why.ends_with("(1047576 more characters)"), "{}", why.len());
+        assert!(
+            why.len() < 1100 && why.ends_with("(1047576 more characters)"),
+            "{}",
+            why.len()
+        );
         // However long it says that its load is.
         let endless = Meeting::new(vec!["gen1".to_owned()], Duration::MAX);
         endless.arrive("gen1");

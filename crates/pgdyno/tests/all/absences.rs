@@ -736,7 +736,6 @@ fn programs_are_asked_in_one_place() {
                 "pgdyno-knobs/src/undo/swap.rs",
                 "mkswap and swapon change this host",
             ),
-            ("pgdyno-testing/src/", "of tests"),
         ],
         planted: &["fn f() { std::process::Command::new(\"systemctl\").arg(\"show\").output(); }"],
     }]);

@@ -471,6 +471,6 @@ fn mistakes_are_reported_with_what_to_do() {
     fails(&["--host-only", "--only", "commit"], &["commit", "--host-only"]);
     fails(
         &["--host-only", "--dir", "/nowhere"],
-        &["/nowhere", "no directory"],
+        &["/nowhere", "not a directory"],
     );
 }

@@ -186,7 +186,7 @@ fn file_systems_that_cannot_be_are_refused_with_what_to_do() {
         home.run(&arguments)
     };
     create(&["--filesystem", "zfs:1G"]).fails(2, &["tmpfs, ext4, xfs, btrfs"]);
-    create(&["--filesystem", "ext4"]).fails(2, &["as ext4:4G"]);
+    create(&["--filesystem", "ext4"]).fails(2, &["e.g. ext4:4G"]);
     create(&["--filesystem", "ext4:much"]).fails(2, &["expected a size"]);
     create(&["--filesystem", "ext4:1G", "--data", "/tmp/d"]).fails(2, &["--data"]);
     create(&["--image-directory", "/tmp"]).fails(2, &["--filesystem"]);

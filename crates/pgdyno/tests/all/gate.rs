@@ -257,6 +257,6 @@ fn what_is_no_pair_of_sides_is_refused_before_anything_is_made() {
     let other = home.write("other.conf", "no_such_parameter = off\n");
     gate(&home, [&conf, &other.to_string_lossy()], &[]).fails(2, &["no_such_parameter"]);
     gate(&home, [&base, &base], &["--limit", "0%"]).fails(2, &["--limit", "expected more than 0%"]);
-    gate(&home, [&base, &base], &["--metric", "nonsense"]).fails(2, &["nonsense", "known are"]);
+    gate(&home, [&base, &base], &["--metric", "nonsense"]).fails(2, &["nonsense", "expected one of"]);
     assert_eq!(sandboxes(&home), 0);
 }

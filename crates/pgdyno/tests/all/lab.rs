@@ -280,10 +280,8 @@ fn other_programs_and_jobs_are_loads_with_the_same_checks() {
     let reported =
         format!("{load}program = \"pgbench\"\n[[step]]\nname = \"sort\"\nsettings.work_mem = \"8MB\"\n");
     let path = file(&home, &format!("{head}\nmetric = \"p99_ms\""), &reported);
-    home.run(&["run", &path, "--dry-run"]).fails(
-        2,
-        &["\"p99_ms\" is not a figure of this experiment's trials", "mean_ms"],
-    );
+    home.run(&["run", &path, "--dry-run"])
+        .fails(2, &["\"p99_ms\" is not a metric of this experiment", "mean_ms"]);
     let jobs = |worse: &str| {
         let levels = format!(
             "{load}[[factor]]\nname = \"load\"\n[[factor.level]]\nname = \"bad\"\nload = {{ program = \"job\", command = \"false\" }}\n\
@@ -518,7 +516,7 @@ fn a_program_makes_its_data_where_it_is_missing() {
         "[data]\nreset = \"copy\"\n[load]\nprogram = \"go-tpc\"\nclients = 1\nmeasure_s = 1.0\n",
     );
     home.run(&["run", &path, "--dry-run"])
-        .fails(1, &["data.reset = \"copy\"", "data of its own"]);
+        .fails(1, &["data.reset = \"copy\"", "uses its own data"]);
 }
 
 #[test]

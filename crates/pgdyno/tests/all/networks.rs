@@ -150,7 +150,7 @@ fn networks_that_cannot_be_are_refused_with_what_to_do() {
     let home = Home::new();
     for wrong in ["9000", "mtu:100", "mtu:70000"] {
         home.run(&["sandbox", "create", "x", "--network", wrong])
-            .fails(2, &["as mtu:9000"]);
+            .fails(2, &["e.g. mtu:9000"]);
     }
     let without = |home: &Home, options: &[&str]| {
         let output = Command::new("setpriv")

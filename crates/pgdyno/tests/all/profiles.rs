@@ -205,7 +205,7 @@ fn of_tuned(home: &Home, own: &str, target: &str) {
         "-o",
         &foreign.to_string_lossy(),
     ])
-    .fails(4, &["is no export of a profile"]);
+    .fails(4, &["is not an exported profile"]);
     assert_eq!(fs::read_to_string(foreign).expect("it"), "[main]\n");
 }
 

@@ -266,7 +266,9 @@ fn experiment_takes_its_load_from_other_hosts() {
     let password = file(main, "\"ssh:far\"", "host=x password=secret");
     pair.home.run(&["run", &password]).fails(2, &["password"]);
     let odd = file(main, "\"ssh:-oProxyCommand=x\"", "host=x");
-    pair.home.run(&["run", &odd]).fails(2, &["is not a host of a load"]);
+    pair.home
+        .run(&["run", &odd])
+        .fails(2, &["is not a host of a load"]);
     // Before the first trial each host is asked, and asks the server.
     let dry = |file: &str| {
         let mut command = pair.far.command(&pair.home, &["run", file, "--dry-run"]);

@@ -180,7 +180,7 @@ fn run_that_is_stopped_or_loses_its_coordinator_is_resumed() {
         1,
         &[
             "restoring everything",
-            &format!("`pgdyno resume 1 --host {FAR}` goes on"),
+            &format!("`pgdyno resume 1 --host {FAR}` continues"),
         ],
     );
     pair.all_is_restored();

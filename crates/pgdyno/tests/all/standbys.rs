@@ -79,7 +79,11 @@ fn loads_read_from_standbys_and_commits_wait_for_them() {
          [[step]]\nname = \"set\"\nload.on = \"standbys\"\nsettings.work_mem = \"9MB\"\n";
     let path = home.write("replicas.toml", text).to_string_lossy().into_owned();
     let run = home.run(&["run", &path]).fine();
-    assert!(run.err.contains("its standbys, which keep theirs"), "{}", run.err);
+    assert!(
+        run.err.contains("its standbys, which keep their own"),
+        "{}",
+        run.err
+    );
     let report = home.run(&["report", "1", "--format", "json"]).fine().json();
     let trials = report["trials"].as_array().expect("trials");
     assert_eq!(trials.len(), 3);

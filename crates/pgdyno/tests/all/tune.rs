@@ -425,8 +425,13 @@ fn what_cannot_be_tuned_is_refused_with_the_reason() {
             .all(|knob| !risky.contains(&knob["knob"].as_str().expect("a name")))
     );
     assert!(
-        knobs.iter().any(|knob| knob["knob"] == "checkpoint_timeout"),
+        knobs.iter().all(|knob| knob["knob"] != "checkpoint_timeout"),
         "{dry:#}"
+    );
+    let skipped = dry["space"]["skipped"].to_string();
+    assert!(
+        skipped.contains("a trial of 15 s ends before it makes a difference, which takes 300 s"),
+        "{skipped}"
     );
     can_be_run(&home, text);
 }

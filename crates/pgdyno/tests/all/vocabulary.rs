@@ -316,7 +316,11 @@ fn comments_and_prose_have_short_lines() {
         let comments = lines(start, &[extension], |line| line.trim_start().starts_with('#'));
         long.extend(too_long(&comments, COMMENT_CHARACTERS));
     }
-    let page = |line: &str| ["//", "/*", "*"].iter().any(|start| line.trim_start().starts_with(start));
+    let page = |line: &str| {
+        ["//", "/*", "*"]
+            .iter()
+            .any(|start| line.trim_start().starts_with(start))
+    };
     let mut of_page = lines("ui/src", &["ts", "tsx"], page);
     of_page.retain(|shown| !shown.path.contains("/generated/"));
     long.extend(too_long(&of_page, COMMENT_CHARACTERS));

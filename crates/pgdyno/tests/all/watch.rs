@@ -446,7 +446,7 @@ fn one_look_without_a_terminal_at_a_server_of_the_newest_version() {
     let version = newest();
     let home = home_of(&version);
     home.run(&["watch", "sandbox:w"])
-        .fails(2, &["no terminal", "--once"]);
+        .fails(2, &["not a terminal", "--once"]);
     home.run(&["watch", "sandbox:w", "--json"]).fails(2, &["--once"]);
     home.run(&["watch", "sandbox:w", "--interval", "10ms"])
         .fails(2, &["100ms to 60s"]);

@@ -36,7 +36,10 @@ impl Check<'_> {
         self.must(
             on_server(&file.load) && parts.iter().all(|part| on_server(&part.load)),
             &["event"],
-            || "[[event]] acts on the server, and the load is on its standbys: remove load.on = \"standbys\"".into(),
+            || {
+                "[[event]] acts on the server, and the load is on its standbys: remove load.on = \"standbys\""
+                    .into()
+            },
         )?;
         let is_own = |load: &&LoadPart| load.program.is_none() && load.checkpoint_cycles.is_none();
         self.must(loads(file, &parts).iter().all(is_own), &["event"], || {

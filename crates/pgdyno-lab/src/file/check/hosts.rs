@@ -31,7 +31,10 @@ impl Check<'_> {
         let hosts = load.hosts.as_deref().unwrap_or_default();
         let key = &["load", "hosts"];
         self.must((1..=LOAD_HOSTS_MAX).contains(&hosts.len()), key, || {
-            format!("hosts names {} hosts: expected 1 to {LOAD_HOSTS_MAX}", hosts.len())
+            format!(
+                "hosts names {} hosts: expected 1 to {LOAD_HOSTS_MAX}",
+                hosts.len()
+            )
         })?;
         let connection = load.connection.as_deref().unwrap_or_default();
         self.must(!holds_password(connection), &["load", "connection"], || {
@@ -66,8 +69,7 @@ impl Check<'_> {
         })?;
         let is_plain = load.program.is_none() && load.cpus.is_none() && load.settle != Some(true);
         self.must(is_plain, key, || {
-            "hosts needs pgdyno's own clients and a fixed warm-up: remove program, cpus and settle"
-                .into()
+            "hosts needs pgdyno's own clients and a fixed warm-up: remove program, cpus and settle".into()
         })?;
         let is_afar = hosts.iter().any(|host| host != "local");
         self.must(!is_afar || server.pooler.is_none(), key, || {

@@ -238,7 +238,7 @@ values = ["4MB", "64MB"]
         check(
             "\"search\"",
             "\"full-factorial\"",
-            "[search] is of design = \"search\"",
+            "[search] applies to design = \"search\" only",
         );
         check("trials = 8", "trials = 2", "expected 3 to 200");
         check("trials = 8", "trials = 900", "expected 3 to 200");
@@ -246,7 +246,7 @@ values = ["4MB", "64MB"]
         check(
             "blocks = 2",
             "blocks = 9",
-            "blocks = 9 are more than the 8 trials",
+            "blocks = 9: expected at most the number of trials, 8",
         );
         check(
             "blocks = 2\n",
@@ -254,7 +254,7 @@ values = ["4MB", "64MB"]
             "leave stop at",
         );
         check("p99_ms <= 20", "p99_ms < 20", "<= or >=");
-        check("p99_ms <= 20", "speed <= 20", "\"speed\" is not a figure");
+        check("p99_ms <= 20", "speed <= 20", "\"speed\" is not a metric");
         check(
             "name = \"mine\"",
             "name = \"reference\"",
@@ -269,7 +269,11 @@ values = ["4MB", "64MB"]
         check("\"700MB\"", "\"much\"", "expected a number or a size");
         check("sorts = 4", "sorts = -4", "a number above 0");
         check("\"700MB\"", "\"700\"", "to add up to \"700\"");
-        check("name = \"mine\"", "name = \"candidate 1\"", "is like those");
+        check(
+            "name = \"mine\"",
+            "name = \"candidate 1\"",
+            "is reserved for combinations",
+        );
         check(
             "[search]",
             "[target]\ninstances = \"per-block\"\n[search]",
@@ -289,11 +293,11 @@ values = ["4MB", "64MB"]
         check(
             "trials = 8",
             "trials = 8\nmethod = \"forest\"\noptimizer = \"x\"",
-            "two ways to choose",
+            "give either method or optimizer, not both",
         );
         check("weights = [1, 2]", "weights = [1]", "1 weights for 2 levels");
         check("weights = [1, 2]", "weights = [1, 0]", "not above 0");
-        check("relevance = 1", "condition = true", "which a search has not");
+        check("relevance = 1", "condition = true", "which a search cannot have");
         check("\"work_mem\"", "\"data.scale\"", "data.scale");
         check(
             "values = [\"4MB\", \"64MB\"]",
@@ -303,7 +307,7 @@ values = ["4MB", "64MB"]
         let of_load = SEARCH.replace("of = \"work_mem\"", "of = \"load.clients\"");
         let of_load = of_load.replace("[\"4MB\", \"64MB\"]", "[1, 2]");
         let error = parse(&of_load).unwrap_err().to_string();
-        assert!(error.contains("all that a search varies"), "{error}");
+        assert!(error.contains("a search varies settings only"), "{error}");
         let without = SEARCH
             .replace("[search]\ntrials = 8\n", "")
             .replace("subject_to = [\"p99_ms <= 20\"]\n", "");

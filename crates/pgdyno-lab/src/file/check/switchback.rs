@@ -91,7 +91,9 @@ impl Check<'_> {
         let load = &file.load;
         let measure_s = load.measure_s.unwrap_or(slice_s * TURNS_MIN);
         self.must(measure_s >= slice_s * TURNS_MIN, &["load", "measure_s"], || {
-            format!("measure_s = {measure_s}: expected at least {TURNS_MIN} turns of {slice_s} s for each server")
+            format!(
+                "measure_s = {measure_s}: expected at least {TURNS_MIN} turns of {slice_s} s for each server"
+            )
         })?;
         let only_closed = load.think_ms.is_none() && load.connect != Some(true) && load.settle != Some(true);
         self.must(only_closed, &["load"], || {
@@ -113,10 +115,7 @@ impl Check<'_> {
         self.must(
             file.data.prewarm != Some(Prewarm::Cold),
             &["data", "prewarm"],
-            || {
-                "prewarm = \"cold\" would empty the caches of all servers: use another prewarm"
-                    .into()
-            },
+            || "prewarm = \"cold\" would empty the caches of all servers: use another prewarm".into(),
         )?;
         let plain = |server: &ServerPart| {
             server.pooler.is_none() && server.neighbour.is_none() && server.count.unwrap_or(1) == 1

@@ -146,7 +146,7 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             "memory = \"64MB\", ",
             "",
-            "line 12: `ceil(4 * target.memory_bytes / data.bytes_per_scale)`: target.memory_bytes is missing: the file makes no sandbox",
+            "line 12: `ceil(4 * target.memory_bytes / data.bytes_per_scale)`: target.memory_bytes is missing: the file creates no sandbox",
         ),
         (
             "memory = \"64MB\"",

@@ -57,16 +57,16 @@ fn sql_of_the_data_has_a_data_set_and_no_password() {
     let script = "script='SELECT 1;'";
     parse(&with("scale=1", script)).expect("a file");
     for (data, load, expected) in [
-        ("", script, "it needs a scale"),
+        ("", script, "set a scale"),
         (
             "scale=1",
             "workload='empty'",
-            "it needs a scale, and a load that reads data",
+            "set a scale, and a load that reads pgdyno's data",
         ),
         (
             "scale=1\nsql=\"CREATE ROLE a PASSWORD 'x'\"",
             script,
-            "a password does not belong",
+            "a password must not be in a file",
         ),
         (
             "scale=1\nsql=\"CREATE USER MAPPING FOR a SERVER s OPTIONS (password 'x')\"",

@@ -20,7 +20,7 @@ fn what_begins_with_sessions_cannot_change_while_they_last() {
             "design = 'switchback'\n",
             tpcb,
             delay,
-            "one load has all of them in turn",
+            "all treatments share the sessions of one load",
         ),
         (one, tpcb, &event, "an event changes settings"),
         (one, "program = 'pgbench'\n", delay, "another program"),

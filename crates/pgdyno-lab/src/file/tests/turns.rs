@@ -13,7 +13,7 @@ fn switchback_refuses_what_cannot_take_turns() {
         "",
         "",
         "settings.shared_buffers = '1GB'\n",
-        "shared_buffers cannot take turns within a load: it takes effect after a restart alone",
+        "shared_buffers cannot take turns within a load: it takes effect only after a restart",
     );
     check(
         "",
@@ -21,32 +21,32 @@ fn switchback_refuses_what_cannot_take_turns() {
         "settings.work_mem = '8MB'\n",
         "plans of prepared statements keep the old value",
     );
-    check("", "", "settings.'vm.swappiness' = 1\n", "stays for minutes");
+    check("", "", "settings.'vm.swappiness' = 1\n", "lasts for minutes");
     check(
         "",
         "",
         "settings.commit_delay = 10\nload.clients = 2\n",
-        "\"s\" of a switchback has [settings] alone",
+        "\"s\" may have [settings] only",
     );
     check(
         "",
         "",
         "settings.commit_delay = 10\nprofile = 'oltp'\n",
-        "has [settings] alone",
+        "may have [settings] only",
     );
     check(
         "",
         "checkpoint_cycles = 1\n",
         delay,
-        "neither program nor checkpoint_cycles nor crash",
+        "remove program, checkpoint_cycles, crash",
     );
-    check("", "rate = '50'\n", delay, "has a closed loop");
+    check("", "rate = '50'\n", delay, "needs a closed loop");
     check("target.instances = 'per-block'\n", "", delay, "has one server");
     check(
         "metric = 'wal_bytes_per_tx'\n",
         "",
         delay,
-        "\"wal_bytes_per_tx\" is not a figure of this experiment's trials",
+        "\"wal_bytes_per_tx\" is not a metric of this experiment",
     );
     check(
         "switch.slice_s = 61\n",
@@ -65,7 +65,7 @@ fn switchback_refuses_what_cannot_take_turns() {
         "[[figure]]\nname = 'f'\nsql = 'SELECT 1'\n",
         "",
         delay,
-        "the figure \"f\" is of the end of a load",
+        "the figure \"f\" is queried after the load",
     );
     let text = "name='x'\nquestion='?'\ndesign='a-b'\nblocks=3\nswitch.slice_s=2\n[data]\nscale=1\n[load]\nworkload='tpcb'\nclients=4\nmeasure_s=12\n\
                 [[step]]\nname='s'\nsettings.jit=false\n";
@@ -73,7 +73,7 @@ fn switchback_refuses_what_cannot_take_turns() {
         parse(text)
             .unwrap_err()
             .to_string()
-            .contains("[switch] is of design = \"switchback\"")
+            .contains("[switch] applies to design = \"switchback\" only")
     );
 }
 
@@ -112,25 +112,25 @@ fn servers_that_take_turns_share_a_load_and_nothing_of_the_host() {
     }
     for (top, load, step, expected) in [
         ("switch.slice_s=0.001\n", "", "", "expected 0.002 to 60"),
-        ("switch.slice_s=1\n", "", "", "10 turns of 1 s or more"),
+        ("switch.slice_s=1\n", "", "", "at least 10 turns of 1 s"),
         (
             "switch.wash_out_s=1\n",
             "",
             "",
-            "servers take turns, which keep theirs",
+            "servers that take turns keep their settings",
         ),
-        ("guard.p99_ms_max=5\n", "", "", "would end all of them"),
+        ("guard.p99_ms_max=5\n", "", "", "would end the load of all"),
         (
             "metric='stability_cv'\n",
             "",
             "",
-            "is not a figure of this experiment",
+            "is not a metric of this experiment",
         ),
         (
             "metric='disk_read_bytes_per_tx'\n",
             "",
             "",
-            "is not a figure of this experiment",
+            "is not a metric of this experiment",
         ),
         (
             "profile='oltp'\n",
@@ -138,7 +138,12 @@ fn servers_that_take_turns_share_a_load_and_nothing_of_the_host() {
             "",
             "a profile may have settings of the host",
         ),
-        ("base.'vm.swappiness'=1\n", "", "", "vm.swappiness is of the host"),
+        (
+            "base.'vm.swappiness'=1\n",
+            "",
+            "",
+            "vm.swappiness is a setting of the host",
+        ),
         (
             "server.pooler='pgbouncer'\n",
             "",
@@ -148,13 +153,13 @@ fn servers_that_take_turns_share_a_load_and_nothing_of_the_host() {
         ("", "think_ms=5\n", "", "closed loop"),
         ("", "connect=true\n", "", "closed loop"),
         ("", "rate='50'\n", "", "closed loop"),
-        ("", "", "load.clients=4\n", "has a load or data of its own"),
-        ("", "", "data.scale=2\n", "has a load or data of its own"),
+        ("", "", "load.clients=4\n", "has its own load or data"),
+        ("", "", "data.scale=2\n", "has its own load or data"),
         (
             "",
             "",
             "settings.'vm.swappiness'=1\n",
-            "vm.swappiness is of the host",
+            "vm.swappiness is a setting of the host",
         ),
         (
             "",

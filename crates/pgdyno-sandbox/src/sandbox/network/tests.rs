@@ -11,7 +11,7 @@ fn a_plan_is_an_mtu() {
     }
     for text in ["", "mtu:", "9000", "mtu:575", "mtu:65536", "mtu:-1", "loopback"] {
         assert!(
-            NetworkPlan::named(text).unwrap_err().contains("as mtu:9000"),
+            NetworkPlan::named(text).unwrap_err().contains("e.g. mtu:9000"),
             "{text}"
         );
     }

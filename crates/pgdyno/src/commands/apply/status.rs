@@ -54,10 +54,9 @@ fn check(all: &[Shown], unreadable: Vec<JournalError>) -> Result<()> {
 pub(super) fn verify_kept(context: &Context, as_json: bool) -> Result<u8> {
     let (all, unreadable) = journals(context, true)?;
     if all.iter().all(|journal| journal.lines.is_empty()) {
-        return Err(Usage(
-            "nothing is applied; name a target, and a profile or KNOB=VALUE to verify".into(),
-        )
-        .into());
+        return Err(
+            Usage("nothing is applied; name a target, and a profile or KNOB=VALUE to verify".into()).into(),
+        );
     }
     show_journals(&all, as_json)?;
     check(&all, unreadable)?;

@@ -128,7 +128,9 @@ impl LoadHostsOfRun {
                 Work::Scripts(scripts) if scripts.allow_shell => {
                     Err("it asks for commands of the shell".to_owned())
                 }
-                _ if length(&load.plan.drive) > LONGEST => Err("it asks for a load longer than any".to_owned()),
+                _ if length(&load.plan.drive) > LONGEST => {
+                    Err("it asks for a load longer than any".to_owned())
+                }
                 _ => self.drive(*load),
             },
             Question::NextOfHosts { stop } => self.next(stop),

@@ -337,6 +337,9 @@ mod tests {
         }
         let broken = found(side(None, 0, 9), None);
         let why = first.confirmed_by(&broken).why();
-        assert!(why.ends_with("no trial of HEAD finished: no function work"), "{why}");
+        assert!(
+            why.ends_with("no trial of HEAD finished: no function work"),
+            "{why}"
+        );
     }
 }

@@ -81,9 +81,7 @@ async fn hear(mut child: Child, limit: Limit, mut gone: watch::Receiver<bool>) -
     let ended = async {
         let (out, err) = tokio::try_join!(start_of(out, OUTPUT_MAX), start_of(err, ERRORS_MAX))?;
         if out.len() > OUTPUT_MAX {
-            return Ok(Err(format!(
-                "it has printed more than {OUTPUT_MAX} bytes"
-            )));
+            return Ok(Err(format!("it has printed more than {OUTPUT_MAX} bytes")));
         }
         let status = child.wait().await?;
         Ok(Ok(Output {

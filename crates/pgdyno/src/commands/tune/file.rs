@@ -69,7 +69,8 @@ impl Draft {
     /// What of the starting points is not tried, a line each.
     pub(super) fn not_tried(&self) -> impl Iterator<Item = String> {
         let lines = self.not_varied.iter();
-        let lines = lines.map(|(start, knobs)| format!("of {start}, not varied and not tried: {}", knobs.join(", ")));
+        let lines =
+            lines.map(|(start, knobs)| format!("of {start}, not varied and not tried: {}", knobs.join(", ")));
         lines.chain(self.lowered.iter().cloned())
     }
 }
@@ -370,6 +371,8 @@ impl<'a> Common<'a> {
                 ));
             }
         }
+        // The present state is tried anyway.
+        draft.starts.retain(|(_, levels)| !levels.is_empty());
         Ok(())
     }
 
@@ -448,8 +451,8 @@ impl<'a> Common<'a> {
         Ok(is_possible.then_some(text))
     }
 
-    /// Those of the best's settings that need a restart to be removed, and those that can take
-    /// turns with the present ones within one load.
+    /// Those of the best's settings that cannot take turns with the present ones within one load
+    /// (they need a restart, or plans are kept), and those that can.
     pub(super) fn by_turns<'b>(&self, best: &'b [Setting], present: &[Setting]) -> [Vec<&'b Setting>; 2] {
         let takes_turns = |setting: &&Setting| {
             let own = present.iter().filter(|own| own.knob == setting.knob);
@@ -585,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_need_a_restart_are_removed_apart() {
+    fn settings_that_cannot_take_turns_are_removed_apart() {
         let settings = |value: &str| {
             ["commit_delay", "max_connections", "random_page_cost"].map(|knob| Setting {
                 knob: knob.to_owned(),
@@ -600,7 +603,7 @@ mod tests {
             });
             assert_eq!(groups, expected.map(|group| group.to_vec()), "{words:?}");
         };
-        check(&[], [&["max_connections"], &["commit_delay", "random_page_cost"]]);
+        check(&[], [&["max_connections", "random_page_cost"], &["commit_delay"]]);
         check(
             &["--rate", "100"],
             [&["commit_delay", "max_connections", "random_page_cost"], &[]],

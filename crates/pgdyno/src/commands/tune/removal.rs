@@ -168,10 +168,7 @@ fn keep_half(kept: &mut Vec<Kept>, dropped: &mut Vec<Dropped>, loss: impl Fn(f64
 }
 
 /// The settings that are removed alone, by what the search found of them, and the rest.
-fn by_importance<'w>(
-    searched: &Searched,
-    mut all: Vec<&'w Setting>,
-) -> (Vec<&'w Setting>, Vec<&'w Setting>) {
+fn by_importance<'w>(searched: &Searched, mut all: Vec<&'w Setting>) -> (Vec<&'w Setting>, Vec<&'w Setting>) {
     let part = |setting: &Setting| {
         let own = searched.importance.iter().find(|own| own.factor == setting.knob);
         own.map_or(0.0, |own| own.part)

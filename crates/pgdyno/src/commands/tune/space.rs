@@ -65,10 +65,13 @@ pub(super) fn profiles_of(
     let names = names.into_iter().map(|(name, of)| (name.to_owned(), of));
     let resolved = names.chain(own).map(|(name, of)| {
         let resolved = profile::resolve(context, looked, of)?;
-        let settings = resolved.to_apply().into_iter().map(|Setting { knob, value }| Setting {
-            value: context.catalogue.with_unit(&knob, &value),
-            knob,
-        });
+        let settings = resolved
+            .to_apply()
+            .into_iter()
+            .map(|Setting { knob, value }| Setting {
+                value: context.catalogue.with_unit(&knob, &value),
+                knob,
+            });
         Ok((name, settings.collect()))
     });
     resolved.collect()
@@ -117,7 +120,9 @@ pub(super) fn space(
         if args.space.iter().filter(|(other, _)| other == knob).count() > 1 {
             return Err(wrong("it is named twice").into());
         }
-        let own = values.split(',').map(|value| context.catalogue.with_unit(knob, value.trim()));
+        let own = values
+            .split(',')
+            .map(|value| context.catalogue.with_unit(knob, value.trim()));
         let own: Vec<String> = own.collect();
         let own: Vec<&str> = own.iter().map(String::as_str).collect();
         let own = priors
@@ -180,26 +185,35 @@ pub(super) fn space(
 
 /// How many times what a knob gives to each sort may be taken at once: by the clients, and by the
 /// workers of their queries where the load has long ones, each for several sorts and hashes.
-pub(super) fn sorts(context: &Context, args: &TuneArgs, space: &SearchSpace, looked: &profile::Looked) -> f64 {
-    let largest = |knob: &str| {
+pub(super) fn sorts(
+    context: &Context,
+    args: &TuneArgs,
+    space: &SearchSpace,
+    looked: &profile::Looked,
+) -> f64 {
+    let largest = |fact: &str| {
+        let knob = fact.trim_start_matches("setting.");
         let fixed = args.fix.iter().filter(|(own, _)| own == knob);
         let fixed: Vec<&str> = fixed.map(|(_, value)| value.as_str()).collect();
-        let varied = space.knobs.iter().filter(|own| own.knob == knob && fixed.is_empty());
+        let varied = space
+            .knobs
+            .iter()
+            .filter(|own| own.knob == knob && fixed.is_empty());
         let varied = varied.flat_map(|own| own.values.iter().map(|(value, _)| value.as_str()));
         let numbers = fixed.iter().copied().chain(varied);
         let numbers = numbers.filter_map(|value| context.catalogue.number_of(knob, value));
-        let present = || looked.known.get(&format!("setting.{knob}")).ok()?.as_f64();
+        let present = || looked.known.get(fact).ok()?.as_f64();
         numbers.max_by(f64::total_cmp).or_else(present)
     };
     let clients = f64::from(args.clients);
     let workers = match args.kind.unwrap_or_else(|| kind_of(args)) {
         LoadKind::Reads | LoadKind::Writes => 0.0,
         LoadKind::Analytics | LoadKind::Mixed => {
-            let of_query = largest("max_parallel_workers_per_gather").unwrap_or(0.0);
-            (clients * of_query).min(largest("max_parallel_workers").unwrap_or(f64::INFINITY))
+            let of_query = largest("setting.max_parallel_workers_per_gather").unwrap_or(0.0);
+            (clients * of_query).min(largest("setting.max_parallel_workers").unwrap_or(f64::INFINITY))
         }
     };
-    (clients + workers) * session_sorts(largest("hash_mem_multiplier"))
+    (clients + workers) * session_sorts(largest("setting.hash_mem_multiplier"))
 }
 
 /// A setting of a knob that is not its present one.

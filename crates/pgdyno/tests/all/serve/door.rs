@@ -239,11 +239,11 @@ fn a_token_in_a_file_stays() {
         home.run(&["serve", "--listen", "127.0.0.1:0", "--token-file", &name])
             .fails(code, &[word]);
     };
-    refuse(path.parent().expect("a directory"), 2, "no plain file");
+    refuse(path.parent().expect("a directory"), 2, "not a plain file");
     let pipe = home.file("pipe");
     let kind = rustix::fs::FileType::Fifo;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, 0o600.into(), 0).expect("made");
-    refuse(&pipe, 2, "no plain file");
+    refuse(&pipe, 2, "not a plain file");
     fs::write(&path, "0123456789abcdef").expect("written");
     fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("closed");
     std::os::unix::fs::chown(&path, Some(1), None).expect("given away");
