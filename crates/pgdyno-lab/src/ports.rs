@@ -42,8 +42,8 @@ pub trait Results {
     fn add_treatment(&mut self, id: i64, treatment: &TreatmentRecord) -> Result<(), StoreError>;
     /// Shows others that the experiment is still run by this process.
     fn keep(&mut self) -> Result<(), StoreError>;
-    /// Keeps a trial with its series, and returns its number; it is durable then.
-    fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError>;
+    /// Keeps trials with their series, all or none; they are durable then.
+    fn add_trials(&mut self, id: i64, trials: &[(TrialRecord, SeriesRecord)]) -> Result<(), StoreError>;
     /// An experiment with all its trials.
     fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError>;
     /// Says how far an experiment is now.

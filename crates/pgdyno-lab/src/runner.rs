@@ -92,6 +92,12 @@ fn files_of(stored: &StoredExperiment) -> String {
 /// Trials that are stored: block, and name of the treatment.
 type Done = BTreeSet<(u32, String)>;
 
+/// What these add to it.
+fn names_of(trials: &[(TrialRecord, SeriesRecord)]) -> impl Iterator<Item = (u32, String)> {
+    let records = trials.iter().map(|(record, _)| record);
+    records.map(|record| (record.block, record.treatment.clone()))
+}
+
 /// A server whose settings are being changed.
 struct At<'s> {
     variant: ServerVariant,
@@ -371,7 +377,7 @@ impl Running<'_, '_, '_> {
                     return Ok(false);
                 };
                 self.spend(begun, std::iter::once(&mut record));
-                self.store(&record, &series)?;
+                self.store(&[(record, series)])?;
             }
             if self.is_decided(block) {
                 self.ends_early("every comparison is decided", block);
@@ -390,18 +396,26 @@ impl Running<'_, '_, '_> {
         }
     }
 
-    fn store(&mut self, record: &TrialRecord, series: &SeriesRecord) -> Result<(), LabError> {
+    /// Stores trials of one load and block, all or none: one that was missing would be measured in
+    /// another load than those it is compared with.
+    fn store(&mut self, trials: &[(TrialRecord, SeriesRecord)]) -> Result<(), LabError> {
         let begun = self.runner.clock.now();
-        let stored = self.runner.results.add_trial(self.id, record, series);
+        let stored = self.runner.results.add_trials(self.id, trials);
         stored.map_err(|source| LabError::NotStored {
             id: self.id,
-            block: record.block,
-            treatment: record.treatment.clone(),
+            block: trials.first().map_or(0, |(record, _)| record.block),
+            treatment: trials
+                .iter()
+                .map(|(record, _)| record.treatment.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
             source: Box::new(source),
         })?;
-        self.take_in(record);
+        trials.iter().for_each(|(record, _)| self.take_in(record));
         self.own += self.runner.clock.now().saturating_sub(begun);
-        (self.runner.on_event)(Event::TrialEnds(record));
+        for (record, _) in trials {
+            (self.runner.on_event)(Event::TrialEnds(record));
+        }
         self.looks.has_figures()
     }
 

@@ -27,7 +27,9 @@ fn used(message: &FromAgent) {
         return;
     };
     match question.content.clone() {
-        Question::AddTrial { series, .. } => drop(series.unpacked()),
+        Question::AddTrials { trials, .. } => {
+            trials.into_iter().for_each(|(_, series)| drop(series.unpacked()))
+        }
         Question::Generator(FromGenerator::Second(second)) => drop(second.check()),
         Question::Generator(FromGenerator::Ended { result, .. }) => drop(result.check(1)),
         _ => {}

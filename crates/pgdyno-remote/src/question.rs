@@ -34,14 +34,12 @@ pub enum Question {
     },
     /// Show others that the experiment is still run.
     Keep,
-    /// Keep a trial; it is durable with the answer, which is its number.
-    AddTrial {
+    /// Keep trials, all or none; they are durable with the answer.
+    AddTrials {
         /// Number of the experiment.
         id: i64,
-        /// The trial.
-        trial: Box<TrialRecord>,
-        /// Its series.
-        series: SentSeries,
+        /// The trials, each with its series.
+        trials: Vec<(TrialRecord, SentSeries)>,
     },
     /// An experiment with all its trials.
     Experiment(i64),

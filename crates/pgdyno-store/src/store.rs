@@ -1,9 +1,9 @@
 //! A store of results, in one file of SQLite or in PostgreSQL: safe for many processes, every trial
 //! durable when it ends.
 
-use pgdyno_record::SeriesRecord;
 use pgdyno_record::{
-    ExperimentRecord, ExperimentStatus, RestoredRecord, StoredExperiment, TreatmentRecord, TrialRecord,
+    ExperimentRecord, ExperimentStatus, GapRecord, RestoredRecord, SeriesRecord, StoredExperiment,
+    TreatmentRecord, TrialRecord,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -44,6 +44,17 @@ use sqlite::Sqlite;
 const INSERT_TRIAL: &str = "
 INSERT INTO trial (experiment_id, block, treatment, status, record) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (experiment_id, block, treatment) DO NOTHING RETURNING id";
+
+/// A trial as it is stored.
+struct PreparedTrial<'t> {
+    experiment: i64,
+    trial: &'t TrialRecord,
+    /// Of [`INSERT_TRIAL`].
+    values: [Value; 5],
+    /// Metric, label and points of each column.
+    packed: Vec<(&'t str, String, Vec<u8>)>,
+    gaps: &'t [GapRecord],
+}
 
 /// A store opened for reading and writing, in a file or in PostgreSQL.
 pub struct Store {
@@ -163,57 +174,88 @@ impl Store {
         trial: &TrialRecord,
         series: &SeriesRecord,
     ) -> Result<i64, StoreError> {
+        let prepared = self.prepared(experiment, trial, series)?;
         let database = self.database();
-        let values = [
-            Value::from(experiment),
-            trial.block.into(),
-            Value::from(&trial.treatment),
-            self.encode("a trial", &trial.status)?.into(),
-            self.encode("a trial", trial)?.into(),
-        ];
-        let packed = columns::packed(series);
+        database.transaction(|again| self.insert_trial(&prepared, again))
+    }
+
+    /// The same for trials that belong together: all of them, or none. Returns their numbers.
+    pub fn add_trials(
+        &mut self,
+        experiment: i64,
+        trials: &[(TrialRecord, SeriesRecord)],
+    ) -> Result<Vec<i64>, StoreError> {
+        let prepared = trials
+            .iter()
+            .map(|(trial, series)| self.prepared(experiment, trial, series));
+        let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
+        let database = self.database();
         database.transaction(|again| {
-            let Some(id) = database.insert(INSERT_TRIAL, &values)? else {
-                // What is the same to the byte is what was lost with its answer.
-                let there = again.then(|| {
-                    let sql = "SELECT id FROM trial WHERE experiment_id = $1 AND block = $2 AND treatment = $3 \
-                               AND status = $4 AND record = $5";
-                    database.first(sql, &values, |row| row.int(0))
-                });
-                return there.transpose()?.flatten().ok_or_else(|| StoreError::Twice {
-                    place: self.place().clone(),
-                    experiment,
-                    block: trial.block,
-                    treatment: trial.treatment.clone(),
-                });
-            };
-            let rows: Vec<Vec<Value>> = packed
-                .iter()
-                .map(|(metric, label, points)| {
-                    vec![
-                        id.into(),
-                        Value::from(*metric),
-                        Value::from(label),
-                        points.clone().into(),
-                    ]
-                })
-                .collect();
-            database.insert_all("series (trial_id, metric, label, points)", &rows)?;
-            let rows: Vec<Vec<Value>> = series
-                .gaps
-                .iter()
-                .map(|gap| {
-                    vec![
-                        id.into(),
-                        gap.at_ms.into(),
-                        Value::from(&gap.source),
-                        Value::from(&gap.reason),
-                    ]
-                })
-                .collect();
-            database.insert_all("gap (trial_id, at_ms, source, reason)", &rows)?;
-            Ok(id)
+            let all = prepared.iter();
+            all.map(|one| self.insert_trial(one, again)).collect()
         })
+    }
+
+    /// What is stored of a trial, packed before a transaction begins.
+    fn prepared<'t>(
+        &self,
+        experiment: i64,
+        trial: &'t TrialRecord,
+        series: &'t SeriesRecord,
+    ) -> Result<PreparedTrial<'t>, StoreError> {
+        Ok(PreparedTrial {
+            experiment,
+            trial,
+            values: [
+                Value::from(experiment),
+                trial.block.into(),
+                Value::from(&trial.treatment),
+                self.encode("a trial", &trial.status)?.into(),
+                self.encode("a trial", trial)?.into(),
+            ],
+            packed: columns::packed(series),
+            gaps: &series.gaps,
+        })
+    }
+
+    /// `again`: the transaction was sent before, and its answer was lost.
+    fn insert_trial(&self, of: &PreparedTrial<'_>, again: bool) -> Result<i64, StoreError> {
+        let database = self.database();
+        let Some(id) = database.insert(INSERT_TRIAL, &of.values)? else {
+            // What is the same to the byte is what was lost with its answer.
+            let there = again.then(|| {
+                let sql = "SELECT id FROM trial WHERE experiment_id = $1 AND block = $2 AND treatment = $3 \
+                           AND status = $4 AND record = $5";
+                database.first(sql, &of.values, |row| row.int(0))
+            });
+            return there.transpose()?.flatten().ok_or_else(|| StoreError::Twice {
+                place: self.place().clone(),
+                experiment: of.experiment,
+                block: of.trial.block,
+                treatment: of.trial.treatment.clone(),
+            });
+        };
+        let rows = of.packed.iter().map(|(metric, label, points)| {
+            vec![
+                id.into(),
+                Value::from(*metric),
+                Value::from(label),
+                points.clone().into(),
+            ]
+        });
+        let rows: Vec<Vec<Value>> = rows.collect();
+        database.insert_all("series (trial_id, metric, label, points)", &rows)?;
+        let rows = of.gaps.iter().map(|gap| {
+            vec![
+                id.into(),
+                gap.at_ms.into(),
+                Value::from(&gap.source),
+                Value::from(&gap.reason),
+            ]
+        });
+        let rows: Vec<Vec<Value>> = rows.collect();
+        database.insert_all("gap (trial_id, at_ms, source, reason)", &rows)?;
+        Ok(id)
     }
 
     /// Says how far an experiment is now.

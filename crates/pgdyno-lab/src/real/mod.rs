@@ -198,8 +198,8 @@ impl Results for Store {
         Store::keep(self)
     }
 
-    fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError> {
-        Store::add_trial(self, id, trial, series)
+    fn add_trials(&mut self, id: i64, trials: &[(TrialRecord, SeriesRecord)]) -> Result<(), StoreError> {
+        Store::add_trials(self, id, trials).map(drop)
     }
 
     fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {

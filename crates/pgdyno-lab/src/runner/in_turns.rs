@@ -1,6 +1,6 @@
 //! Blocks in which the treatments' servers run side by side and take turns within one load.
 
-use super::{At, Done, Event, Running};
+use super::{At, Done, Event, Running, names_of};
 use crate::error::LabError;
 use crate::plan::{ServerVariant, Treatment, data_of};
 use crate::ports::{Drive, Driven, InTurns};
@@ -49,10 +49,8 @@ impl<'s> Running<'_, '_, 's> {
                 let Some(trials) = trials.filter(|_| !self.is_stopped()) else {
                     return Ok(false);
                 };
-                for (record, series) in &trials {
-                    self.store(record, series)?;
-                    done.insert((record.block, record.treatment.clone()));
-                }
+                self.store(&trials)?;
+                done.extend(names_of(&trials));
             }
             if self.is_decided(block) {
                 self.ends_early("every comparison is decided", block);

@@ -73,8 +73,9 @@ impl Running<'_, '_, '_> {
                 return Ok(false);
             };
             self.spend(begun, std::iter::once(&mut record));
-            self.store(&record, &series)?;
-            tried.take_in(&search, &record);
+            let trial = [(record, series)];
+            self.store(&trial)?;
+            tried.take_in(&search, &trial[0].0);
             place = search.place_after(tried.last);
         }
         Ok(true)

@@ -1,7 +1,7 @@
 //! A switchback: blocks whose treatments take turns within one load.
 
 use super::guard::Guard;
-use super::{Done, Event, Running};
+use super::{Done, Event, Running, names_of};
 use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{Slices, StopRule};
@@ -85,9 +85,9 @@ impl<'x> Running<'x, '_, '_> {
             let begun = self.runner.clock.now();
             let mut loaded = self.load(slices, &blocks);
             self.spend(begun, loaded.trials.iter_mut().map(|(record, _)| record));
-            for (record, series) in &loaded.trials {
-                self.store(record, series)?;
-                done.insert((record.block, record.treatment.clone()));
+            for trials in loaded.trials.chunk_by(|(a, _), (b, _)| a.block == b.block) {
+                self.store(trials)?;
+                done.extend(names_of(trials));
             }
             // What a load that broke off has measured is not confirmed: the next one has less to
             // lose.

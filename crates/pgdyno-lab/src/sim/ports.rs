@@ -54,6 +54,43 @@ impl Shared {
     }
 }
 
+impl World {
+    /// Keeps a trial of an experiment that has ended at this time.
+    fn add(&mut self, id: i64, trial: &TrialRecord, ended_ms: u64) {
+        let variant = self.at.first().cloned().filter(|variant| !variant.is_target());
+        let is_switched = self.is_switched;
+        let mut took_s = 0.0;
+        match self.course.take() {
+            Some(course) => {
+                if !is_switched {
+                    let variant = variant.map(|variant| variant.label());
+                    self.broken.extend(course.broken_by(trial, variant));
+                }
+                #[expect(clippy::cast_precision_loss, reason = "milliseconds of a trial")]
+                let since_s = (ended_ms - course.begun_ms) as f64 / 1e3;
+                took_s = since_s;
+                self.spent_s += since_s;
+            }
+            // The trials of one load are stored together.
+            None if is_switched => {}
+            None => self
+                .broken
+                .push("others take the experiment for killed".to_owned()),
+        }
+        let trials = &mut self.stored[index(id)].trials;
+        let same = |(_, other): &(i64, TrialRecord)| {
+            other.block == trial.block && other.treatment == trial.treatment
+        };
+        if trials.iter().any(same) {
+            let twice = format!("block {} of {} was run twice", trial.block, trial.treatment);
+            self.broken.push(twice);
+        }
+        let number = i64::try_from(trials.len()).unwrap_or(i64::MAX);
+        trials.push((number, trial.clone()));
+        self.took_s.push(took_s);
+    }
+}
+
 impl Clock for Shared {
     fn now(&self) -> Duration {
         Duration::from_millis(self.world.borrow().ms)
@@ -147,49 +184,20 @@ impl Results for Shared {
         Ok(())
     }
 
-    fn add_trial(&mut self, id: i64, trial: &TrialRecord, _: &SeriesRecord) -> Result<i64, StoreError> {
+    fn add_trials(&mut self, id: i64, trials: &[(TrialRecord, SeriesRecord)]) -> Result<(), StoreError> {
         let ended_ms = self.world.borrow().ms;
         let mut world = self.step();
-        let variant = world.at.first().cloned().filter(|variant| !variant.is_target());
-        let is_switched = world.is_switched;
-        let mut took_s = 0.0;
-        match world.course.take() {
-            Some(course) => {
-                if !is_switched {
-                    let variant = variant.map(|variant| variant.label());
-                    world.broken.extend(course.broken_by(trial, variant));
-                }
-                #[expect(clippy::cast_precision_loss, reason = "milliseconds of a trial")]
-                let since_s = (ended_ms - course.begun_ms) as f64 / 1e3;
-                took_s = since_s;
-                world.spent_s += since_s;
-            }
-            // The trials of one load are stored together.
-            None if is_switched => {}
-            None => world
-                .broken
-                .push("others take the experiment for killed".to_owned()),
-        }
-        let trials = &world.stored[index(id)].trials;
-        let number = trials.len();
-        let same = |(_, other): &(i64, TrialRecord)| {
-            other.block == trial.block && other.treatment == trial.treatment
-        };
-        if trials.iter().any(same) {
-            let twice = format!("block {} of {} was run twice", trial.block, trial.treatment);
-            world.broken.push(twice);
-        }
-        if number >= world.room {
+        if world.stored[index(id)].trials.len() + trials.len() > world.room {
             return Err(full(&mut world));
         }
-        let number = i64::try_from(number).unwrap_or(i64::MAX);
-        world.stored[index(id)].trials.push((number, trial.clone()));
-        world.took_s.push(took_s);
+        trials
+            .iter()
+            .for_each(|(trial, _)| world.add(id, trial, ended_ms));
         if world.goes_wrong(world.odds.unsure, "unsure") {
             return Err(full(&mut world));
         }
         world.step();
-        Ok(number)
+        Ok(())
     }
 
     fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {

@@ -48,6 +48,24 @@ fn long_and_short_records_are_read_in_their_order() {
 }
 
 #[test]
+fn trials_that_belong_together_are_stored_together_or_not_at_all() {
+    each(|rig: &Rig| {
+        let mut store = rig.open();
+        let id = store.begin(&experiment()).unwrap();
+        let of = |treatment: &str| {
+            let record = trial(1, treatment, TrialStatus::Finished);
+            (record, SeriesRecord::default())
+        };
+        store.add_trials(id, &[of("reference"), of("memory")]).unwrap();
+        let count = |store: &Store| store.experiment(id).unwrap().trials.len();
+        assert_eq!(count(&store), 2);
+        let error = store.add_trials(id, &[of("another"), of("memory")]).unwrap_err();
+        assert!(matches!(error, StoreError::Twice { .. }), "{error}");
+        assert_eq!(count(&store), 2);
+    });
+}
+
+#[test]
 fn treatment_that_a_search_adds_is_kept_once_and_the_others_stay() {
     each(|rig: &Rig| {
         let mut store = rig.open();

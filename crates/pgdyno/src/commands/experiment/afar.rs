@@ -260,7 +260,7 @@ impl Book {
             | Question::NextOfHosts { .. }
             | Question::Seen(_) => None,
             Question::AddTreatment { id, .. }
-            | Question::AddTrial { id, .. }
+            | Question::AddTrials { id, .. }
             | Question::Experiment(id)
             | Question::SetStatus { id, .. }
             | Question::SetRestored { id, .. }
@@ -304,10 +304,14 @@ impl Book {
                 Ok(Answer::Done)
             }
             Question::Keep => self.store.keep().map(|()| Answer::Done),
-            Question::AddTrial { id, trial, series } => {
-                self.planned.check(trial.block, &trial.treatment)?;
-                let series = series.unpacked().map_err(StoreError::Elsewhere)?;
-                self.store.add_trial(id, &trial, &series).map(Answer::Numbered)
+            Question::AddTrials { id, trials } => {
+                let mut unpacked = Vec::with_capacity(trials.len());
+                for (trial, series) in trials {
+                    self.planned.check(trial.block, &trial.treatment)?;
+                    let series = series.unpacked().map_err(StoreError::Elsewhere)?;
+                    unpacked.push((trial, series));
+                }
+                self.store.add_trials(id, &unpacked).map(|_| Answer::Done)
             }
             Question::Experiment(id) => {
                 let stored = self.store.experiment(id)?;

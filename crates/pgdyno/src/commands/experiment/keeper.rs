@@ -188,11 +188,13 @@ impl Results for Afar {
         self.done(Question::Keep)
     }
 
-    fn add_trial(&mut self, id: i64, trial: &TrialRecord, series: &SeriesRecord) -> Result<i64, StoreError> {
-        self.numbered(Question::AddTrial {
+    fn add_trials(&mut self, id: i64, trials: &[(TrialRecord, SeriesRecord)]) -> Result<(), StoreError> {
+        let sent = trials.iter();
+        self.done(Question::AddTrials {
             id,
-            trial: Box::new(trial.clone()),
-            series: SentSeries::of(series),
+            trials: sent
+                .map(|(trial, series)| (trial.clone(), SentSeries::of(series)))
+                .collect(),
         })
     }
 
