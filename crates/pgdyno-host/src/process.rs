@@ -67,7 +67,7 @@ pub enum NotThere {
 /// Proves that a process is one of the directory's owner, works in that very directory, and is one
 /// and the same all the while. Returns its start as [`started_ticks`].
 ///
-/// A number in a file proves nothing: whoever may write the file can name any process. One with
+/// A number in a file proves nothing: a user who may write the file can name any process. One with
 /// other rights than its owner's, as a program with the set-user-ID bit has, is somebody else's.
 ///
 /// # Errors

@@ -101,7 +101,7 @@ pub struct Observations {
     blocks: BTreeSet<usize>,
 }
 
-/// Trials that are in no ratio: they weigh on what may be said of those that are.
+/// Trials that are in no ratio, which limit the verdicts of those that are.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unmeasured {
     /// Trials that failed, do not hold, lack the figure, or have none of what there should be more
@@ -125,22 +125,22 @@ impl Unmeasured {
         false
     }
 
-    /// How much of this side and of another speaks against each: what fails does against itself,
-    /// and what is better than any ratio says against the other.
-    pub fn against(self, other: Unmeasured) -> (usize, usize) {
+    /// How many trials count as failed for this side and for another one: those that failed, and of
+    /// the other side those that are better than any ratio shows.
+    pub fn failed(self, other: Unmeasured) -> (usize, usize) {
         (self.failed + other.best, other.failed + self.best)
     }
 }
 
 impl Observations {
-    /// Trials that speak against a treatment and against what it is compared with, in those of
+    /// Trials that count as failed for a treatment and for what it is compared with, in those of
     /// these blocks in which both were tried: where only one was, the other had no occasion to
     /// fail.
     fn failed_in(&self, comparison: Comparison, blocks: impl IntoIterator<Item = usize>) -> (usize, usize) {
         let of = |block, treatment| self.unmeasured.get(&(block, treatment)).copied();
         let both = blocks.into_iter().filter_map(|block| {
             let reference = of(block, comparison.reference)?;
-            Some(of(block, comparison.treatment)?.against(reference))
+            Some(of(block, comparison.treatment)?.failed(reference))
         });
         both.fold((0, 0), |all, block| (all.0 + block.0, all.1 + block.1))
     }

@@ -129,9 +129,9 @@ impl JournalError {
             JournalError::Busy { .. } => {
                 Some("`pgdyno status` shows what it changes; run this again when it has ended")
             }
-            JournalError::Full { .. } => {
-                Some("what it has changed is restored when this ends; what is run then begins another one")
-            }
+            JournalError::Full { .. } => Some(
+                "its changes are restored at the end; then run the rest (`pgdyno resume`), which has a new journal",
+            ),
             JournalError::ChangedByOther { .. } => {
                 Some("`pgdyno status` shows the change; `pgdyno restore` as that user restores it")
             }

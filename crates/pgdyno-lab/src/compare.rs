@@ -83,9 +83,9 @@ pub struct Row {
     pub effect: Option<Effect>,
     /// Reason as text; `None` where there is an interval.
     pub why_no_interval: Option<&'static str>,
-    /// Trials that speak against A and against B: that failed, do not hold, lack the figure or have
-    /// none of what there should be more of; and those of the other side that have none of what
-    /// there should be less of.
+    /// Trials that count as failed for A and for B: that failed, do not hold, lack the figure or
+    /// have none of what there should be more of; and those of the other side that have none of
+    /// what there should be less of.
     pub failed: (usize, usize),
     /// Trials of A and of B among which these were counted: of one experiment those in blocks in
     /// which both were tried.
@@ -93,7 +93,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether a larger part of the trials speaks against A, and whether against B.
+    /// Whether a larger part of A's trials counts as failed, and whether of B's.
     pub fn fails_more(&self) -> (bool, bool) {
         let of_a = self.failed.0 * self.tried.1;
         let of_b = self.failed.1 * self.tried.0;
@@ -382,7 +382,7 @@ fn row(a: &Side<'_>, b: &Side<'_>, metric: &str, basis: Basis, comparisons: usiz
         found
     };
     let (mut failed, mut tried) = (
-        unmeasured(a).against(unmeasured(b)),
+        unmeasured(a).failed(unmeasured(b)),
         (trials(a).count(), trials(b).count()),
     );
     let figure = |values: &[f64]| {

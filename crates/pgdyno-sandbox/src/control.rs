@@ -50,9 +50,10 @@ pub enum ControlError {
         /// The command as it is now.
         now: String,
     },
-    /// It would not be stopped and started by what did when this was found.
-    #[error("the server was restarted by \"{was}\", and is not any more: {why}")]
-    NotByThat {
+    /// What restarted the server when this was found does not any more, and nothing else is known
+    /// that would.
+    #[error("\"{was}\" does not restart the server any more: {why}; restart it yourself")]
+    NoManager {
         /// The command as it was found.
         was: String,
         /// What is found now.
@@ -108,7 +109,7 @@ impl ControlError {
             ControlError::Sandbox(error) => error.class(),
             ControlError::Command { .. }
             | ControlError::OtherManager { .. }
-            | ControlError::NotByThat { .. }
+            | ControlError::NoManager { .. }
             | ControlError::StillRuns { .. }
             | ControlError::NotRestarted { .. }
             | ControlError::NotUp { .. }
@@ -221,7 +222,7 @@ impl Managed {
                     });
                 }
                 Err(why) if Instant::now() >= deadline => {
-                    return Err(ControlError::NotByThat {
+                    return Err(ControlError::NoManager {
                         was: self.manager.to_string(),
                         why,
                     });

@@ -125,9 +125,9 @@ export type CompareRow = {
   effect: Effect | null,
   /** Reason as text; `null` where there is an interval. */
   why_no_interval: string | null,
-  /** Trials that speak against A and against B: that failed, do not hold, lack the figure or have
-   * none of what there should be more of; and those of the other side that have none of what
-   * there should be less of. */
+  /** Trials that count as failed for A and for B: that failed, do not hold, lack the figure or
+   * have none of what there should be more of; and those of the other side that have none of
+   * what there should be less of. */
   failed: [number, number],
   /** Trials of A and of B among which these were counted: of one experiment those in blocks in
    * which both were tried. */

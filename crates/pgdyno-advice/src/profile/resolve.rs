@@ -435,8 +435,7 @@ impl Resolver<'_> {
         }
     }
 
-    /// Whether one of two knobs names the other as what makes no sense beside it, or as what it
-    /// zeroes.
+    /// Whether one of two knobs names the other as excluded together with it, or as what it zeroes.
     fn is_excluded(&self, knob: &Knob, other: &str) -> bool {
         let Some(other) = self.catalogue.find(other) else {
             return false;

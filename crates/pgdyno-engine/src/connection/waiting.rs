@@ -1,5 +1,5 @@
-//! A socket whose calls wait up to an instant, or until the request to stop: for all that is done
-//! before a load and beside it.
+//! A socket whose calls wait up to an instant, or until the request to stop: for what is asked
+//! before and during a load.
 
 use super::Socket;
 use crate::endpoint::Endpoint;

@@ -115,7 +115,7 @@ impl Reading {
 }
 
 /// The growth of a counter between two readings; `None` where it went backwards: it was reset, or
-/// whoever kept it restarted.
+/// its owner was restarted.
 #[expect(clippy::cast_precision_loss, reason = "differences of counters")]
 pub fn growth(before: u64, now: u64) -> Option<f64> {
     now.checked_sub(before).map(|d| d as f64)

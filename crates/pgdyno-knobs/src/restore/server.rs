@@ -16,8 +16,14 @@ use std::time::{Duration, Instant};
 /// A server reads its files within this time after a signal to reload them.
 const RELOADS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How the reason begins where a reload changes nothing: a restart would end such a server.
-const NOT_READ: &str = "it has not read its files again";
+
+/// What a server has made of a reload.
+enum Reloaded {
+    /// Names of the settings that still wait for a restart; empty where none does.
+    Waiting(String),
+    /// It has not read its files again, for there is a fault in them: a restart would end it.
+    NotRead,
+}
 
 impl Restorer<'_> {
     pub(super) fn conninfo_of(
@@ -145,12 +151,15 @@ impl Restorer<'_> {
                 .resolve(conninfo)
                 .map_err(|e| e.to_string())
                 .and_then(|conninfo| match self.reload_at(&conninfo, names, data) {
-                    Ok(waits) if waits.is_empty() => Ok(()),
-                    Ok(names) if self.options.at_boot => Err(format!(
+                    Ok(Reloaded::NotRead) => Err(format!(
+                        "reloading it failed: it has not read its files again within {} s; its log shows what is wrong in them",
+                        RELOADS_WITHIN.as_secs()
+                    )),
+                    Ok(Reloaded::Waiting(names)) if names.is_empty() => Ok(()),
+                    Ok(Reloaded::Waiting(names)) if self.options.at_boot => Err(format!(
                         "{names} count after its next start: nothing is restarted at boot"
                     )),
-                    Ok(_) if control.can_restart() => started(restart(control, note)),
-                    Err(error) if error.starts_with(NOT_READ) => Err(format!("reloading it failed: {error}")),
+                    Ok(Reloaded::Waiting(_)) if control.can_restart() => started(restart(control, note)),
                     // It is down with what was just taken back; of one that only a command restarts
                     // nobody knows.
                     Err(_)
@@ -159,7 +168,7 @@ impl Restorer<'_> {
                     {
                         started(restart(control, note))
                     }
-                    Ok(names) => Err(format!(
+                    Ok(Reloaded::Waiting(names)) => Err(format!(
                         "{names} wait for a restart, which nobody allowed pgdyno to do"
                     )),
                     Err(error) => Err(format!("reloading it failed: {error}")),
@@ -175,7 +184,12 @@ impl Restorer<'_> {
 
     /// Reloads and names the settings that still wait for a restart. What was set may let nobody in
     /// before it is reloaded: then a server whose process is on this host gets a signal to reload.
-    fn reload_at(&self, conninfo: &Conninfo, names: &[&str], data: Option<&Path>) -> Result<String, String> {
+    fn reload_at(
+        &self,
+        conninfo: &Conninfo,
+        names: &[&str],
+        data: Option<&Path>,
+    ) -> Result<Reloaded, String> {
         let error = match Server::connect(conninfo) {
             Ok(_) => return waiting_at(conninfo, names),
             Err(error) => error.to_string(),
@@ -269,10 +283,10 @@ pub(super) fn stop(control: &Control) -> Result<bool, String> {
 }
 
 /// Names the settings that still wait for a restart, after a reload.
-fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
+fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<Reloaded, String> {
     let mut server = Server::connect(conninfo).map_err(|e| e.to_string())?;
     let what = "looking for settings that wait for a restart";
-    // The session has read the files of its server when it says so, a moment after it was asked to.
+    // A session reads the files of its server a moment after it was asked to.
     let loaded = |server: &mut Server| {
         let sql = "SELECT pg_conf_load_time()";
         server.value(what, sql).map_err(|e| e.to_string())
@@ -282,10 +296,7 @@ fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
     let deadline = Instant::now() + RELOADS_WITHIN;
     while loaded(&mut server)? == before {
         if Instant::now() >= deadline {
-            let limit_s = RELOADS_WITHIN.as_secs();
-            return Err(format!(
-                "{NOT_READ} within {limit_s} s: its log says what is wrong in them"
-            ));
+            return Ok(Reloaded::NotRead);
         }
         pause(LOOK_AGAIN);
     }
@@ -297,8 +308,8 @@ fn waiting_at(conninfo: &Conninfo, names: &[&str]) -> Result<String, String> {
         "SELECT coalesce(string_agg(name, ', '), '') FROM pg_settings WHERE pending_restart AND name IN ({})",
         quoted.join(", ")
     );
-    let waiting = server.value(what, &sql);
-    waiting.map(Option::unwrap_or_default).map_err(|e| e.to_string())
+    let waiting = server.value(what, &sql).map_err(|e| e.to_string())?;
+    Ok(Reloaded::Waiting(waiting.unwrap_or_default()))
 }
 
 pub(super) fn describe(server: &ServerRef) -> String {

@@ -182,8 +182,8 @@ impl<'a> Analysis<'a> {
         is_whole || is_over
     }
 
-    /// How many trials speak against a treatment and against another, in blocks in which both were
-    /// tried.
+    /// How many trials count as failed for a treatment and for another, in blocks in which both
+    /// were tried.
     pub(super) fn failed(&self, figure: &str, treatment: usize, reference: usize) -> (usize, usize) {
         let judge = Judge::new(self.record(), figure);
         observed(&judge, self.stored).failed(Comparison { treatment, reference })

@@ -50,7 +50,7 @@ fn once(analysis: &Analysis<'_>, effects: &mut [FactorEffect]) {
     }
 }
 
-/// Trials that speak against the side of an effect that counts for it and against the other: with
+/// Trials that count as failed for the side of an effect that counts for it and for the other: with
 /// the level and with the first one, for an interaction with both or neither and with one of two.
 fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
     let record = analysis.record();
@@ -80,7 +80,7 @@ fn failed(analysis: &Analysis<'_>, one: &FactorEffect) -> (usize, usize) {
         };
         side.add(trial, &record.metric, larger_is_better);
     }
-    with.against(without)
+    with.failed(without)
 }
 
 /// The trials by combination of these factors' levels, each block parted by the conditions.

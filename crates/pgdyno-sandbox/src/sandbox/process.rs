@@ -256,10 +256,10 @@ pub(crate) fn check_port(port: u16) -> Result<(), SandboxError> {
     Ok(())
 }
 
-/// A port that nobody uses, and what keeps it so. They go round with the clock, in a quarter of an
-/// hour: what a server has that is down for a moment is not drawn by another one meanwhile. Those
-/// that the kernel gives to connections come last: one of them may be taken by the time that it is
-/// let go.
+/// A port that nobody uses, and what keeps it so. Each time has its port, the same one again after
+/// twenty minutes: that of a server which is down for a moment is not drawn by another one
+/// meanwhile. Those that the kernel gives to connections come last: one of them may be taken by the
+/// time that it is let go.
 pub(crate) fn draw_port() -> io::Result<(u16, TcpListener)> {
     const LOWEST: u16 = 10_000;
     const TRIES: u16 = 100;

@@ -175,7 +175,7 @@ fn notes(pair: &Pair) -> Vec<String> {
     }
     notes.extend(uneven.iter().map(|((of_a, of_b), metrics)| {
         format!(
-            "{}: {of_a} trials speak against A and {of_b} against B (failed, without the metric, or 0): the side with a larger part of them is called neither better nor the same",
+            "{}: {of_a} trials count as failed for A and {of_b} for B (no result, no value of the metric, or 0): the side with a larger part of them is called neither better nor the same",
             metrics.join(", ")
         )
     }));

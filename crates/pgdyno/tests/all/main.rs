@@ -39,6 +39,7 @@ mod poolers;
 mod preflight;
 mod profile_matrix;
 mod profiles;
+mod proven;
 mod remote;
 mod remote_faults;
 mod remote_load;
