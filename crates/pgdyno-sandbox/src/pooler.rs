@@ -30,6 +30,9 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 const ASKED_FOR: Duration = Duration::from_secs(5);
 /// Starts with other ports where somebody else has taken one between its choice and the start.
 const STARTS_MAX: usize = 3;
+/// What the log of one has whose port was another's for a moment: of who drew the same one, or of a
+/// process that was forked while it was held.
+const IN_USE: &str = "Address already in use";
 /// Clients of a pooler that is started here: pgpool has a process for each.
 const CLIENTS_MAX: u32 = 10_000;
 
@@ -225,7 +228,9 @@ impl Pooler {
         loop {
             let ports = start.ports()?;
             match start.run(&ports) {
-                Err(PoolerError::Failed { .. }) if attempts < STARTS_MAX && !ports.are_free() => {
+                Err(PoolerError::Failed { last_lines, .. })
+                    if attempts < STARTS_MAX && (last_lines.contains(IN_USE) || !ports.are_free()) =>
+                {
                     attempts += 1;
                 }
                 Ok(pooler) => return Ok(pooler),
