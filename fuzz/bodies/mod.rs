@@ -14,7 +14,7 @@ mod wire;
 pub(crate) type Target = (&'static str, fn(&[u8]), &'static [&'static [u8]]);
 
 /// All of them, by name.
-pub(crate) const TARGETS: [Target; 26] = [
+pub(crate) const TARGETS: [Target; 27] = [
     (
         "agent_frames",
         wire::agent_frames,
@@ -140,6 +140,15 @@ pub(crate) const TARGETS: [Target; 26] = [
         ],
     ),
     ("statements", files::statements, &[b"select 1\xffsecret"]),
+    (
+        "symbols",
+        pgdyno_host::fuzzed::symbols,
+        &[
+            b"\x7fELF\x02\x01\x01",
+            b"ffffffff81000000 T _stext",
+            b"55d0c000-55e1f000 r-xp 00010000 fe:00 1234 /usr/bin/postgres",
+        ],
+    ),
     (
         "watched",
         wire::watched,

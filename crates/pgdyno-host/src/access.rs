@@ -217,7 +217,7 @@ impl LocalHost {
     }
 
     /// The regular file at a path, to read it. Those of /proc and /sys are regular files, too.
-    fn regular(&self, path: &str) -> io::Result<File> {
+    pub(crate) fn regular(&self, path: &str) -> io::Result<File> {
         let handle = self.opened(path, OFlags::RDONLY)?;
         let found = fstat(&handle)?;
         match FileType::from_raw_mode(found.st_mode) {

@@ -14,6 +14,8 @@ mod device;
 pub mod dial;
 mod fact;
 mod facts;
+#[doc(hidden)]
+pub mod fuzzed;
 mod given_file;
 mod list;
 mod locked;
@@ -42,7 +44,7 @@ pub use list::numbers_of_list;
 pub use locked::LockedFile;
 pub use mount::may_hang;
 pub use namespace::{has_own_root, inner_number, path_here};
-pub use perf::PerfCounters;
+pub use perf::{FunctionProfile, FunctionRow, PerfCounters};
 pub use process::{
     NotThere, children, cpu_us_of_tree, cpus_of, is_alive, online_cpus, started_ticks, works_in,
 };

@@ -4,6 +4,7 @@
 use super::format;
 use super::names;
 use super::ring::{Point, Ring, WaitHistory};
+use pgdyno_host::FunctionRow;
 use pgdyno_host::series::{Key, Reading};
 use pgdyno_server::series::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitSample};
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,7 @@ pub(crate) enum Update {
     Statements(Rows<StatementRow>),
     Vacuums(Rows<VacuumRow>),
     Ages(Rows<AgeRow>),
+    Functions(Rows<FunctionRow>),
     About(About),
     /// How often is read from now on.
     Interval(Duration),
@@ -89,6 +91,8 @@ pub struct Model {
     pub(crate) statements: Rows<StatementRow>,
     pub(crate) vacuums: Rows<VacuumRow>,
     pub(crate) ages: Rows<AgeRow>,
+    /// Functions on CPUs, since they are looked for.
+    pub(crate) functions: Option<Rows<FunctionRow>>,
     pub(crate) missing: VecDeque<Missing>,
     series: BTreeMap<Key, Ring>,
 }
@@ -107,6 +111,7 @@ impl Model {
             statements: Err(not_yet()),
             vacuums: Err(not_yet()),
             ages: Err(not_yet()),
+            functions: None,
             missing: VecDeque::new(),
             series: BTreeMap::new(),
         }
@@ -134,6 +139,7 @@ impl Model {
             Update::Statements(rows) => take(&mut self.statements, rows, away),
             Update::Vacuums(rows) => take(&mut self.vacuums, rows, away),
             Update::Ages(rows) => take(&mut self.ages, rows, away),
+            Update::Functions(rows) => self.functions = Some(rows),
             Update::About(about) => self.about = about,
             Update::Interval(interval) => self.interval = interval,
             Update::Link(link) => self.link = link,

@@ -5,6 +5,7 @@
 use super::keys::{INTERVAL_MAX, INTERVAL_MIN, Panel};
 use super::model::{About, Link, Model, Rows, Update};
 use super::source::{Source, SourceEnded, UPDATES_MAX};
+use pgdyno_host::FunctionRow;
 use pgdyno_host::series::{Gap, Key, Reading};
 use pgdyno_server::series::{AgeRow, SessionRow, StatementRow, VacuumRow, WaitKey, WaitSample};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,7 @@ enum Sent {
     Statements(Rows<StatementRow>),
     Vacuums(Rows<VacuumRow>),
     Ages(Rows<AgeRow>),
+    Functions(Rows<FunctionRow>),
     About(About),
     Interval {
         s: f64,
@@ -102,6 +104,7 @@ impl Sent {
             Update::Statements(rows) => Sent::Statements(rows.map(finite)),
             Update::Vacuums(rows) => Sent::Vacuums(rows),
             Update::Ages(rows) => Sent::Ages(rows),
+            Update::Functions(rows) => Sent::Functions(rows),
             Update::About(about) => Sent::About(about),
             Update::Interval(interval) => Sent::Interval {
                 s: interval.as_secs_f64(),
@@ -148,6 +151,7 @@ impl Sent {
             Sent::Statements(rows) => Update::Statements(few(rows)?),
             Sent::Vacuums(rows) => Update::Vacuums(few(rows)?),
             Sent::Ages(rows) => Update::Ages(few(rows)?),
+            Sent::Functions(rows) => Update::Functions(few(rows)?),
             Sent::About(about) => {
                 at_most(about.disks.len())?;
                 Update::About(about)
@@ -307,6 +311,11 @@ mod tests {
                 gap: None,
             }),
             Update::Ages(Ok(vec![age])),
+            Update::Functions(Ok(vec![FunctionRow {
+                function: "hash_search".into(),
+                file: "postgres".into(),
+                cpus: 0.25,
+            }])),
             Update::Sessions(Err("refused".into())),
             Update::Link(Link::Down(before(5), "Connection refused".into())),
             Update::Link(Link::Up),
@@ -339,7 +348,7 @@ mod tests {
         assert_eq!(reading.values, [(Key::of("db.commits_per_s", "all"), 7.5)]);
         assert_eq!(reading.interval().map(|length| length.as_secs()), Some(2));
         assert!(reading.at <= Instant::now().checked_sub(Duration::from_secs(1)).unwrap());
-        assert!(matches!(&arrived[5], Update::Sessions(Err(why)) if why == "refused"));
+        assert!(matches!(&arrived[6], Update::Sessions(Err(why)) if why == "refused"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::keys::Panel;
 use super::model::{About, Link, Update};
 use super::names;
 use pgdyno_host::series::{Key, Reading};
-use pgdyno_host::{HostSeries, HostSeriesOptions, LocalHost, block};
+use pgdyno_host::{FunctionProfile, HostSeries, HostSeriesOptions, LocalHost, block};
 use pgdyno_lab::{Recorder, RecorderEvent as Event, RecorderOptions};
 use pgdyno_record::ErrorClass;
 use pgdyno_server::series::ServerSeries;
@@ -100,6 +100,7 @@ impl Source {
             panel: Panel::Overview,
             known: None,
             here: plan.conninfo.is_here(),
+            functions: None,
             wal: Arc::new(Mutex::new(None)),
             plan,
         };
@@ -163,6 +164,8 @@ struct Reader {
     known: Option<(i32, String)>,
     /// Whether the server runs on this host.
     here: bool,
+    /// Samples of functions, or why there are none, while these are in sight.
+    functions: Option<Result<FunctionProfile, String>>,
     /// Directory of the write-ahead log, where it is on this host.
     wal: Arc<Mutex<Option<String>>>,
 }
@@ -348,10 +351,35 @@ impl Reader {
         if self.panel == Panel::Vacuum || seldom {
             self.send(Update::Ages(people.ages().map_err(reason)));
         }
+        match self.panel {
+            Panel::Waits => self.profile(),
+            _ => self.functions = None,
+        }
         let is_other = |(session, _): &(i32, String)| *session != people.backend_pid();
         if seldom || self.known.as_ref().is_some_and(is_other) {
             self.introduce(people, false);
         }
+    }
+}
+
+impl Reader {
+    /// The functions of the server's processes, where it is on this host.
+    fn profile(&mut self) {
+        let postmaster = self.news.postmaster.load(Ordering::Relaxed);
+        if postmaster == 0 {
+            return;
+        }
+        let host = &self.plan.host;
+        let rows = match &mut self.functions {
+            Some(Ok(profile)) => Ok(profile.take(host, postmaster)),
+            Some(Err(why)) => Err(why.clone()),
+            // The next look is the first one with something to count.
+            none => {
+                *none = Some(FunctionProfile::open(host));
+                return;
+            }
+        };
+        self.send(Update::Functions(rows));
     }
 }
 

@@ -1,7 +1,32 @@
 //! Where that library does not have this architecture's: why there are none.
 
+use super::row::FunctionRow;
+use crate::access::LocalHost;
 use crate::series::Reading;
 use std::time::Instant;
+
+/// Samples that there are none of.
+#[derive(Debug)]
+pub enum FunctionProfile {}
+
+impl FunctionProfile {
+    /// The reason.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn open(_host: &LocalHost) -> Result<FunctionProfile, String> {
+        Err(format!(
+            "no functions: this program takes no samples on {}",
+            std::env::consts::ARCH
+        ))
+    }
+
+    /// Of no profile.
+    pub fn take(&mut self, _host: &LocalHost, _postmaster: u32) -> Vec<FunctionRow> {
+        match *self {}
+    }
+}
 
 /// Counters that there are none of.
 #[derive(Debug)]

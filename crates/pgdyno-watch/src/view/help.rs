@@ -19,7 +19,7 @@ const KEYS: [(&str, &str); 8] = [
 fn about(panel: Panel) -> &'static str {
     match panel {
         Panel::Overview => "throughput, host, connections, WAL, TPS over time, top waits and statements",
-        Panel::Waits => "what busy sessions wait for: a row per event, a column per second",
+        Panel::Waits => "what busy sessions wait for, second by second; functions on CPUs",
         Panel::Statements => "pg_stat_statements since the last look: time, calls, I/O, blocks, WAL",
         Panel::Sessions => "each session: ages of query and transaction, wait, who blocks it",
         Panel::Vacuum => "transaction-id ages, time left at the present rate, running vacuums",

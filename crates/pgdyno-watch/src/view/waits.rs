@@ -1,6 +1,7 @@
-//! Waits over time: a row for each event, a column for each second, darker for more sessions.
+//! Waits over time: a row for each event, a column for each second, darker for more sessions. Below
+//! them the functions that keep CPUs busy: what sessions do that wait for nothing.
 
-use crate::format::{number, pad};
+use crate::format::{cut, number, pad};
 use crate::grid;
 use crate::keys::State;
 use crate::model::Model;
@@ -11,6 +12,8 @@ use ratatui::text::Line;
 const NAME: usize = 30;
 /// Columns of a mean number of sessions.
 const MEAN: usize = 6;
+/// Columns of a file's name.
+const FILE: usize = 20;
 
 /// "LWLock:BufferMapping"; an active session that waits for nothing is on a CPU, or would be.
 pub(super) fn name(kind: &str, event: &str) -> String {
@@ -48,7 +51,10 @@ pub(crate) fn lines(model: &Model, state: &State, columns: usize, rows: usize) -
         pad("busy sessions by event", NAME, false),
         pad("mean", MEAN, true)
     );
-    let mut lines = vec![grid::heading(crate::format::cut(&title, columns), state)];
+    let mut functions = functions(model, state, columns);
+    functions.truncate((rows / 2).max(state.offset));
+    let rows = rows.saturating_sub(functions.len());
+    let mut lines = vec![grid::heading(cut(&title, columns), state)];
     for (name, mean, cells) in &events {
         let map: String = cells
             .iter()
@@ -70,7 +76,40 @@ pub(crate) fn lines(model: &Model, state: &State, columns: usize, rows: usize) -
     }
     lines.truncate(rows.saturating_sub(1).max(state.offset + rows.saturating_sub(1)));
     lines.push(grid::plain(legend(most)));
+    lines.append(&mut functions);
     lines
+}
+
+/// Functions of the server's processes with the CPUs that they keep busy; nothing before they are
+/// looked for.
+fn functions(model: &Model, state: &State, columns: usize) -> Vec<Line<'static>> {
+    let rows = match &model.functions {
+        None => return Vec::new(),
+        Some(Err(why)) => return super::nothing(why, columns),
+        Some(Ok(rows)) => rows,
+    };
+    let shown = rows
+        .iter()
+        .filter(|row| state.shows(&[row.function.clone(), row.file.clone()]));
+    // Names are long, and files are not.
+    let name = (columns.saturating_sub(MEAN + FILE + 2)).max(NAME);
+    let title = format!(
+        "{} {} of",
+        pad("functions on CPUs, last look", name, false),
+        pad("CPUs", MEAN, true)
+    );
+    let lines = shown.map(|row| {
+        let text = format!(
+            "{} {} {}",
+            pad(&row.function, name, false),
+            pad(&number(row.cpus), MEAN, true),
+            row.file
+        );
+        grid::plain(cut(&text, columns))
+    });
+    std::iter::once(grid::heading(cut(&title, columns), state))
+        .chain(lines)
+        .collect()
 }
 
 fn legend(most: f64) -> String {
