@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of findings of all shipped studies, whose intervals hold together: they are read side by
 /// side.
-pub const FINDINGS_TOGETHER: usize = 81;
+pub const FINDINGS_TOGETHER: usize = 86;
 /// Fewer blocks than this contradict no finding.
 pub const FINDING_BLOCKS_MIN: usize = 3;
 
@@ -133,21 +133,15 @@ impl Unmeasured {
 }
 
 impl Observations {
-    /// Trials that count as failed for a treatment and for what it is compared with, in those of
-    /// these blocks in which both were tried: where only one was, the other had no occasion to
-    /// fail.
-    fn failed_in(&self, comparison: Comparison, blocks: impl IntoIterator<Item = usize>) -> (usize, usize) {
+    /// Trials that count as failed for a treatment and for what it is compared with, in the blocks
+    /// in which both were tried: where only one was, the other had no occasion to fail.
+    pub fn failed(&self, comparison: Comparison) -> (usize, usize) {
         let of = |block, treatment| self.unmeasured.get(&(block, treatment)).copied();
-        let both = blocks.into_iter().filter_map(|block| {
-            let reference = of(block, comparison.reference)?;
-            Some(of(block, comparison.treatment)?.failed(reference))
+        let both = self.blocks.iter().filter_map(|block| {
+            let reference = of(*block, comparison.reference)?;
+            Some(of(*block, comparison.treatment)?.failed(reference))
         });
         both.fold((0, 0), |all, block| (all.0 + block.0, all.1 + block.1))
-    }
-
-    /// The same over all blocks.
-    pub fn failed(&self, comparison: Comparison) -> (usize, usize) {
-        self.failed_in(comparison, self.blocks.iter().copied())
     }
 
     /// Blocks that have ended, in their order.
@@ -350,7 +344,7 @@ impl Judge {
     /// Judges what there is.
     ///
     /// Where an experiment may stop after each block, what is returned holds at each look. Where it
-    /// has a fixed number of blocks, there is no verdict before the last one: intervals of a fixed
+    /// has a fixed number of blocks, there is no effect before the last one: intervals of a fixed
     /// size hold once.
     pub fn judge(&self, observed: &Observations, progress: Progress) -> Judged {
         let (effects, done) = self.effects(observed, progress);
@@ -450,31 +444,31 @@ impl Judge {
     fn effects(&self, observed: &Observations, progress: Progress) -> (Vec<Option<Effect>>, bool) {
         let ended = observed.ended(progress);
         let Some(looked) = self.looked(observed, &ended) else {
-            let due = |effect: Effect| match self.is_due(progress) {
-                true => effect,
-                false => effect.without_verdict(),
-            };
             let effects = decide(&observed.observations, &self.comparisons, self.rules);
-            let judged = self.comparisons.iter().zip(effects).map(|(comparison, effect)| {
-                let failed = observed.failed(*comparison);
-                effect.map(|effect| due(effect).where_failed(failed.0, failed.1))
-            });
-            return (judged.collect(), false);
+            let due = effects
+                .into_iter()
+                .map(|effect| effect.filter(|_| self.is_due(progress)));
+            return (self.where_failed(due, observed), false);
         };
         let (effects, done) = match self.decides {
             true => (looked.effects, looked.done),
             false => (looked.latest, false),
         };
-        let judged = (self.comparisons.iter().zip(effects).zip(&looked.decided_after)).map(
-            |((comparison, effect), after)| {
-                // What fails after the look that decided is in no effect, nor takes its verdict
-                // away.
-                let blocks = after.filter(|_| self.decides).unwrap_or(ended.len());
-                let failed = observed.failed_in(*comparison, ended.iter().take(blocks).copied());
-                effect.map(|effect| effect.where_failed(failed.0, failed.1))
-            },
-        );
-        (judged.collect(), done)
+        (self.where_failed(effects, observed), done)
+    }
+
+    /// The effects with the verdicts that failed trials leave them, also those that failed after
+    /// the look that decided.
+    fn where_failed(
+        &self,
+        effects: impl IntoIterator<Item = Option<Effect>>,
+        observed: &Observations,
+    ) -> Vec<Option<Effect>> {
+        let judged = self.comparisons.iter().zip(effects).map(|(comparison, effect)| {
+            let failed = observed.failed(*comparison);
+            effect.map(|effect| effect.where_failed(failed.0, failed.1))
+        });
+        judged.collect()
     }
 }
 

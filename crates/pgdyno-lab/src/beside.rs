@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Sessions by class, kind and event of their wait.
-const WAITS: &str = "waits.sessions";
+pub(crate) const WAITS: &str = "waits.sessions";
 /// Sessions by the statement that they are at.
 const STATEMENTS: &str = "waits.statement_sessions";
 /// A value of a second is one that was read within so long of its end.

@@ -472,11 +472,10 @@ fn within_blocks(a: &Side<'_>, b: &Side<'_>, metric: &str) -> Option<WithinBlock
     };
     let (treatment, reference) = (place(b)?, place(a)?);
     let progress = progress(a.stored);
-    let effect = judge.between(treatment, reference, &observed, progress);
     let (of_b, of_a) = observed.failed(pgdyno_stats::Comparison { treatment, reference });
     let blocks = |side: &Side<'_>| trials(side).map(|trial| trial.block).collect::<BTreeSet<u32>>();
     Some(WithinBlocks {
-        effect: effect.filter(|_| judge.is_due(progress)),
+        effect: judge.between(treatment, reference, &observed, progress),
         failed: (of_a, of_b),
         blocks: blocks(a).intersection(&blocks(b)).count(),
     })

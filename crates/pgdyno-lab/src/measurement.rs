@@ -3,7 +3,7 @@
 use pgdyno_engine::{Books, LoadResult, Rest};
 use pgdyno_record::{
     CrossCheck, DistributionPoint, EventRecord, GeneratorHost, HeatRecord, Percentiles, SecondRecord,
-    SeriesRecord, StatementRecord,
+    SeriesRecord, StatementRecord, WarmUpEnd,
 };
 use pgdyno_stats::{Steadiness, WarmUp};
 use pgdyno_workload::nopm;
@@ -99,12 +99,21 @@ impl Measurement {
     }
 
     /// Seconds of the measured time that were still part of the warm-up, 0 where none was; `None`
-    /// where that is not known, or all were.
+    /// where it did not end, or nothing is known of it.
     pub fn unsettled_s(&self) -> Option<u32> {
         match (&self.settled, self.warm_up) {
             (Some(rest), _) => Some(rest.cut_s),
             (None, WarmUp::EndsAt(0)) => Some(0),
             _ => None,
+        }
+    }
+
+    /// Whether the warm-up ended within the measured time.
+    pub fn warm_up_end(&self) -> WarmUpEnd {
+        match (self.unsettled_s(), self.warm_up) {
+            (Some(_), _) => WarmUpEnd::Ended,
+            (None, WarmUp::Never) => WarmUpEnd::Never,
+            (None, _) => WarmUpEnd::Unknown,
         }
     }
 
@@ -120,13 +129,18 @@ impl Measurement {
         }
     }
 
+    /// A rate of the whole measured time, at that of the settled part: what is not counted second
+    /// by second has the same part in each.
+    pub(crate) fn settled(&self, rate: f64) -> f64 {
+        match self.load.tps() {
+            tps if tps > 0.0 => rate * self.tps() / tps,
+            _ => rate,
+        }
+    }
+
     /// New orders per minute of TPC-C, at the rate of the settled part; `None` for other loads.
     pub fn nopm(&self) -> Option<f64> {
-        let nopm = nopm(&self.load)?;
-        match self.load.tps() {
-            tps if tps > 0.0 => Some(nopm * self.tps() / tps),
-            _ => Some(nopm),
-        }
+        nopm(&self.load).map(|nopm| self.settled(nopm))
     }
 
     /// Committed within the latency limit per second of the settled part; `None` without a limit.

@@ -3,7 +3,7 @@
 
 use crate::file::ServerPart;
 use pgdyno_host::{Cgroup, Limits, LocalHost, size_bytes};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
@@ -92,6 +92,24 @@ impl Neighbour {
         }
         Ok(Some(neighbour))
     }
+
+    /// How its command has ended by itself, as a warning; `None` while it runs.
+    pub(crate) fn ended(&self) -> Option<String> {
+        // Its number stays taken: its group is killed by it.
+        self.state(WaitIdOptions::NOHANG)
+    }
+
+    fn state(&self, options: WaitIdOptions) -> Option<String> {
+        let pid = Pid::from_raw(self.child.id().cast_signed())?;
+        let options = options | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(pid), options).ok()??;
+        let how = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => format!("with exit status {code}"),
+            (None, Some(signal)) => format!("by signal {signal}"),
+            (None, None) => "by itself".to_owned(),
+        };
+        Some(format!("a neighbour ended {how} before the load did"))
+    }
 }
 
 /// A name of its own for each: several may run at once.
@@ -125,6 +143,36 @@ impl Drop for Neighbour {
         let _ = self.child.wait();
         if let Some(name) = self.group.take() {
             let _ = Cgroup::remove(&LocalHost::new(), &name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbour_that_ends_by_itself_is_a_warning() {
+        let start = |command: &str| {
+            let part = ServerPart {
+                neighbour: Some(command.to_owned()),
+                ..ServerPart::default()
+            };
+            Neighbour::start(&part, &[]).unwrap().unwrap()
+        };
+        assert_eq!(start("sleep 100").ended(), None);
+        for (command, how) in [
+            ("true", "with exit status 0"),
+            ("= 'while'", "with exit status 127"),
+            ("kill -KILL $$", "by signal 9"),
+        ] {
+            let neighbour = start(command);
+            let waited = neighbour.state(WaitIdOptions::empty());
+            assert_eq!(
+                waited,
+                Some(format!("a neighbour ended {how} before the load did"))
+            );
+            assert_eq!(neighbour.ended(), waited);
         }
     }
 }

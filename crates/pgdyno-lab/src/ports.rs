@@ -180,6 +180,8 @@ pub(crate) trait Data {
         treatment: &Treatment,
         files: &str,
     ) -> Result<(), LabError>;
+    /// Whether there is a copy of a database to make new ones from.
+    fn has_template(&mut self, name: &str) -> Result<bool, LabError>;
     /// Keeps a copy of a database to make new ones from, if there is none.
     fn keep_template(&mut self, name: &str) -> Result<(), LabError>;
     /// Replaces a database by a copy of its template.

@@ -1,11 +1,12 @@
 //! The record of a trial: what is stored of a measurement.
 
+use crate::beside::WAITS;
 use crate::error::LabError;
 use crate::file::{FigurePart, Take};
 use crate::measurement::Measurement;
 use crate::plan::Treatment;
+use pgdyno_engine::Books;
 use pgdyno_engine::hdrhistogram::Histogram;
-use pgdyno_engine::{Books, LoadResult};
 use pgdyno_knobs::Applied;
 use pgdyno_record::{
     ColumnRecord, ErrorCount, OpenLoopHistograms, Percentiles, SecondRecord, SeriesRecord, TransactionCounts,
@@ -96,12 +97,13 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         steadiness: measurement.steadiness,
         stability_cv: measurement.stability_cv,
         unsettled_s: measurement.unsettled_s().map(f64::from),
+        warm_up: measurement.warm_up_end(),
         warmup_s: load.warmup_s,
         measured_s: load.measured_s,
         client_cpu_us_per_tx: load.client_cpu_us_per_tx(),
         server_cpu_us_per_tx: measurement.server_cpu_us_per_tx,
         wal_bytes_per_tx: measurement.wal_bytes_per_tx,
-        counters_per_tx: counters_per_tx(&measurement.series, Span::of(load), load.tps()),
+        counters_per_tx: counters_per_tx(&measurement.series, Span::of(measurement), measurement.tps()),
         cross_check: measurement.cross_check,
         disturbances: [&*measurement.warnings, &*measurement.disturbances].concat(),
         disturbed: measurement.is_disturbed,
@@ -109,6 +111,7 @@ pub(crate) fn filled(record: TrialRecord, measurement: &Measurement) -> TrialRec
         figures: figures_of(measurement),
         heat: measurement.heat.clone(),
         statements: measurement.statements.clone(),
+        load_hosts: measurement.load_hosts.clone(),
         ..record
     }
 }
@@ -142,7 +145,8 @@ fn open_loop(books: &Books) -> OpenLoopHistograms {
     }
 }
 
-/// The measured time, in seconds from the start of the load.
+/// The measured time without what still belonged to the warm-up, in seconds from the start of the
+/// load.
 #[derive(Clone, Copy)]
 struct Span {
     from_s: f64,
@@ -150,9 +154,11 @@ struct Span {
 }
 
 impl Span {
-    fn of(load: &LoadResult) -> Span {
+    fn of(measurement: &Measurement) -> Span {
+        let load = &measurement.load;
+        let cut_s = f64::from(measurement.unsettled_s().unwrap_or(0));
         Span {
-            from_s: load.warmup_s,
+            from_s: load.warmup_s + cut_s,
             to_s: load.warmup_s + load.measured_s,
         }
     }
@@ -193,27 +199,32 @@ fn counters_per_tx(series: &SeriesRecord, span: Span, tps: f64) -> BTreeMap<Stri
 
 /// The measurement's own figures, and what its transactions cost.
 fn figures_of(measurement: &Measurement) -> BTreeMap<String, f64> {
-    let load = &measurement.load;
     let mut figures = measurement.figures.clone();
     let of_load = [
         ("goodput_tps", measurement.goodput_tps()),
         ("nopm", measurement.nopm()),
     ];
-    let own = of_load.into_iter().chain(of_servers(load));
+    let own = of_load.into_iter().chain(of_servers(measurement));
     figures.extend(own.filter_map(|(name, value)| Some((name.to_owned(), value?))));
     let (seconds, series) = (&measurement.seconds, &measurement.series);
-    figures.extend(costs_per_tx(seconds, series, Span::of(load), load.tps()));
+    figures.extend(costs_per_tx(
+        seconds,
+        series,
+        Span::of(measurement),
+        measurement.tps(),
+    ));
     figures
 }
 
 /// Of several servers, the throughput of the slowest and the fastest one, and how far these are
 /// apart, as a part of the mean.
-fn of_servers(load: &LoadResult) -> [(&'static str, Option<f64>); 3] {
+fn of_servers(measurement: &Measurement) -> [(&'static str, Option<f64>); 3] {
+    let load = &measurement.load;
     #[expect(clippy::cast_precision_loss, reason = "counts of transactions and of servers")]
     let each: Vec<f64> = load
         .servers
         .iter()
-        .map(|server| server.committed as f64 / load.measured_s)
+        .map(|server| measurement.settled(server.committed as f64 / load.measured_s))
         .collect();
     let is_known = each.len() > 1 && load.measured_s > 0.0;
     let least = each.iter().copied().reduce(f64::min).filter(|_| is_known);
@@ -301,7 +312,7 @@ fn power_w(series: &SeriesRecord, span: Span) -> Option<f64> {
 /// Figures that the file needs taken from series, of the measured time; those whose series is not
 /// there are omitted.
 pub(crate) fn figures(wanted: &[FigurePart], measurement: &Measurement) -> BTreeMap<String, f64> {
-    figures_in(wanted, &measurement.series, Span::of(&measurement.load))
+    figures_in(wanted, &measurement.series, Span::of(measurement))
 }
 
 fn figures_in(wanted: &[FigurePart], series: &SeriesRecord, span: Span) -> BTreeMap<String, f64> {
@@ -311,14 +322,20 @@ fn figures_in(wanted: &[FigurePart], series: &SeriesRecord, span: Span) -> BTree
         .filter_map(|figure| {
             // Labels are added up instant by instant: what is read in one tick carries one time.
             let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
-            let columns = series.columns.iter().filter(|column| {
-                figure.metric.as_ref() == Some(&column.metric)
-                    && figure.label.as_ref().is_none_or(|label| column.label == *label)
-            });
-            for column in columns {
+            let of_metric = series
+                .columns
+                .iter()
+                .filter(|column| figure.metric.as_ref() == Some(&column.metric));
+            for column in of_metric {
+                let is_taken = figure.takes(&column.label);
+                // A wait that no session was seen in has no column: none waited, whenever the
+                // others were sampled.
+                if !is_taken && column.metric != WAITS {
+                    continue;
+                }
                 for (at_ms, value) in column.at_ms.iter().zip(&column.values) {
                     if span.holds(&column.metric, *at_ms) {
-                        *sums.entry(*at_ms).or_default() += value;
+                        *sums.entry(*at_ms).or_default() += if is_taken { *value } else { 0.0 };
                     }
                 }
             }
@@ -361,6 +378,8 @@ pub(crate) fn not_taken(applied: Vec<Applied>) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pgdyno_engine::Rest;
+    use pgdyno_record::WarmUpEnd;
     use std::collections::BTreeSet;
 
     #[test]
@@ -403,6 +422,23 @@ mod tests {
 
     fn span(from_s: f64, to_s: f64) -> Span {
         Span { from_s, to_s }
+    }
+
+    #[test]
+    fn what_still_belonged_to_the_warm_up_is_not_in_the_measured_time() {
+        let mut measured = crate::sim::measurement(100.0, 1.0, 10.0);
+        measured.settled = Some(Rest {
+            books: measured.load.measured.clone(),
+            measured_s: 6.0,
+            cut_s: 4,
+        });
+        let span = Span::of(&measured);
+        assert_eq!((span.from_s, span.to_s), (5.0, 11.0));
+        let record = filled(TrialRecord::begun(1, 1, "x"), &measured);
+        assert_eq!(
+            (record.unsettled_s, record.warm_up),
+            (Some(4.0), WarmUpEnd::Ended)
+        );
     }
 
     /// The last value is of the time after the load.
@@ -491,6 +527,10 @@ mod tests {
                 column("memory.free_bytes", "", [9e9, 10.0, 40.0, 70.0, 9e9]),
                 column("disk.read_bytes_per_s", "a", [9e9, 9e9, 3.0, 5.0, 9e9]),
                 column("disk.read_bytes_per_s", "b", [9e9, 9e9, 1.0, 1.0, 9e9]),
+                column("kernel_thread.cpu_ratio", "kswapd0", [9.0, 9.0, 0.1, 0.5, 9.0]),
+                column("kernel_thread.cpu_ratio", "kswapd1", [9.0, 9.0, 0.1, 0.5, 9.0]),
+                column("kernel_thread.cpu_ratio", "ksmd", [9.0; 5]),
+                column(WAITS, "client backend/CPU/CPU", [9.0, 1.0, 2.0, 3.0, 9.0]),
             ],
             gaps: Vec::new(),
         };
@@ -509,6 +549,9 @@ mod tests {
             figure("read", "disk.read_bytes_per_s", None, Take::Max),
             figure("read of a", "disk.read_bytes_per_s", Some("a"), Take::Mean),
             figure("gone", "disk.read_bytes_per_s", Some("c"), Take::Mean),
+            figure("swapping", "kernel_thread.cpu_ratio", Some("kswapd*"), Take::Max),
+            figure("waited", WAITS, Some("client backend/*"), Take::Mean),
+            figure("unseen", WAITS, Some("client backend/Lock/tuple"), Take::Mean),
         ];
         let found = figures_in(&wanted, &series, SPAN);
         let found: Vec<(&str, f64)> = found.iter().map(|(name, value)| (&**name, *value)).collect();
@@ -520,8 +563,15 @@ mod tests {
                 ("most", 70.0),
                 ("read", 6.0),
                 ("read of a", 4.0),
+                ("swapping", 1.0),
+                ("unseen", 0.0),
+                ("waited", 2.0),
             ]
         );
+        // Where waits were not recorded, they are unknown.
+        let mut series = series;
+        series.columns.retain(|column| column.metric != WAITS);
+        assert!(!figures_in(&wanted, &series, SPAN).contains_key("unseen"));
     }
 
     #[test]

@@ -36,5 +36,5 @@ pub use series::{
 pub use short_hash::short_hash;
 pub use trial::{
     CrossCheck, DistributionPoint, ErrorCount, EventRecord, OpenLoopHistograms, Percentiles, StatementRecord,
-    TransactionCounts, TrialRecord, TrialStatus,
+    TransactionCounts, TrialRecord, TrialStatus, WarmUpEnd,
 };

@@ -1,5 +1,6 @@
 //! A trial as it ended. Format 1: later fields have `#[serde(default)]`.
 
+use crate::generator::GeneratorHost;
 use crate::heat::HeatRecord;
 use crate::seconds::{self, SecondRecord};
 use pgdyno_stats::Steadiness;
@@ -17,6 +18,31 @@ pub enum TrialStatus {
     Failed,
     /// It was done, but its figures do not hold.
     Invalid,
+}
+
+/// Whether the throughput of a trial became steady.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "typescript", derive(ts_rs::TS))]
+#[serde(rename_all = "kebab-case")]
+pub enum WarmUpEnd {
+    /// It did, after the seconds that are cut off.
+    Ended,
+    /// It did not: figures are means of something that changed.
+    Never,
+    /// The seconds are too few to say.
+    #[default]
+    Unknown,
+}
+
+impl WarmUpEnd {
+    /// As records have it: "ended".
+    pub fn word(self) -> &'static str {
+        match self {
+            WarmUpEnd::Ended => "ended",
+            WarmUpEnd::Never => "never",
+            WarmUpEnd::Unknown => "unknown",
+        }
+    }
 }
 
 /// Response times in milliseconds: those that were measured, or that an external program has
@@ -279,11 +305,13 @@ pub struct TrialRecord {
     #[serde(default, alias = "stand")]
     pub server_variant: Option<String>,
     /// Seconds of the measured time that were still part of the warm-up, by their throughput: they
-    /// are in no rate and no response time. 0 where none was; `None` where the seconds are too few
-    /// to say, where the warm-up went on to the end, which the disturbances say, and in records of
-    /// earlier versions.
+    /// are in no rate of the trial and in no response time that was measured here. 0 where none
+    /// was; `None` where `warm_up` does not end.
     #[serde(default)]
     pub unsettled_s: Option<f64>,
+    /// Whether the warm-up ended within the measured time; unknown in records of earlier versions.
+    #[serde(default)]
+    pub warm_up: WarmUpEnd,
     /// Response times over time; `None` also in records from before they were kept.
     #[serde(default)]
     pub heat: Option<HeatRecord>,
@@ -292,6 +320,15 @@ pub struct TrialRecord {
     /// before they were kept.
     #[serde(default)]
     pub statements: Vec<StatementRecord>,
+    /// The hosts that drove its load, each with its name; none where the experiment's own host did,
+    /// and in records from before they were kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_hosts: Vec<(String, GeneratorHost)>,
+    /// By how many milliseconds the time of day of its host was ahead of the coordinator's at its
+    /// end, and the largest error of that; `None` where there was no other host, and in records
+    /// from before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_ahead_ms: Option<(f64, f64)>,
 }
 
 /// Something that was done to a server while a load ran.
@@ -345,8 +382,11 @@ impl TrialRecord {
             figures: BTreeMap::new(),
             server_variant: None,
             unsettled_s: None,
+            warm_up: WarmUpEnd::Unknown,
             heat: None,
             statements: Vec::new(),
+            load_hosts: Vec::new(),
+            clock_ahead_ms: None,
         }
     }
 

@@ -6,7 +6,7 @@ mod csv;
 mod markdown;
 mod postgresbench;
 
-pub use continuous::{bmf, github_benchmark, junit};
+pub use continuous::{REFERENCE_AGAIN, bmf, github_benchmark, junit};
 pub use csv::{SERIES_HEAD, csv, otava, series_csv};
 pub(crate) use csv::{factors, figures};
 pub use markdown::{markdown, markdown_code, markdown_text};

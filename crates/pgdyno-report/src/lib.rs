@@ -19,8 +19,8 @@ pub use detail::{
     pack, trial,
 };
 pub use format::{
-    SERIES_HEAD, TextFormat, bmf, csv, github_benchmark, junit, markdown, markdown_code, markdown_text,
-    otava, postgresbench, series_csv,
+    REFERENCE_AGAIN, SERIES_HEAD, TextFormat, bmf, csv, github_benchmark, junit, markdown, markdown_code,
+    markdown_text, otava, postgresbench, series_csv,
 };
 pub use heat::Heat;
 pub use html::{HtmlError, html, html_with, page};

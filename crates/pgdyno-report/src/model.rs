@@ -13,7 +13,7 @@ use crate::heat::Heat;
 use crate::marks::Mark;
 use pgdyno_record::{
     CrossCheck, DistributionPoint, ErrorCount, FactRecord, Percentiles, RestoredRecord, Searched,
-    TransactionCounts, TrialStatus, WorkloadRecord,
+    TransactionCounts, TrialStatus, WarmUpEnd, WorkloadRecord,
 };
 use pgdyno_stats::Effect;
 use serde::Serialize;
@@ -205,10 +205,13 @@ pub struct Trial {
     /// The server that it ran on, where that is not the target itself.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub server_variant: Option<String>,
-    /// Seconds of the measured time that were still part of the warm-up: they are in no rate and no
-    /// response time.
+    /// Seconds of the measured time that were still part of the warm-up: they are in no rate of the
+    /// trial and in no response time that was measured here.
     #[cfg_attr(feature = "typescript", ts(optional = nullable))]
     pub unsettled_s: Option<f64>,
+    /// Whether the warm-up ended within the measured time.
+    #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
+    pub warm_up: WarmUpEnd,
     /// Figures by the name of the metric, which ends with the unit.
     #[cfg_attr(feature = "typescript", ts(as = "Option<_>", optional))]
     pub figures: BTreeMap<String, f64>,

@@ -165,6 +165,10 @@ fn trials_table(reports: &[Report]) -> Table {
         ("warmup_s", numbers(&|trial| Some(trial.warmup_s))),
         ("measured_s", numbers(&|trial| Some(trial.measured_s))),
         ("unsettled_s", numbers(&|trial| trial.unsettled_s)),
+        (
+            "warm_up",
+            texts(&|_, trial| Some(trial.warm_up.word().to_owned())),
+        ),
         ("committed", ints(&|_, trial| int(trial.transactions.committed))),
         ("failed", ints(&|_, trial| int(trial.transactions.failed?))),
         ("skipped", ints(&|_, trial| int(trial.transactions.skipped?))),

@@ -1120,9 +1120,11 @@ export type Trial = {
   excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
-  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no
-   * response time. */
+  /** Seconds of the measured time that were still part of the warm-up: they are in no rate of the
+   * trial and in no response time that was measured here. */
   unsettled_s?: number | null,
+  /** Whether the warm-up ended within the measured time. */
+  warm_up?: WarmUpEnd,
   /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },
   /** Checkpoints, vacuums and disturbances; empty before [`Report::mark`]. */
@@ -1258,9 +1260,11 @@ export type TrialPart = {
   excluded?: boolean,
   /** The server that it ran on, where that is not the target itself. */
   server_variant?: string | null,
-  /** Seconds of the measured time that were still part of the warm-up: they are in no rate and no
-   * response time. */
+  /** Seconds of the measured time that were still part of the warm-up: they are in no rate of the
+   * trial and in no response time that was measured here. */
   unsettled_s?: number | null,
+  /** Whether the warm-up ended within the measured time. */
+  warm_up?: WarmUpEnd,
   /** Figures by the name of the metric, which ends with the unit. */
   figures?: { [key in string]: number },
   /** Checkpoints, vacuums and disturbances; empty before [`Report::mark`]. */
@@ -1322,6 +1326,9 @@ export type Waits = {
   /** Sessions by event, the busiest first, and last what many smaller ones are together. */
   events?: Array<WaitSessions>,
 };
+
+/** Whether the throughput of a trial became steady. */
+export type WarmUpEnd = "ended" | "never" | "unknown";
 
 /** What a study says of a chart that an experiment has anyway. */
 export type WholeChart = {

@@ -87,7 +87,9 @@ function P95({ report, headline }: Props) {
   const after = headline?.percentiles?.p95_ms;
   const { figures: [first = UNKNOWN, second = UNKNOWN], unit } = together([before, after]);
   const value = <BeforeAfter before={first} after={isKnown(after) ? second : null} unit={unit} />;
-  const note = isKnown(before) && isKnown(after) && before > 0 ? `${change(after / before)}, same two treatments` : "Not measured on both sides";
+  const effect = report.experiment.design === "cumulative" ? null : (headline?.step_p95 ?? null);
+  const between = effect === null ? (isKnown(before) && isKnown(after) && before > 0 ? `${change(after / before)}, without an interval` : null) : effectWithInterval(effect);
+  const note = between === null ? "Not measured on both sides" : `${between}, same two treatments`;
   return <Figure name="Response time, p95" value={value} note={note} />;
 }
 

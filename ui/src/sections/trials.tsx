@@ -19,7 +19,7 @@ function settledWord(settled: boolean | null): string {
 function remarks(trial: Trial): string[] {
   const errors = trial.errors.map(({ sqlstate, count: amount }) => `SQLSTATE ${sqlstate}: ${plural(amount, "transaction")}`);
   const failed = isKnown(trial.failed) && trial.failed > 0 && errors.length === 0 ? [`${plural(trial.failed, "transaction")} failed`] : [];
-  const unsettled = isKnown(trial.unsettled_s) && trial.unsettled_s > 0 ? [`the first ${tick(trial.unsettled_s)} s still belonged to the warm-up, and are in no rate and no response time`] : [];
+  const unsettled = isKnown(trial.unsettled_s) && trial.unsettled_s > 0 ? [`the first ${tick(trial.unsettled_s)} s still belonged to the warm-up, and are in no rate and no response time that was measured here`] : [];
   const variant = isKnownText(trial.server_variant) ? [`on ${trial.server_variant}`] : [];
   const why = trial.excluded === true ? ["excluded: its value has no ratio to others"] : [];
   return [...why, ...(trial.reason === null ? [] : [trial.reason]), ...variant, ...unsettled, ...errors, ...failed, ...trial.disturbances];

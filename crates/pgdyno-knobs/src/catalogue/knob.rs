@@ -202,6 +202,9 @@ pub enum CarryOver {
     Seconds,
     /// What is in caches, in tables or on disk: gone in minutes, or never.
     Caches,
+    /// What was begun before and keeps the old value: sessions, their connections, the server's
+    /// rings of io_uring.
+    Sessions,
 }
 
 /// What a knob can cost the user.

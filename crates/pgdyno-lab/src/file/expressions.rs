@@ -23,16 +23,8 @@ const MARK: &str = "= ";
 /// Parts whose values may be expressions.
 const PARTS: [&str; 7] = ["base", "data", "load", "server", "step", "factor", "event"];
 /// Keys whose texts are the user's own, whatever they begin with.
-const TEXTS: [&str; 9] = [
-    "name",
-    "title",
-    "reason",
-    "holds",
-    "script",
-    "command",
-    "prepare",
-    "cleanup",
-    "neighbour",
+const TEXTS: [&str; 8] = [
+    "name", "title", "reason", "holds", "script", "command", "prepare", "cleanup",
 ];
 /// Scale at which bytes per unit are taken: what does not grow with the scale no longer counts.
 const LARGE_SCALE: u32 = 1000;

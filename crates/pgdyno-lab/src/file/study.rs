@@ -15,7 +15,8 @@ pub struct FigurePart {
     pub metric: Option<String>,
     /// A query that gives one number, asked in the load's database when the load has ended.
     pub sql: Option<String>,
-    /// The series' label; all labels are added up where none is given.
+    /// The series' label; all labels are added up where none is given, and those that begin with it
+    /// where it ends with `*`.
     pub label: Option<String>,
     /// What is taken of its measured time.
     #[serde(default)]
@@ -23,6 +24,19 @@ pub struct FigurePart {
     /// Whether a larger value is the better one.
     #[serde(default)]
     pub larger_is_better: bool,
+}
+
+impl FigurePart {
+    /// Whether a series with this label is a part of it.
+    pub(crate) fn takes(&self, label: &str) -> bool {
+        let Some(wanted) = self.label.as_deref() else {
+            return true;
+        };
+        match wanted.strip_suffix('*') {
+            Some(beginning) => label.starts_with(beginning),
+            None => label == wanted,
+        }
+    }
 }
 
 /// A published study.

@@ -107,6 +107,7 @@ pub fn why_not_in_turns(knob: &Knob, protocol: Protocol) -> Option<&'static str>
         ),
         (_, Some(CarryOver::None | CarryOver::Plans | CarryOver::Seconds)) => None,
         (_, Some(CarryOver::Caches)) => Some("its effect on caches, tables or files lasts for minutes"),
+        (_, Some(CarryOver::Sessions)) => Some("sessions that are connected keep the old value"),
         (_, None) => Some("how long its effect stays is not known"),
     }
 }

@@ -91,6 +91,10 @@ impl Data for RealTarget<'_> {
         }
     }
 
+    fn has_template(&mut self, name: &str) -> Result<bool, LabError> {
+        Ok(has_database(&self.conninfo(None)?, &template_of(name))?)
+    }
+
     fn keep_template(&mut self, name: &str) -> Result<(), LabError> {
         self.make_from(&template_of(name), name)
     }

@@ -52,9 +52,7 @@ impl Load for RealTarget<'_> {
         if let (Some(pooler), Some(first)) = (&pooler, servers.first_mut()) {
             first.conninfo = pooler.conninfo().clone();
         }
-        let neighbour = Neighbour::start(&treatment.server, &variables(&self.changer, &direct)?)?;
         let driven = self.measure(drive, plan, (&servers, &direct), stop, go_on);
-        drop(neighbour);
         if let Some(pooler) = pooler {
             pooler.stop()?;
         }
@@ -140,10 +138,12 @@ impl RealTarget<'_> {
             Some(cycles) => Some((cycles, Server::connect(&direct.with_database(ASIDE))?)),
             None => None,
         };
+        let variables = variables(&self.changer, direct)?;
+        let neighbour = Neighbour::start(&drive.treatment.server, &variables)?;
         let mut loaded = Loaded {
             changer: &mut self.changer,
             direct,
-            neighbours: Vec::new(),
+            neighbours: neighbour.into_iter().collect(),
         };
         let (halt, mut is_enough) = (Arc::new(AtomicBool::new(false)), false);
         let mut on_second = |second: &Second| {
@@ -177,8 +177,11 @@ impl RealTarget<'_> {
                 measure_program(drive.treatment, &run, &mut on_second)
             }
         });
+        let mut measurement = measured?;
+        let ended = loaded.neighbours.iter().filter_map(Neighbour::ended);
+        measurement.warnings.extend(ended);
         Ok(Driven {
-            measurement: measured?,
+            measurement,
             shortage,
             is_enough,
         })

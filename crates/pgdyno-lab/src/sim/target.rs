@@ -351,6 +351,11 @@ impl Data for SimTarget {
         Ok(())
     }
 
+    fn has_template(&mut self, name: &str) -> Result<bool, LabError> {
+        let mut world = self.ask("looking for a template")?;
+        Ok(server!(self, world).templates.contains_key(name))
+    }
+
     fn keep_template(&mut self, name: &str) -> Result<(), LabError> {
         let mut world = self.ask("making a template")?;
         let server = server!(self, world);
@@ -358,6 +363,11 @@ impl Data for SimTarget {
             && let Some(tables) = server.tables.get(name).copied()
         {
             server.templates.insert(name.to_owned(), tables);
+            if tables.loads > 0 {
+                world
+                    .broken
+                    .push("what loads have used is kept as a template".to_owned());
+            }
         }
         Ok(())
     }

@@ -163,13 +163,15 @@ impl<'a> Analysis<'a> {
     }
 
     /// An effect that is computed once, from all trials of these treatments, of which so many
-    /// failed on either side: it has a verdict once they are whole.
-    pub(super) fn once(&self, effect: Effect, failed: (usize, usize), treatments: &[usize]) -> Effect {
-        let effect = effect.where_failed(failed.0, failed.1);
-        match self.is_whole(treatments) {
-            true => effect,
-            false => effect.without_verdict(),
-        }
+    /// failed on either side: it is shown once they are whole.
+    pub(super) fn once(
+        &self,
+        effect: Option<Effect>,
+        failed: (usize, usize),
+        treatments: &[usize],
+    ) -> Option<Effect> {
+        let whole = effect.filter(|_| self.is_whole(treatments));
+        whole.map(|effect| effect.where_failed(failed.0, failed.1))
     }
 
     /// Whether no further block comes and none of these treatments was spared for what was seen.
@@ -263,7 +265,7 @@ impl<'a> Analysis<'a> {
         let best = parts.best_length(overhead_s, measured_s);
         let between = parts.between.sqrt().exp_m1();
         let stays = format!(
-            "Trials that measure {measured_s:.0} s and cost {overhead_s:.0} s besides differ by {:.1} % from start to start, which \
+            "Trials that measure {measured_s:.0} s and cost {overhead_s:.0} s besides differ by {:.1} % from one to the next, which \
              longer ones do not change",
             between * 100.0
         );
@@ -308,7 +310,7 @@ impl<'a> Analysis<'a> {
                     false => String::new(),
                 }
             ),
-            false => format!("ends after {planned} blocks, whatever they show; there is no verdict before"),
+            false => format!("ends after {planned} blocks, whatever they show; no effect is shown before"),
         }
     }
 
@@ -329,7 +331,18 @@ impl<'a> Analysis<'a> {
     fn method(&self, metric: &MetricWords) -> String {
         let record = self.record();
         let comparisons = self.against.iter().flatten().count();
-        let percentiles = "Percentiles of a treatment are those of all its trials together; without whole histograms, means over its trials.";
+        let is_closed =
+            |trial: &TrialRecord| trial.histogram.is_some() && trial.open_loop.lag_histogram.is_none();
+        let percentiles = format!(
+            "Percentiles of a treatment are those of all its trials together; without whole histograms, means over its trials; \
+             where fewer than ten transactions took longer, there are not enough of them, and none is shown.{}",
+            match self.stored.trials.iter().any(|(_, trial)| is_closed(trial)) {
+                true =>
+                    " Clients wait for an answer before they send again: a stall counts once for each that waits, not for \
+                     all that would have come meanwhile (coordinated omission).",
+                false => "",
+            }
+        );
         if comparisons == 0 {
             let what = match record.design.as_str() {
                 "fractional" | "screening" => {

@@ -16,13 +16,34 @@ type Pair = (usize, usize);
 
 /// How a finding can be tested.
 enum Test {
-    /// The comparison that the experiment makes anyway.
-    Own(Effect),
-    /// What an event has changed; `None` where one trial says nothing of chance.
-    Shift(Option<Effect>),
+    /// The comparison that the experiment makes anyway, or what an event has changed; `None` where
+    /// nothing can be said of chance yet.
+    Own(Option<Effect>),
     /// Treatments that are compared with others for its sake.
     Pairs,
+    /// One side fails always.
+    Failing(Failing),
     /// Not testable here, with the reason.
+    Not(String),
+}
+
+/// A treatment or what it is compared with, no trial of which has the figure, while all trials of
+/// the other have it.
+struct Failing {
+    /// Whether it is the treatment.
+    is_treatment: bool,
+    /// Whether chance is excluded.
+    is_decided: bool,
+    /// Why its newest trial failed.
+    why: String,
+}
+
+/// What is known here of a finding.
+enum Here {
+    /// The effect; `None` where there is none yet.
+    Effect(Option<Effect>),
+    Failing(Failing),
+    /// Not tested, with the reason.
     Not(String),
 }
 
@@ -38,13 +59,13 @@ pub(super) fn claims(analysis: &Analysis<'_>) -> Vec<StudyClaim> {
         .map(|claim| test(analysis, &effects, claim))
         .collect();
     let tested = study.claims.iter().zip(tests).map(|(claim, (pairs, test))| {
-        let effect = match test {
-            Test::Own(effect) => Ok(Some(effect)),
-            Test::Shift(effect) => Ok(effect),
-            Test::Pairs => Ok(compare(analysis, claim, &pairs)),
-            Test::Not(why) => Err(why),
+        let here = match test {
+            Test::Own(effect) => Here::Effect(effect),
+            Test::Pairs => Here::Effect(compare(analysis, claim, &pairs)),
+            Test::Failing(failing) => Here::Failing(failing),
+            Test::Not(why) => Here::Not(why),
         };
-        study_claim(analysis, study, claim, &pairs, effect)
+        study_claim(analysis, study, claim, &pairs, &here)
     });
     tested.collect()
 }
@@ -93,7 +114,7 @@ fn test(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) 
         let shift = timelines::shift(analysis, event, of, confidence(analysis));
         let test = shift.map_or_else(
             || Test::Not("no trial with this event finished".to_owned()),
-            Test::Shift,
+            Test::Own,
         );
         return (Vec::new(), test);
     }
@@ -118,10 +139,12 @@ fn test(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) 
     let is_tried = |i: usize| !analysis.values(i, &claim.metric).is_empty();
     let (tried, not): (Vec<Pair>, Vec<Pair>) = pairs.iter().partition(|(a, b)| is_tried(*a) && is_tried(*b));
     if tried.is_empty() {
-        return (not.clone(), Test::Not(why_not(analysis, &not)));
+        let failing = failing(analysis, claim, &not);
+        let test = failing.map_or_else(|| Test::Not(why_not(analysis, &not)), Test::Failing);
+        return (not, test);
     }
     let test = match tried[..] {
-        [pair] => own(analysis, claim, pair).map_or(Test::Pairs, Test::Own),
+        [pair] => own(analysis, claim, pair).map_or(Test::Pairs, |effect| Test::Own(Some(effect))),
         _ => Test::Pairs,
     };
     (tried, test)
@@ -134,9 +157,40 @@ fn why_not(analysis: &Analysis<'_>, pairs: &[Pair]) -> String {
     reason.unwrap_or_else(|| "no trial that has the figure finished".to_owned())
 }
 
+/// The side of a pair that fails always, where the other never does.
+fn failing(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Option<Failing> {
+    let [(treatment, reference)] = *pairs else {
+        return None;
+    };
+    let (is_treatment, trials) = match analysis.failed(&claim.metric, treatment, reference) {
+        (trials @ 1.., 0) => (true, trials),
+        (0, trials @ 1..) => (false, trials),
+        _ => return None,
+    };
+    let side = if is_treatment { treatment } else { reference };
+    let name = &analysis.record().treatments[side].name;
+    let mut newest_first = analysis.stored.trials.iter().rev();
+    let why = newest_first.find_map(|(_, trial)| (trial.treatment == *name).then(|| trial.reason.clone())?);
+    Some(Failing {
+        is_treatment,
+        is_decided: by_chance(trials) <= 1.0 - confidence(analysis),
+        why: why.unwrap_or_else(|| "they lack the figure".to_owned()),
+    })
+}
+
+/// Probability that of so many trials of two sides alike all of one and none of the other fail,
+/// where half of all do (Fisher's exact test).
+fn by_chance(trials: usize) -> f64 {
+    (1..=trials).map(|i| count(i) / count(trials + i)).product()
+}
+
 /// Fractions hold no two treatments against one another: a finding about a factor's second level is
 /// tested by its effect.
-fn main_effect(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimRecord) -> Option<Effect> {
+fn main_effect(
+    analysis: &Analysis<'_>,
+    effects: &[FactorEffect],
+    claim: &ClaimRecord,
+) -> Option<Option<Effect>> {
     if claim.metric != analysis.record().metric || claim.of.len() != 1 {
         return None;
     }
@@ -146,7 +200,7 @@ fn main_effect(analysis: &Analysis<'_>, effects: &[FactorEffect], claim: &ClaimR
         .find(|one| one.factor == *factor && one.level == *level && one.other.is_none())?;
     let same_reference = claim.against.is_empty()
         || claim.against == BTreeMap::from([(factor.clone(), found.against.clone())]);
-    found.effect.filter(|_| same_reference)
+    same_reference.then_some(found.effect)
 }
 
 /// What a treatment is compared with for a finding: the one that differs in the levels named. Where
@@ -222,7 +276,7 @@ fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Opti
     if let [(treatment, reference)] = *pairs {
         let comparison = Comparison { treatment, reference };
         let effect = decide(&observations, &[comparison], rules).into_iter().next()?;
-        return effect.map(|effect| analysis.once(effect, failed, &[treatment, reference]));
+        return analysis.once(effect, failed, &[treatment, reference]);
     }
     let sides: BTreeSet<usize> = pairs.iter().flat_map(|(a, b)| [*a, *b]).collect();
     let effect = match sides.len() == 2 * pairs.len() {
@@ -230,7 +284,7 @@ fn compare(analysis: &Analysis<'_>, claim: &ClaimRecord, pairs: &[Pair]) -> Opti
         false => of_groups(&observations, pairs, rules),
     };
     let sides: Vec<usize> = sides.into_iter().collect();
-    effect.map(|effect| analysis.once(effect, failed, &sides))
+    analysis.once(effect, failed, &sides)
 }
 
 /// Pairs that have no treatment in common are a factorial of side and pair: the effect of the side
@@ -291,18 +345,29 @@ fn study_claim(
     study: &StudyRecord,
     claim: &ClaimRecord,
     pairs: &[Pair],
-    effect: Result<Option<Effect>, String>,
+    here: &Here,
 ) -> StudyClaim {
     let record = analysis.record();
-    let outcome = match &effect {
-        Err(_) => ClaimOutcome::NotTested,
+    let outcome = match here {
+        Here::Not(_) => ClaimOutcome::NotTested,
         // Two blocks say too little of the spread to contradict anybody.
-        Ok(effect) => {
+        Here::Effect(effect) => {
             let known = effect.filter(|effect| effect.blocks >= FINDING_BLOCKS_MIN);
             known.map_or(ClaimOutcome::Undecided, |effect| {
                 outcome(analysis, claim, pairs, effect)
             })
         }
+        Here::Failing(failing) => match (claim.found.as_str(), failing.is_treatment) {
+            _ if !failing.is_decided => ClaimOutcome::Undecided,
+            ("worse", true) | ("better" | "not-worse", false) => ClaimOutcome::Agrees,
+            _ => ClaimOutcome::Disagrees,
+        },
+    };
+    let word = match outcome {
+        ClaimOutcome::Agrees => "agrees",
+        ClaimOutcome::Disagrees => "disagrees",
+        ClaimOutcome::Undecided => "not decided",
+        ClaimOutcome::NotTested => "not tested",
     };
     let found = match (claim.ratio, claim.found.as_str()) {
         (Some(ratio), _) => format!("{} %", percent(ratio)),
@@ -310,11 +375,19 @@ fn study_claim(
         (None, "not-worse") => "no loss that matters".to_owned(),
         (None, word) => format!("it {word}"),
     };
-    let here = match &effect {
-        Err(why) => format!("not tested here: {why}"),
-        Ok(None) => "no difference here is distinguishable from chance yet: not decided".to_owned(),
-        Ok(Some(effect)) => format!(
-            "here {} %{} (between {} and {}): {}",
+    let known = match here {
+        Here::Not(why) => format!("not tested here: {why}"),
+        Here::Effect(None) => "no difference here is distinguishable from chance yet: not decided".to_owned(),
+        Here::Failing(failing) => format!(
+            "here no trial of {} has the figure ({}): {word}",
+            match failing.is_treatment {
+                true => "it",
+                false => "what it is compared with",
+            },
+            failing.why
+        ),
+        Here::Effect(Some(effect)) => format!(
+            "here {} %{} (between {} and {}): {word}",
             percent(effect.ratio),
             match pairs.len() {
                 n if n > 1 => format!(" over {n} pairs of treatments"),
@@ -322,12 +395,6 @@ fn study_claim(
             },
             percent(effect.ratio_low),
             percent(effect.ratio_high),
-            match outcome {
-                ClaimOutcome::Agrees => "agrees",
-                ClaimOutcome::Disagrees => "disagrees",
-                ClaimOutcome::Undecided => "not decided",
-                ClaimOutcome::NotTested => "not tested",
-            }
         ),
     };
     let names = |side: fn(&Pair) -> usize| {
@@ -344,9 +411,12 @@ fn study_claim(
         metric: claim.metric.clone(),
         found: claim.found.clone(),
         study_ratio: claim.ratio,
-        effect: effect.ok().flatten(),
+        effect: match here {
+            Here::Effect(effect) => *effect,
+            Here::Failing(_) | Here::Not(_) => None,
+        },
         outcome,
-        sentence: format!("[{}] found {found}; {here}", study.source),
+        sentence: format!("[{}] found {found}; {known}", study.source),
     }
 }
 

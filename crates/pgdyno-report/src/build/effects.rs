@@ -43,10 +43,8 @@ pub(super) fn of_fraction(analysis: &Analysis<'_>, confidence: f64) -> Vec<Facto
 
 fn once(analysis: &Analysis<'_>, effects: &mut [FactorEffect]) {
     for one in effects {
-        one.effect = one
-            .effect
-            // No combination of factors is spared.
-            .map(|effect| analysis.once(effect, failed(analysis, one), &[]));
+        // No combination of factors is spared.
+        one.effect = analysis.once(one.effect, failed(analysis, one), &[]);
     }
 }
 

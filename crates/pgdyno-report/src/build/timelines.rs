@@ -135,7 +135,7 @@ fn effect_over<'t>(
         .next()
         .flatten();
     let treatments: Vec<usize> = treatments.into_iter().collect();
-    let effect = effect.map(|effect| analysis.once(effect, (failed(analysis, &treatments), 0), &treatments));
+    let effect = analysis.once(effect, (failed(analysis, &treatments), 0), &treatments);
     let trends: Vec<f64> = blocks
         .values()
         .filter_map(|sides| mean(sides.iter().filter_map(|side| side.trend)))

@@ -213,6 +213,7 @@ pub(super) fn trial_of(id: i64, trial: &TrialRecord, excluded: bool) -> Trial {
         excluded,
         server_variant: trial.server_variant.clone(),
         unsettled_s: trial.unsettled_s,
+        warm_up: trial.warm_up,
         figures: figures_of(&[trial]),
         marks: Vec::new(),
         series: Series {

@@ -60,9 +60,12 @@ pub fn github_benchmark(report: &Report) -> String {
     format!("{:#}\n", Value::Array(all))
 }
 
+/// Level of a factor that is the reference once more: what differs is not a change that was tried.
+pub const REFERENCE_AGAIN: &str = "base-again";
+
 /// JUnit's XML: a test case for each treatment. One that is worse than what it is compared with is
 /// a failure, one without a finished trial an error; what was not tested, and what is undecided, is
-/// skipped.
+/// skipped, as is the reference where it differs from itself.
 ///
 /// # Errors
 ///
@@ -142,7 +145,12 @@ impl Outcome {
         let Some(step) = &treatment.step else {
             return with(None, String::new());
         };
+        let is_reference = treatment.levels.iter().any(|of| of.level == REFERENCE_AGAIN);
         let kind = match step.verdict {
+            Verdict::Better | Verdict::Worse if is_reference => {
+                let message = format!("the reference differs from itself: {}", said(report, step));
+                return with(Some(SKIPPED), message);
+            }
             Verdict::Worse => Some(FAILURE),
             Verdict::Undecided => Some(SKIPPED),
             Verdict::Better | Verdict::Same | Verdict::NoGain => None,
@@ -194,6 +202,7 @@ mod tests {
     use super::*;
     use crate::build::build;
     use crate::build::tests::stored;
+    use crate::model::LevelOf;
 
     fn report() -> Report {
         let mut stored = stored("one-at-a-time", 6);
@@ -267,5 +276,20 @@ mod tests {
             text.contains("<error message=\"no trial finished: it did not start\"/>"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn junit_does_not_fail_the_reference_for_differing_from_itself() {
+        let mut again = report();
+        again.treatments[3].levels = vec![LevelOf {
+            factor: "side".into(),
+            level: REFERENCE_AGAIN.into(),
+        }];
+        let text = junit(&again).unwrap();
+        assert!(
+            text.contains("<skipped message=\"the reference differs from itself: throughput \u{2212}40"),
+            "{text}"
+        );
+        assert!(!text.contains("<failure"), "{text}");
     }
 }

@@ -47,7 +47,7 @@ impl Shown {
         ),
         ("one trial of each side, by its seconds", Shown::TwoTrials),
         (
-            "findings of studies that differ from none, 81 in two or three blocks each",
+            "findings of studies that differ from none, 86 in two or three blocks each",
             Shown::Findings,
         ),
         (
@@ -112,7 +112,7 @@ impl Shown {
                 [found.is_some_and(|found| is_claimed(&found.effect)), false]
             }
             Shown::Findings => {
-                const TOGETHER: u32 = 81;
+                const TOGETHER: u32 = 86;
                 let shared = Rules {
                     confidence: 1.0 - (1.0 - rules.confidence) / f64::from(TOGETHER),
                     ..rules

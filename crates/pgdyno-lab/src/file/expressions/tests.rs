@@ -3,6 +3,7 @@ use crate::file::sized;
 use crate::file::tests::{on_a_host, shipped};
 use crate::plan::{Plan, ProfileSettings};
 use pgdyno_workload::Dataset;
+use std::collections::{BTreeMap, BTreeSet};
 
 const TEXT: &str = r#"name = "sizes"
 question = "Does it follow?"
@@ -98,6 +99,20 @@ fn events_follow_from_the_length_of_the_load() {
     assert_eq!(
         (event.at.as_str(), event.titled()),
         ("120.0s", format!("vm.dirty_bytes = {bytes}"))
+    );
+}
+
+/// So are commands of neighbours, of the server and of an event.
+#[test]
+fn commands_of_neighbours_follow_from_the_length_of_the_load() {
+    let command = "neighbour = \"= 'sleep ' ~ floor(load.measure_s / 12)\"\n";
+    let text = format!("{TEXT}[server]\n{command}[[event]]\nat = \"20s\"\n{command}")
+        .replace("measure_s = 5", "measure_s = 240");
+    let file = parse(&text).unwrap();
+    let expected = Some("sleep 20".to_owned());
+    assert_eq!(
+        (&file.server.neighbour, &file.event[0].neighbour),
+        (&expected, &expected)
     );
 }
 
@@ -202,11 +217,39 @@ fn texts_are_no_expressions() {
     assert_eq!(value(&file, "work_mem"), "8MB");
 }
 
+/// Experiments whose questions have no ratio of data, memory and settings.
+const WITHOUT_CONDITIONS: [&str; 23] = [
+    "aa",
+    "demo",
+    "edb-commit-delay",
+    "edb-storage",
+    "ibm-z-autovacuum",
+    "ibm-z-snapshot",
+    "ibm-z-wal-direct-io",
+    "rhel-cgroup-io",
+    "rhel-checkpoint-recovery",
+    "rhel-filesystem",
+    "rhel-ksm",
+    "rhel-mtu",
+    "rhel-neighbour",
+    "rhel-temp-files",
+    "rhel-wal-device",
+    "senzing-autovacuum",
+    "senzing-commit",
+    "senzing-replication",
+    "senzing-toast",
+    "senzing-vacuum",
+    "senzing-versions",
+    "senzing-xid-pause",
+    "upgrade-18-19",
+];
+
 /// Data, memory and settings of every experiment that is shipped, at each of its sizes: what its
-/// file says must hold does, on a host as small as 8 GB and as large as 1 TB.
+/// file says must hold does, on a host as small as 8 GB and as large as 1 TB, and no expression of
+/// it is left.
 #[test]
 fn what_is_shipped_holds_its_ratios_at_every_size() {
-    let mut with_conditions = 0;
+    let mut without_conditions = BTreeSet::new();
     for (name, text) in shipped() {
         let path = Path::new(&name);
         let sizes: Table = toml::from_str(&text).unwrap();
@@ -218,13 +261,37 @@ fn what_is_shipped_holds_its_ratios_at_every_size() {
         for size in sizes.keys().map(String::as_str).map(Some).chain([None]) {
             let text = sized(&text, path, size, &[]).unwrap();
             for memory in [8_u64 << 30, 24 << 30, 1 << 40] {
-                let file = ExperimentFile::parse(&on_a_host(&text, memory), path, &catalogue());
+                let text = on_a_host(&text, memory);
+                let file = ExperimentFile::parse(&text, path, &catalogue());
                 let file = file.unwrap_or_else(|error| panic!("{size:?} {memory}: {error}"));
                 let has_conditions =
                     !file.holds.is_empty() || file.parts().iter().any(|part| !part.holds.is_empty());
-                with_conditions += usize::from(has_conditions);
+                if !has_conditions {
+                    without_conditions.insert(name.clone());
+                }
+                // As it is, the file has those of its sizes too.
+                let left = worked_out(&text, path, &catalogue()).unwrap();
+                assert!(size.is_none() || !left.contains("\"= "), "{name} {size:?}");
             }
         }
     }
-    assert!(with_conditions >= 100, "{with_conditions}");
+    assert_eq!(
+        without_conditions,
+        BTreeSet::from(WITHOUT_CONDITIONS.map(str::to_owned))
+    );
+}
+
+/// A second file would not run in the sandbox that the first one has made.
+#[test]
+fn shipped_files_that_share_a_sandbox_create_it_alike() {
+    let mut sandboxes = BTreeMap::new();
+    for (name, text) in shipped() {
+        let file: Table = toml::from_str(&text).unwrap();
+        let target = &file["target"];
+        let (sandbox, create) = (target["sandbox"].to_string(), target.get("create").cloned());
+        let (first, made) = sandboxes
+            .entry(sandbox)
+            .or_insert_with(|| (name.clone(), create.clone()));
+        assert_eq!(*made, create, "{first} and {name}");
+    }
 }

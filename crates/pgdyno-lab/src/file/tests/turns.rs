@@ -25,6 +25,12 @@ fn switchback_refuses_what_cannot_take_turns() {
     check(
         "",
         "",
+        "settings.log_connections = 'on'\n",
+        "sessions that are connected keep the old value",
+    );
+    check(
+        "",
+        "",
         "settings.commit_delay = 10\nload.clients = 2\n",
         "\"s\" may have [settings] only",
     );

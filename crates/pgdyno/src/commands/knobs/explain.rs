@@ -97,6 +97,7 @@ fn carry_over(carry_over: CarryOver) -> &'static str {
         CarryOver::Plans => "plans of prepared statements, which keep the old value",
         CarryOver::Seconds => "a few seconds",
         CarryOver::Caches => "caches, tables or files, for minutes or longer",
+        CarryOver::Sessions => "sessions that were connected before, which keep the old value",
     }
 }
 
