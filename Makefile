@@ -19,7 +19,7 @@ help: ## this list
 	@echo "make advisories   dependencies against the list of known faults, which is fetched"
 	@echo "make docs         the book, into target/book, with what is made from the program"
 	@echo "make types        what the page has of the code's tables and types, generated"
-	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour)"
+	@echo "make bench        what pgdyno costs, beside other tools, and its false alarms (an hour); SEARCH=1: searches and profiles too (two days)"
 	@echo "make build        the program with its page: $(PGDYNO)"
 	@echo "make dist         a static binary, packages of it (deb, rpm, apk) and an image, into target/dist"
 	@echo "make screenshots  pictures of pgdyno-demo.html into target/screenshots, its head into docs/"
@@ -74,6 +74,12 @@ bench: need-bench build ## load engine, facts, sampler, store, page, and the ref
 	benches/page.sh $(PGDYNO) target/release/examples/hundred
 	benches/own.sh $(PGDYNO)
 	benches/aa.sh $(PGDYNO)
+ifdef SEARCH
+	benches/surfaces.sh $(PGDYNO) target/surfaces
+	$(CARGO) run --release --locked -p pgdyno-stats --example search_methods -- 100 30 target/surfaces/*.json
+	benches/profiles.sh $(PGDYNO)
+	benches/tune.sh $(PGDYNO)
+endif
 
 screenshots: images ## pictures of the report
 	cd ui && $(NPM) run screenshot -- ../pgdyno-demo.html ../target/screenshots

@@ -2,6 +2,7 @@
 # Each shipped profile of a server, and pgtune's, against the stock settings: four machines
 # (sandboxes with limits) by four loads.
 # Usage: benches/profiles.sh [PGDYNO] [REPORTS] [MACHINE:LOAD ...]     All sixteen take about three hours; BLOCKS=5, KEEP_STORE=file
+# WITHOUT=PROFILE: that profile as a whole against itself without each of its settings, one by one.
 #
 #   machines cpu (data fits), starved (data is four times the memory), disk (1,000 IOPS, data is
 #   twice the memory), roomy (no limits) loads tpcb, tpcc, reads (by key), analytics (sums over a
@@ -26,6 +27,14 @@ machine() { # its sandbox, and its megabytes of data
   *) echo "profiles: no machine \"$1\"; expected cpu, starved, disk or roomy" >&2 && return 2 ;;
   esac
 }
+options() { # the same as options of `sandbox create`
+  case $1 in
+  cpu) echo --cpus 1 --memory 2GB ;;
+  starved) echo --memory 512MB ;;
+  disk) echo --memory 1GB --iops 1000 --bandwidth 125M ;;
+  *) ;;
+  esac
+}
 load() { # its keys, the megabytes of a unit of its data, and the profiles that are for it
   case $1 in
   tpcb) echo 'workload = "tpcb"' 15 oltp oltp-latency mixed server small write-heavy-large pgtune-oltp ;;
@@ -37,7 +46,22 @@ load() { # its keys, the megabytes of a unit of its data, and the profiles that 
   esac
 }
 
-echo "| machine | load | profile | throughput against stock | |"
+# Steps that set one knob each as it is without the profile.
+steps_without() {
+  "$pgdyno" profile diff "$WITHOUT" sandbox:profiles --json | python3 -c '
+import json, sys
+for setting in json.load(sys.stdin)["settings"]:
+    if not setting["is_now"] and setting["now"] is not None:
+        knob = json.dumps(setting["knob"])
+        print("[[step]]\nname = %s\nsettings = { %s = %s }" % (json.dumps("without-" + setting["knob"]), knob, json.dumps(setting["now"])))
+'
+}
+
+if [ -z "${WITHOUT:-}" ]; then
+  echo "| machine | load | profile | throughput against stock | |"
+else
+  echo "| machine | load | without | throughput against \`$WITHOUT\` | |"
+fi
 echo "|---|---|---|--:|---|"
 for pair; do
   machine=${pair%%:*} load=${pair##*:}
@@ -48,7 +72,14 @@ for pair; do
   read -r unit profiles <<<"${of_load##*\" }"
   clients=8
   [ "$load" != analytics ] || clients=2
+  target=${of_machine% *}
+  if [ -n "${WITHOUT:-}" ]; then
+    # shellcheck disable=SC2046
+    "$pgdyno" sandbox create profiles $(options "$machine") >/dev/null
+    target=
+  fi
   {
+    [ -z "${WITHOUT:-}" ] || echo "profile = \"$WITHOUT\""
     cat <<TOML
 name = "profiles-$machine-$load"
 question = "What are the shipped profiles worth, $load on the machine \"$machine\"?"
@@ -56,7 +87,7 @@ design = "one-at-a-time"
 blocks = $blocks
 [target]
 sandbox = "profiles"
-${of_machine% *}
+$target
 [data]
 scale = $(((megabytes + unit - 1) / unit))
 [load]
@@ -65,9 +96,13 @@ clients = $clients
 warmup_s = 5
 measure_s = 15
 TOML
-    for profile in $profiles; do
-      printf '[[step]]\nname = "%s"\nprofile = "%s"\n' "$profile" "$profile"
-    done
+    if [ -n "${WITHOUT:-}" ]; then
+      steps_without
+    else
+      for profile in $profiles; do
+        printf '[[step]]\nname = "%s"\nprofile = "%s"\n' "$profile" "$profile"
+      done
+    fi
   } >"$PGDYNO_HOME/$machine-$load.toml"
   if "$pgdyno" run "$PGDYNO_HOME/$machine-$load.toml" >/dev/null 2>"$reports/$machine-$load.log"; then
     "$pgdyno" report last --format html -o "$reports/$machine-$load.html" 2>/dev/null

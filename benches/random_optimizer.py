@@ -47,7 +47,8 @@ class Chance:
             return [None if a is None or length == 0 else (a - min(known)) / length for a in placed]
 
         factors = [
-            {key: factor[key] for key in ("name", "levels", "weights", "relevance")} | {"coordinates": coordinates(factor)}
+            {key: factor[key] for key in ("name", "levels", "weights", "relevance")}
+            | {"coordinates": coordinates(factor), "amounts": [amount(level) for level in factor["levels"]]}
             for factor in self.factors
         ]
         trials = [

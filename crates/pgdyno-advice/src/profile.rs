@@ -17,7 +17,7 @@ use crate::known::Known;
 use crate::sizing::{Sizing, Sources};
 use pgdyno_knobs::{Catalogue, CatalogueError, nearest_name};
 use pgdyno_record::ErrorClass;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::{Spanned, Value};
@@ -41,10 +41,30 @@ pub struct Profile {
     /// Profiles whose settings it takes over, in this order; names of shipped ones, or files beside
     /// it.
     pub inherits: Vec<String>,
+    /// Hosts and loads that it was compared with the stock settings on.
+    pub measured: Vec<ProfileMeasured>,
     /// Settings of this file, without the inherited ones.
     pub settings: Vec<ProfileSetting>,
     /// Path of the file, for messages.
     pub file: PathBuf,
+}
+
+/// What a profile brought where it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileMeasured {
+    /// The host in a few words: "1 CPU, 2 GB".
+    pub machine: String,
+    /// The load in a few words: "tpcc, 8 clients".
+    pub load: String,
+    /// Throughput against that of the stock settings: 1.10 is ten percent more.
+    pub ratio: f64,
+    /// Lower end of the ratio's interval.
+    pub low: f64,
+    /// Upper end of the ratio's interval.
+    pub high: f64,
+    /// Day of the measurement: "2026-11-27".
+    pub date: String,
 }
 
 /// A setting of a profile.
@@ -178,6 +198,8 @@ struct File {
     #[serde(default)]
     inherits: Vec<Spanned<String>>,
     #[serde(default)]
+    measured: Vec<Spanned<ProfileMeasured>>,
+    #[serde(default)]
     setting: Vec<Spanned<FileSetting>>,
 }
 
@@ -262,6 +284,15 @@ impl Profile {
         if file.setting.len() > SETTINGS_MAX {
             return Err(wrong(0, format!("expected {SETTINGS_MAX} settings at most")));
         }
+        for measured in &file.measured {
+            let ProfileMeasured { ratio, low, high, .. } = measured.get_ref();
+            let is_ordered = 0.0 < *low && low <= ratio && ratio <= high && high.is_finite();
+            if !is_ordered {
+                let message =
+                    format!("measured: expected 0 < low <= ratio <= high, found {low}, {ratio} and {high}");
+                return Err(wrong(measured.span().start, message));
+            }
+        }
         let settings = file.setting.iter().map(|setting| {
             let line = line_at(text, setting.span().start);
             let of_line = |(offset, message): (Option<usize>, String)| {
@@ -275,6 +306,7 @@ impl Profile {
             title: file.title,
             summary: file.summary,
             inherits: file.inherits.iter().map(|name| name.get_ref().clone()).collect(),
+            measured: file.measured.iter().map(|own| own.get_ref().clone()).collect(),
             settings: settings.collect::<Result<_, _>>()?,
             file: path.to_owned(),
         })

@@ -48,7 +48,9 @@ pub use file::{
 pub use lab::Lab;
 pub use measure::{Generated, Generators, LoadFrom, MeasureError, endpoint, measure};
 pub use measurement::{Measurement, Reported};
-pub use plan::{Consent, Plan, PlanError, ProfileSettings, STEP, ServerVariant, Treatment, load_plan};
+pub use plan::{
+    BESIDE_S, Consent, Plan, PlanError, ProfileSettings, STEP, ServerVariant, Treatment, load_plan,
+};
 pub use ports::Results;
 pub use preflight::{Finding, FindingKind, Preflight, PreflightReport, Unstarted, consents};
 pub use probe::{Depth, Probe};

@@ -30,6 +30,8 @@ pub(crate) const REFERENCE: &str = "reference";
 const AS_IT_IS: &str = "As it is";
 /// The factor that steps are levels of.
 pub const STEP: &str = "step";
+/// Restart, checkpoint and cross-check of a trial take about so many seconds beside its load.
+pub const BESIDE_S: f64 = 4.0;
 /// More treatments than this are a mistake in the file: at a minute each they take eight hours a
 /// block.
 const TREATMENTS_MAX: usize = 500;

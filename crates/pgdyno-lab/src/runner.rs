@@ -24,7 +24,7 @@ pub(crate) use prepare::treatment_records;
 use crate::decide::Looks;
 use crate::error::LabError;
 use crate::file::{ExperimentFile, Instances, SEED_MAX, Slices, turns_of_servers};
-use crate::plan::{Consent, Plan, ProfileSettings, ServerVariant};
+use crate::plan::{BESIDE_S, Consent, Plan, ProfileSettings, ServerVariant};
 use crate::ports::{Clock, Optimizers, Purpose, Results, Servers, TrialTarget};
 use crate::preflight::consents;
 use pgdyno_knobs::{Catalogue, OfHost, Outcome, Restored};
@@ -79,9 +79,6 @@ pub(crate) struct Runner<'r, 's> {
     /// Receives what happens.
     pub(crate) on_event: &'r mut dyn FnMut(Event<'_>),
 }
-
-/// Restart, checkpoint and cross-check of a trial take about this long.
-const BESIDE_S: f64 = 4.0;
 
 /// Begins the names of an experiment's files: its number, and when it began. Another store has the
 /// same numbers.
@@ -359,7 +356,7 @@ impl Running<'_, '_, '_> {
                 {
                     continue;
                 }
-                if !self.wait_for_window()? {
+                if !self.wait_for_window(1)? {
                     return Ok(false);
                 }
                 if let Some(reason) = self.budget_is_spent() {

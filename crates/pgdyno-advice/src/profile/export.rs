@@ -237,7 +237,7 @@ impl Writer {
             self.comment("Skipped for this target:");
         }
         for left in &resolved.skipped {
-            self.comment(&format!("  {}: {}", left.knob, left.because));
+            self.comment(&format!("  {}: {}", left.knob, left.shown()));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Only, Profile, ProfileError, ProfileSetting, ProfileValue, value};
 use crate::expression::ExpressionError;
-use crate::known::{Known, Lacking};
+use crate::known::{Known, Lacking, UNKNOWN};
 use pgdyno_knobs::{Catalogue, Cost, Kind, Knob, Per, Risk, Setting, split};
 use pgdyno_server::one_spelling;
 use serde::Serialize;
@@ -78,8 +78,22 @@ pub struct SkippedSetting {
     pub why: Why,
     /// The reason in a sentence.
     pub because: String,
+    /// A fact of its condition that could not be found out, with a value that it may have:
+    /// "storage.data_medium=ssd".
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub given: Option<String>,
     /// Name of the profile that has the setting.
     pub profile: String,
+}
+
+impl SkippedSetting {
+    /// The reason, with the option that sets a fact which could not be found out.
+    pub fn shown(&self) -> String {
+        match &self.given {
+            Some(given) => format!("{}; --given {given} sets it", self.because),
+            None => self.because.clone(),
+        }
+    }
 }
 
 /// Why a setting is skipped.
@@ -162,6 +176,19 @@ pub enum Why {
 }
 
 impl Why {
+    /// A fact of a condition that could not be found out, with a value that it may have.
+    fn given(&self) -> Option<String> {
+        let Why::Condition { facts, .. } = self else {
+            return None;
+        };
+        let (name, _) = facts.iter().find(|(_, value)| value == UNKNOWN)?;
+        let example = match name.ends_with(MEDIUM) {
+            true => "ssd",
+            false => "VALUE",
+        };
+        Some(format!("{name}={example}"))
+    }
+
     fn text(&self) -> String {
         match self {
             Why::Condition { when, facts } if facts.is_empty() => format!("this does not hold here: {when}"),
@@ -204,6 +231,9 @@ impl Why {
 
 /// The fact that is missing in place of all facts of a host that is elsewhere.
 const HOST_FACTS: &str = "host.facts";
+
+/// Ends the names of facts that say what files are kept on.
+const MEDIUM: &str = "_medium";
 
 /// What is the same knob whatever it is called.
 fn identity(setting: &str, knob: &Knob) -> String {
@@ -263,6 +293,7 @@ pub(super) fn resolve(
                     knob: setting.knob.clone(),
                     value: setting.value.shown(),
                     because: why.text(),
+                    given: why.given(),
                     why,
                     profile: of.name.clone(),
                 });

@@ -216,6 +216,42 @@ fn what_does_not_fit_the_target_is_skipped_with_the_reason() {
 }
 
 #[test]
+fn condition_on_a_fact_that_could_not_be_found_out_names_how_it_is_given() {
+    let facts = [
+        Fact::known("storage.data.file_system", "x", "zfs"),
+        Fact::known("cpu.online_count", "x", 8),
+    ];
+    let known = Known::new(&facts, &[]);
+    let profiles = of(&(setting(
+        "random_page_cost",
+        "value = 1.1\nwhen = \"storage.data_medium in ['nvme', 'ssd']\"",
+    ) + &setting("jit", "value = false\nwhen = \"available.cpus > 8\"")))
+    .unwrap();
+    let catalogue = Catalogue::shipped().unwrap();
+    let resolve = |known: &Known| {
+        let current = |_: &str| Now::Unknown;
+        profiles
+            .resolve("own", known, &catalogue, None, &current)
+            .unwrap()
+    };
+    let resolved = resolve(&known);
+    assert_eq!(
+        resolved.skipped[0].given.as_deref(),
+        Some("storage.data_medium=ssd")
+    );
+    assert!(
+        resolved.skipped[0]
+            .shown()
+            .ends_with("; --given storage.data_medium=ssd sets it"),
+        "{}",
+        resolved.skipped[0].shown()
+    );
+    assert_eq!(resolved.skipped[1].given, None);
+    let given = resolve(&known.given_text("storage.data_medium", "ssd"));
+    assert_eq!(given.to_apply().len(), 1);
+}
+
+#[test]
 fn nothing_is_set_on_a_host_that_is_elsewhere() {
     let facts = [Fact::unknown(
         "host.facts",
@@ -376,6 +412,31 @@ fn errors_name_file_line_and_what_is_expected() {
         .unwrap_err()
         .to_string();
     assert!(error.starts_with("/nowhere/x.toml could not be read"), "{error}");
+}
+
+#[test]
+fn profile_has_where_it_was_measured_and_no_figures_that_contradict_themselves() {
+    let read = |measured: &str| {
+        let text = format!("name = \"own\"\ntitle = \"x\"\nsummary = \"x\"\nmeasured = [{measured}]\n");
+        Profile::parse(&text, Path::new("own.toml")).map_err(|error| error.to_string())
+    };
+    assert!(read("").unwrap().measured.is_empty());
+    let entry = |low: &str| {
+        format!(
+            "{{ machine = \"1 CPU, 2 GB\", load = \"tpcc\", ratio = 1.1, low = {low}, high = 1.2, date = \"2026-11-27\" }}"
+        )
+    };
+    let own = read(&entry("1.0")).unwrap().measured;
+    assert_eq!(
+        (own.len(), own[0].machine.as_str(), own[0].ratio),
+        (1, "1 CPU, 2 GB", 1.1)
+    );
+    let error = read(&entry("1.15")).unwrap_err();
+    assert!(
+        error.contains("own.toml, line 4") && error.contains("low <= ratio <= high"),
+        "{error}"
+    );
+    assert!(read(&entry("1.0").replace("load", "laod")).is_err());
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 use std::time::{Duration, Instant};
 
 const BLOCK_BYTES: usize = 8192;
@@ -103,7 +104,27 @@ impl ReadFile {
 
     /// Blocks of 8 kB anywhere, for so long.
     pub fn random(&self, length: Duration, stop: &AtomicBool) -> Result<ReadTimes, ProbeError> {
-        let (blocks, mut noise) = (self.bytes / BLOCK_BYTES as u64, Noise(SEED + 1));
+        self.random_from(SEED + 1, length, stop)
+    }
+
+    /// The same by so many readers at a time: how many reads all of them make in a second.
+    pub fn random_by(&self, readers: u32, length: Duration, stop: &AtomicBool) -> Result<f64, ProbeError> {
+        thread::scope(|scope| {
+            let begin = |reader: u32| {
+                let seed = SEED + 2 + u64::from(reader);
+                scope.spawn(move || self.random_from(seed, length, stop))
+            };
+            let readers: Vec<_> = (0..readers).map(begin).collect();
+            let ended = readers.into_iter().map(|reader| {
+                let read = reader.join().unwrap_or(Err(ProbeError::Stopped));
+                read.map(|times| times.per_s)
+            });
+            ended.sum()
+        })
+    }
+
+    fn random_from(&self, seed: u64, length: Duration, stop: &AtomicBool) -> Result<ReadTimes, ProbeError> {
+        let (blocks, mut noise) = (self.bytes / BLOCK_BYTES as u64, Noise(seed));
         let mut next = || noise.next() % blocks * BLOCK_BYTES as u64;
         self.read(BLOCK_BYTES, &mut next, length, stop)
     }
@@ -210,6 +231,7 @@ mod tests {
             let sequential = small.sequential(length, &go_on).unwrap();
             assert_eq!((random.read_bytes, sequential.read_bytes), (8192, 1 << 20));
             assert!(random.per_s > 0.0 && sequential.bytes_per_s > 0.0);
+            assert!(small.random_by(3, length, &go_on).unwrap() > 0.0);
             drop(small);
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
         }

@@ -16,6 +16,12 @@ const SYNC_MS: u32 = 500;
 /// The ways are measured in turn, so many times.
 const SYNC_ROUNDS: u32 = 5;
 const READ_MS: u32 = 1500;
+/// Readers of the second measurement of random reads: what a scan of many blocks asks for ahead.
+const READERS: u32 = 16;
+/// What files may be on, by the median of random reads in milliseconds, up to which it is so
+/// (docs/how-to/check.md says where the limits are from). Below the least a cache has answered.
+const MEDIA: [(f64, &str); 3] = [(0.25, "ssd"), (2.5, "network"), (f64::INFINITY, "hdd")];
+const MEDIUM_LEAST_MS: f64 = 0.02;
 /// No disk answers so quickly that a write is safe: what does is a cache.
 const FLUSH_LEAST_US: f64 = 10.0;
 /// Another way is mentioned if it is so many times as quick; less is noise.
@@ -158,10 +164,12 @@ impl Bench<'_> {
         let done = ReadFile::create(&directory, self.stop).and_then(|file| {
             on(Event::Now("random_read"));
             let random = file.random(length, self.stop)?;
+            let together_per_s = file.random_by(READERS, length, self.stop)?;
             on(Event::Now("sequential_read"));
-            Ok((random, file.sequential(length, self.stop)?, file))
+            let sequential = file.sequential(length, self.stop)?;
+            Ok((random, together_per_s, sequential, file))
         });
-        let (random, sequential, file) = match done {
+        let (random, together_per_s, sequential, file) = match done {
             Ok(done) => done,
             Err(error) => return both(error.to_string()),
         };
@@ -176,14 +184,16 @@ impl Bench<'_> {
         };
         let mb_per_s = |times: &ReadTimes| times.bytes_per_s / 1e6;
         let of_random = format!(
-            "{}, {:.0} IOPS, {} MB/s; 8 kB, one at a time",
+            "{}, {:.0} IOPS, {} MB/s; 8 kB, one at a time; {together_per_s:.0} IOPS with {READERS} at a time",
             spread_ms(&random.times),
             random.per_s,
             shown(mb_per_s(&random))
         );
+        let mut detail_of_random = detail(&random);
+        detail_of_random["together"] = json!({ "readers": READERS, "per_s": together_per_s });
         let of_sequential = format!("{}; 1 MB, one at a time", spread_ms(&sequential.times));
         let mut found = vec![
-            Measured::judged(NAMES[0], random.times.mean_us / 1e3, of_random, detail(&random)),
+            Measured::judged(NAMES[0], random.times.mean_us / 1e3, of_random, detail_of_random),
             Measured::judged(
                 NAMES[1],
                 mb_per_s(&sequential),
@@ -202,6 +212,11 @@ impl Bench<'_> {
         ));
         if is_memory(&directory) {
             found = found.into_iter().map(|m| m.but_unknown(IN_MEMORY)).collect();
+        } else if let Some(medium) = medium_of(random.times.p50_us / 1e3).filter(|_| file.is_direct()) {
+            found[0].note(format!(
+                "the median is as on {medium}: where the facts do not name the medium, --given \
+                 storage.data_medium={medium} (of profile, tune and run) does"
+            ));
         }
         found
     }
@@ -276,6 +291,14 @@ impl Bench<'_> {
         }
         measured
     }
+}
+
+/// What files may be on where a random read takes so long; `None` where no disk was reached.
+fn medium_of(median_ms: f64) -> Option<&'static str> {
+    let medium = MEDIA.iter().find(|(most_ms, _)| median_ms < *most_ms);
+    medium
+        .filter(|_| median_ms >= MEDIUM_LEAST_MS)
+        .map(|(_, medium)| *medium)
 }
 
 /// How far the server's time of day is from this host's, by the quickest of a few questions.
@@ -456,6 +479,20 @@ mod tests {
         check(&[100, 900], None);
         check(&[100], None);
         check(&[2000, 2000], None);
+    }
+
+    #[test]
+    fn medium_follows_from_the_time_of_a_random_read() {
+        for (median_ms, expected) in [
+            (0.005, None),
+            (0.08, Some("ssd")),
+            (0.25, Some("network")),
+            (1.0, Some("network")),
+            (6.0, Some("hdd")),
+            (f64::NAN, None),
+        ] {
+            assert_eq!(medium_of(median_ms), expected, "{median_ms}");
+        }
     }
 
     #[test]

@@ -132,6 +132,8 @@ pub struct TargetPart {
     /// Whether a server that is not a sandbox may be stopped and started; as `--allow-restart`.
     #[serde(default)]
     pub allow_restart: bool,
+    /// Host over ssh that `allow_restart` is for, as "ssh:db1"; the own host when not given.
+    pub host: Option<String>,
     /// Command that restarts a server which is not a sandbox, in place of what runs it; used with
     /// consent only.
     pub restart_command: Option<String>,

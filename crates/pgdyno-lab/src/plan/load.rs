@@ -12,18 +12,26 @@ const MEASURE_S: f64 = 10.0;
 const CYCLES_LONGER: f64 = 10.0;
 
 /// Threads of a load: as the file says, else half of the CPUs, the other half being the server's;
-/// one for each client where every transaction has a connection of its own.
+/// one for each client where every transaction has a connection of its own. Of a load from other
+/// hosts they are those of all of them, or one for each that chooses its own.
 pub(crate) fn threads_of(load: &LoadPart) -> u32 {
     if load.connect == Some(true) {
         return load.clients.unwrap_or(1);
     }
-    let half = (own_cpus() / 2).max(1);
-    let hosts = load
-        .hosts
-        .as_ref()
-        .map_or(1, |hosts| u32::try_from(hosts.len()).unwrap_or(1));
-    let all = load.threads.unwrap_or(half).saturating_mul(hosts.max(1));
-    all.min(load.clients.unwrap_or(1))
+    let hosts = load.hosts.as_ref().map_or(0, Vec::len);
+    let each = match load.threads {
+        Some(threads) => threads,
+        None if hosts > 0 => 1,
+        None => (own_cpus() / 2).max(1),
+    };
+    let hosts = u32::try_from(hosts.max(1)).unwrap_or(1);
+    each.saturating_mul(hosts).min(load.clients.unwrap_or(1))
+}
+
+/// Whether each host chooses its threads: this one's CPUs are not another's.
+fn threads_by_host(load: &LoadPart) -> bool {
+    let has_hosts = load.hosts.as_ref().is_some_and(|hosts| !hosts.is_empty());
+    has_hosts && load.threads.is_none() && load.connect != Some(true)
 }
 
 /// Seconds that are measured, at least.
@@ -120,6 +128,7 @@ pub fn load_plan(load: &LoadPart, work: Work, seed: u64) -> Result<LoadPlan, Scr
         },
         paced: usual.paced,
         session_options: usual.session_options,
+        threads_by_host: threads_by_host(load),
     })
 }
 
@@ -131,5 +140,31 @@ fn scripts_of(text: &str) -> Scripts {
             weight: 1,
         }],
         ..Scripts::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_choose_their_threads_where_the_file_has_none() {
+        let hosts = Some(vec!["ssh:gen1".to_owned(), "ssh:gen2".to_owned()]);
+        for (threads, connect, expected) in [
+            (None, false, (2, true)),
+            (Some(3), false, (6, false)),
+            (None, true, (50, false)),
+        ] {
+            let load = LoadPart {
+                hosts: hosts.clone(),
+                clients: Some(50),
+                threads,
+                connect: Some(connect),
+                ..LoadPart::default()
+            };
+            let plan = load_plan(&load, Workload::Simple.into(), 1).unwrap();
+            assert_eq!((plan.drive.threads, plan.threads_by_host), expected);
+        }
+        assert!(!threads_by_host(&LoadPart::default()));
     }
 }

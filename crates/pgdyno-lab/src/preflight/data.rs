@@ -167,7 +167,7 @@ impl Preflight<'_> {
                 if has_database(server, &name)? {
                     let error = ApplyError::DatabaseThere { name: name.clone() };
                     let mends = [format!(
-                        "pgdyno restore (where a killed experiment has left it), or DROP DATABASE {name}"
+                        "`pgdyno restore` (where a killed experiment has left it), or DROP DATABASE {name}"
                     )];
                     found.add(Finding::new(FindingKind::Other, error.to_string(), &mends));
                 }

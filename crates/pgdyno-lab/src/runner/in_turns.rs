@@ -32,10 +32,10 @@ impl<'s> Running<'_, '_, 's> {
             self.needless(block);
             let missing = self.missing(block, done);
             if !missing.is_empty() {
-                if !self.wait_for_window()? {
+                let many = u32::try_from(missing.len()).unwrap_or(u32::MAX);
+                if !self.wait_for_window(many)? {
                     return Ok(false);
                 }
-                let many = u32::try_from(missing.len()).unwrap_or(u32::MAX);
                 if let Err(reason) = self.blocks_in_budget(many) {
                     self.ends_early(reason, block - 1);
                     return Ok(true);

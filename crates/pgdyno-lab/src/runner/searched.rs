@@ -56,7 +56,7 @@ impl Running<'_, '_, '_> {
             let best = tried.best(&search);
             let treatment = self.candidate(&search, &mut tried, &point, why)?;
             self.own += self.runner.clock.now().saturating_sub(begun);
-            if !self.wait_for_window()? {
+            if !self.wait_for_window(1)? {
                 return Ok(false);
             }
             self.runner.results.keep()?;

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A change takes up to about this long: the load is made longer by as much for each.
-const CHANGE_MAX_S: f64 = 3.0;
+pub(super) const CHANGE_MAX_S: f64 = 3.0;
 const TOO_SHORT: &str = "the load ended before all turns were over: changes of settings took too long";
 
 /// Blocks of a load with the treatments that each still lacks.
@@ -70,11 +70,14 @@ impl<'x> Running<'x, '_, '_> {
             if blocks.is_empty() {
                 return Ok(true);
             }
-            if !self.wait_for_window()? {
+            if !self.wait_for_window(tested)? {
                 return Ok(false);
             }
             match self.blocks_in_budget(tested) {
-                Ok(affordable) => blocks.truncate(most.min(affordable) as usize),
+                Ok(affordable) => {
+                    let most = most.min(affordable).min(self.blocks_in_window(tested));
+                    blocks.truncate(most as usize);
+                }
                 Err(reason) => {
                     self.ends_early(reason, ended);
                     return Ok(true);

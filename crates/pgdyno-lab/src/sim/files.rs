@@ -117,6 +117,10 @@ const WINDOWS: [(u64, &str); 3] = [
     (3 * 60 + 12, "from = '03:10'\nto = '03:12'"),
 ];
 const MINUTE_MS: u64 = 60_000;
+/// Trials that a search has beyond its blocks, at most.
+const SEARCHED_MORE: usize = 6;
+/// Seconds of a trial with what is beside its load, at most.
+const BLOCK_TRIAL_S: usize = 12;
 /// The one of them that is a condition.
 const CONDITION: usize = 2;
 
@@ -262,7 +266,7 @@ fn search(draws: &mut Draws, text: &mut String, blocks: usize) {
         "method = 'one-at-a-time'",
         "optimizer = 'simulated'",
     ]);
-    let trials = blocks.max(3) + draws.below(6);
+    let trials = blocks.max(3) + draws.below(SEARCHED_MORE);
     let _ = writeln!(text, "[search]\n{by}\ntrials = {trials}");
     if draws.is(0.3) {
         *text += "subject_to = ['tps >= 500']\n";
@@ -338,7 +342,12 @@ fn file(draws: &mut Draws, is_sandbox: bool, wants: Wants) -> (String, u64) {
             let _ = writeln!(text, "[budget]\ntrials = {}", 1 + draws.below(8));
         }
         1 => {
-            let _ = writeln!(text, "[budget]\ntime = '{}s'", 20 + draws.below(200));
+            // A search that has no time for a block is refused.
+            let least = match design {
+                "search" => (blocks.max(3) + SEARCHED_MORE).div_ceil(blocks) * BLOCK_TRIAL_S,
+                _ => 0,
+            };
+            let _ = writeln!(text, "[budget]\ntime = '{}s'", (20 + draws.below(200)).max(least));
         }
         _ => {}
     }

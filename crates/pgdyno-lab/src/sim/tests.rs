@@ -470,6 +470,24 @@ fn each_trial_of_a_switchback_has_the_seconds_of_its_settings() {
     }
 }
 
+/// A load of ten minutes that begins a minute before the window's end would go on after it.
+#[test]
+fn settings_of_a_switchback_change_within_the_window_alone() {
+    let window = "[window]\nfrom = '01:00'\nto = '01:05'\n[data]";
+    let text = Case::switchback(7, 12).replace("[data]", window);
+    let ran = kept(&Case::quiet(7, text), Trouble::default()).unwrap();
+    let trials = &ran.stored().trials;
+    assert_eq!(trials.len(), 12 * 4);
+    for (_, trial) in trials {
+        let minute = trial.started_unix_ms / 60_000 % 1440;
+        assert!(
+            (60..65).contains(&minute),
+            "block {}: minute {minute}",
+            trial.block
+        );
+    }
+}
+
 #[test]
 fn a_switchback_keeps_all_promises_whatever_fails() {
     for_seeds(100, |seed| {

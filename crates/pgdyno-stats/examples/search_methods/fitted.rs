@@ -2,8 +2,10 @@
 //!
 //! The logarithm of the figure is a sum of effects of settings, of products of two, and of blocks,
 //! each with a prior variance (ridge regression in its dual form: Saunders, Gammerman & Vovk 1998).
-//! How large the variances are is chosen by the errors of leaving out one trial at a time. It is
-//! none of the models that are compared. What does not start are the very points that did not.
+//! How large the variances are is chosen by the errors without one trial at a time. Its form is
+//! that of the Gaussian process among the methods that are compared (a sum, and products of two),
+//! which it may favour; the kernels of their effects differ. What does not start are the points
+//! that did not, and the limits on sums are those of the recorded search.
 
 use crate::response::{Chance, Response, number};
 use pgdyno_stats::{Dimension, Point, SearchLevel, Space};
@@ -11,11 +13,14 @@ use rand_core::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 
 #[derive(Deserialize)]
 pub(crate) struct Recorded {
     pub(crate) factors: Vec<Factor>,
+    #[serde(default)]
+    limits: Vec<Limit>,
     /// Trials at the beginning that are starting points.
     starts: usize,
     trials: Vec<Trial>,
@@ -28,6 +33,17 @@ pub(crate) struct Factor {
     weights: Vec<f64>,
     relevance: f64,
     coordinates: Vec<Option<f64>>,
+    /// Levels as numbers, as limits count them.
+    #[serde(default)]
+    amounts: Vec<f64>,
+}
+
+/// A sum of levels that no trial goes beyond.
+#[derive(Deserialize)]
+struct Limit {
+    /// How often each factor's level counts.
+    sum: BTreeMap<String, f64>,
+    at_most: f64,
 }
 
 #[derive(Deserialize)]
@@ -58,6 +74,26 @@ impl Recorded {
             relevance: factor.relevance,
         });
         Space::new(dimensions.collect()).expect("a space")
+    }
+
+    /// Whether a point is within all limits.
+    fn allowed(&self) -> impl Fn(&[usize]) -> bool + use<> {
+        let of_limit = |limit: &Limit| {
+            let each = self.factors.iter().map(|factor| {
+                let times = limit.sum.get(&factor.name).copied().unwrap_or(0.0);
+                // Below 0 a number is a word.
+                let amounts = factor.amounts.iter().map(|amount| times * amount.max(0.0));
+                amounts.collect::<Vec<f64>>()
+            });
+            (each.collect::<Vec<Vec<f64>>>(), limit.at_most)
+        };
+        let limits: Vec<(Vec<Vec<f64>>, f64)> = self.limits.iter().map(of_limit).collect();
+        move |point| {
+            limits.iter().all(|(each, most)| {
+                let amounts = each.iter().zip(point).filter_map(|(of, level)| of.get(*level));
+                amounts.sum::<f64>() <= *most
+            })
+        }
     }
 
     /// How alike two points are in their settings, and in products of two of them.
@@ -148,7 +184,7 @@ impl Recorded {
             .collect();
         let points: Vec<Point> = finished.iter().map(|(trial, _)| trial.point.clone()).collect();
         let starts = self.trials[..self.starts].iter().map(|trial| trial.point.clone());
-        let (space, starts) = (self.space(), starts.collect());
+        let (space, starts, allowed) = (self.space(), starts.collect(), self.allowed());
         let truth = move |point: &[usize]| {
             if failed.iter().any(|failed| failed == point) {
                 return None;
@@ -160,7 +196,12 @@ impl Recorded {
             Some(middle + alike.sum::<f64>())
         };
         let mut chance = Chance(Xoshiro256PlusPlus::seed_from_u64(seed));
-        Response::new((space, starts), (noise, 0.0), Box::new(truth), &mut chance)
+        Response::new(
+            (space, starts),
+            (noise, 0.0),
+            (Box::new(truth), Box::new(allowed)),
+            &mut chance,
+        )
     }
 }
 

@@ -106,7 +106,7 @@ pub(crate) fn response(knobs: usize, right: f64, seed: u64) -> Response {
     Response::new(
         (space, vec![stock, advice]),
         (NOISE, BLOCK_NOISE),
-        Box::new(truth),
+        (Box::new(truth), Box::new(|_: &[usize]| true)),
         &mut chance,
     )
 }

@@ -70,7 +70,7 @@ fn main() {
                     &mut |search, done, block| {
                         // Starting points are tried first, as in a tune.
                         let start = search.start(done, block).map(|start| start.point);
-                        start.or_else(|| other.next(done, block))
+                        start.or_else(|| other.next(search, done, block))
                     },
                 )
             });

@@ -1,7 +1,7 @@
 //! Optimizers of others, by the lines that `pgdyno tune --optimizer` talks to them in.
 
 use crate::fitted::Factor;
-use pgdyno_stats::{Point, SearchTrial};
+use pgdyno_stats::{Point, Search, SearchTrial};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -48,8 +48,8 @@ impl<'f> Outside<'f> {
         writeln!(self.input, "{message}").expect("it reads");
     }
 
-    /// What it chooses, other than what the block has.
-    pub(crate) fn next(&mut self, done: &[SearchTrial], block: u32) -> Option<Point> {
+    /// What it chooses, other than what the block has and what may not be tried.
+    pub(crate) fn next(&mut self, search: &Search<'_>, done: &[SearchTrial], block: u32) -> Option<Point> {
         for trial in &done[self.known..] {
             self.write(&json!({ "tell": {
                 "levels": self.levels(&trial.point), "figure": trial.value.map(f64::exp), "value": trial.value, "holds": true,
@@ -76,13 +76,14 @@ impl<'f> Outside<'f> {
                     })
                 })
                 .collect();
-            if done
+            let is_tried = done
                 .iter()
-                .all(|trial| trial.block != block || trial.point != point)
-            {
-                return Some(point);
-            }
-            let why = "the block has it already";
+                .any(|trial| trial.block == block && trial.point == point);
+            let why = match (is_tried, (search.allowed)(&point)) {
+                (true, _) => "the block has it already",
+                (false, false) => "these levels are beyond a limit",
+                (false, true) => return Some(point),
+            };
             self.write(&json!({ "refuse": { "levels": self.levels(&point), "why": why } }));
         }
         None

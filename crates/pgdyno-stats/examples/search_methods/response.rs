@@ -39,6 +39,9 @@ pub(crate) type Chooser<'c> = dyn FnMut(&Search<'_>, &[SearchTrial], u32) -> Opt
 /// The logarithm of what a point gives; `None` where the server does not start.
 type Truth = dyn Fn(&[usize]) -> Option<f64>;
 
+/// Whether a point may be tried.
+type Allowed = dyn Fn(&[usize]) -> bool;
+
 pub(crate) struct Response {
     pub(crate) space: Space,
     /// Points that are tried first, the present state before the others.
@@ -46,6 +49,7 @@ pub(crate) struct Response {
     /// Standard deviations of a trial's logarithm, and of a block's.
     noise: (f64, f64),
     truth: Box<Truth>,
+    allowed: Box<Allowed>,
     best: f64,
 }
 
@@ -53,7 +57,7 @@ impl Response {
     pub(crate) fn new(
         (space, starts): (Space, Vec<Point>),
         noise: (f64, f64),
-        truth: Box<Truth>,
+        (truth, allowed): (Box<Truth>, Box<Allowed>),
         chance: &mut Chance,
     ) -> Response {
         let mut response = Response {
@@ -61,13 +65,14 @@ impl Response {
             starts,
             noise,
             truth,
+            allowed,
             best: 0.0,
         };
         response.best = response.highest(chance);
         response
     }
 
-    /// By climbing from many places, the starting points among them.
+    /// Of what may be tried, by climbing from many places, the starting points among them.
     fn highest(&self, chance: &mut Chance) -> f64 {
         let levels: Vec<usize> = self.space.dimensions().iter().map(|d| d.levels.len()).collect();
         let mut places = self.starts.clone();
@@ -80,7 +85,8 @@ impl Response {
                     for level in 0..levels {
                         let mut other = point.clone();
                         other[knob] = level;
-                        if let Some(of) = (self.truth)(&other).filter(|of| *of > reached) {
+                        let better = (self.truth)(&other).filter(|of| *of > reached);
+                        if let Some(of) = better.filter(|_| (self.allowed)(&other)) {
                             (reached, point) = (of, other);
                         }
                     }
@@ -90,7 +96,8 @@ impl Response {
                 }
             }
         };
-        places.into_iter().map(climb).fold(f64::NEG_INFINITY, f64::max)
+        let allowed = places.into_iter().filter(|place| (self.allowed)(place));
+        allowed.map(climb).fold(f64::NEG_INFINITY, f64::max)
     }
 
     /// What a point gives, as a part of the best.
@@ -109,7 +116,7 @@ impl Response {
         let search = Search {
             space: &self.space,
             starts: &self.starts,
-            allowed: &|_| true,
+            allowed: &*self.allowed,
             method,
             seed,
         };

@@ -57,14 +57,15 @@ fn show(name: &str, json: bool) -> Result<u8> {
     let profile = profiles.open(name, &GivenFiles(None))?.clone();
     let settings = profiles.flattened(name)?;
     if json {
-        let mut document = json!({ "format": FORMAT, "profile": head(&profile) });
+        let mut document =
+            json!({ "format": FORMAT, "profile": head(&profile), "measured": profile.measured });
         document["settings"] = settings
             .iter()
             .map(|(of, setting)| as_written(of, setting))
             .collect();
         put_page!("{document:#}");
     } else {
-        put_page!("{}", text::shown(&profile, &settings));
+        put_page!("{}", text::shown(&profile, &settings, !is_profile_path(name)));
     }
     Ok(exit::FINE)
 }
@@ -355,12 +356,19 @@ pub(crate) fn resolve(context: &Context, looked: &Looked, profile: &str) -> Resu
     )?)
 }
 
-/// What a profile sets on a target; prints what is skipped.
-pub(crate) fn settings_for(context: &Context, name: &str, target: &str) -> Result<Vec<Setting>> {
-    let looked = look(context, Some(target))?;
+/// What a profile sets on a target, by these facts in place of those that are found out; prints
+/// what is skipped.
+pub(crate) fn settings_for(
+    context: &Context,
+    name: &str,
+    target: &str,
+    given: &[(String, String)],
+) -> Result<Vec<Setting>> {
+    let mut looked = look(context, Some(target))?;
+    looked.take_given(given)?;
     let resolved = resolve(context, &looked, name)?;
     for left in &resolved.skipped {
-        err!("{name}: {} is skipped: {}", left.knob, left.because);
+        err!("{name}: {} is skipped: {}", left.knob, left.shown());
     }
     Ok(resolved.to_apply())
 }

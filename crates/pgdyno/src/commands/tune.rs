@@ -4,31 +4,33 @@
 mod afar;
 mod file;
 mod outcome;
+mod proof;
 mod removal;
 mod space;
 
 use crate::cli::TuneArgs;
 use crate::commands::experiment::{self, Begin};
-use crate::commands::{profile, report, restore};
+use crate::commands::{profile, restore};
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::remote::{arguments, without_options};
 use crate::repeated::repeated;
 use crate::{show, target};
-use file::{BEST, Caches, Common, Draft, Memory, REFERENCE};
-use outcome::{Compared, Dropped, Kept};
+use file::{Common, Draft, Memory, Step};
+use outcome::{Compared, Outcome, Proof};
 use pgdyno_advice::{Now, Priors};
 use pgdyno_host::{given_text, replace_given};
 use pgdyno_knobs::Setting;
-use pgdyno_lab::{Bound, ExperimentFile, searched};
+use pgdyno_lab::{ExperimentFile, searched};
 use pgdyno_record::{
     Better, BrokenBound, ExperimentStatus, Metric, Searched, SettingRecord, StoredExperiment,
 };
 use pgdyno_remote::{RunEnd, SshHost};
-use pgdyno_report::Report;
-use pgdyno_stats::{Verdict, three_digits};
+use pgdyno_report::{effect, verdict_word};
+use pgdyno_stats::three_digits;
 use pgdyno_store::Store;
+use proof::Prover;
 use serde_json::{Value as Json, json};
 use space::another_value;
 use std::ffi::OsString;
@@ -38,11 +40,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const FORMAT: &str = "pgdyno-tune/1";
 /// What all experiments of tunes are tagged with.
 const TAG: &str = "tune";
-/// Starting points that are compared with the best in the end: name and title.
-const OTHERS: [(&str, &str); 2] = [
-    ("advice", "Advice for the knobs that are varied"),
-    ("pgtune", "pgtune's settings of the knobs that are varied"),
-];
+/// Titles of the starting points that are compared with the best in the end.
+const OTHERS: [&str; 2] = ["Advice", "pgtune's settings"];
 /// Name of the profile that it writes.
 const PROFILE: &str = "tuned";
 
@@ -73,7 +72,7 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
     };
     let text = common.search(&draft)?;
     let file = parsed(context, &text)?;
-    err!("{}", common.planned());
+    err!("{}", common.planned(&draft.space));
     for line in draft.not_tried() {
         err!("{line}");
     }
@@ -97,7 +96,7 @@ pub(crate) fn run(context: &Context, args: &TuneArgs) -> Result<u8> {
         None => tune.measured(&mut store, &text)?,
     };
     tune.search = Some(id);
-    tune.after(&mut store, id)
+    tune.after(&mut store, id, &draft)
 }
 
 /// Looks at the target.
@@ -118,6 +117,8 @@ fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
             Now::Unknown | Now::Nowhere(_) => None,
         });
     let available = looked.known.get("available.memory_bytes").ok();
+    let (whole, not_compared) = space::whole(context, args, &looked, &profiles);
+    let not_levels = space::not_levels(&space, &profiles);
     let mut draft = Draft {
         target: experiment::named_at(looked.name.clone(), &args.at.on),
         memory: Memory {
@@ -126,7 +127,8 @@ fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
             present: present.collect(),
         },
         not_varied: space::not_varied(&space, &profiles),
-        lowered: Vec::new(),
+        lowered: [not_levels, not_compared].concat(),
+        whole,
         space,
         starts,
     };
@@ -142,7 +144,7 @@ fn draft(context: &Context, common: &Common<'_>) -> Result<Draft> {
             context,
             cold,
             &experiment::consent_of(&args.consent),
-            Some(&args.target),
+            (Some(&args.target), &args.given),
         )?;
     }
     Ok(draft)
@@ -209,14 +211,17 @@ fn dry(common: &Common<'_>, draft: &Draft) -> Result<u8> {
             .iter()
             .map(|(name, levels)| json!({ "name": name, "levels": levels }))
             .collect();
+        let seconds: f64 = common.about_s(space).iter().sum();
         put_page!(
             "{:#}",
-            json!({ "format": FORMAT, "target": target, "space": space, "starts": starts, "file": text })
+            json!({
+                "format": FORMAT, "target": target, "space": space, "starts": starts, "file": text, "seconds": seconds,
+            })
         );
         return Ok(exit::FINE);
     }
     put_page!("{text}");
-    err!("{}", common.planned());
+    err!("{}", common.planned(space));
     err!("{} knobs are varied:", space.knobs.len());
     for knob in &space.knobs {
         let values: Vec<&str> = knob.values.iter().map(|(value, _)| value.as_str()).collect();
@@ -252,25 +257,22 @@ struct Tune<'a> {
     search: Option<i64>,
 }
 
-/// What new trials have found of the best of a search, against the present state.
-struct Proof {
-    /// All of it.
-    found: Compared,
-    /// Advice and pgtune's settings in the same experiment, each with its name and title.
-    others: Vec<(&'static str, &'static str, Compared)>,
-    /// The same with cold caches, where that was asked for.
-    cold: Option<Compared>,
-    /// Without what does not pay, where something does not.
-    last: Option<Compared>,
-}
-
-/// A step of an experiment: name, title, settings.
-type Step = (String, String, Vec<Setting>);
-
 impl Tune<'_> {
-    /// Runs an experiment of the tune to its end; its number.
+    /// Runs an experiment of the tune to its end; its number. One that was begun after the search
+    /// is continued, and not repeated once it is finished: what is repeated until it is better
+    /// proves nothing.
     fn measured(&self, store: &mut Store, text: &str) -> Result<i64> {
         let (context, args) = (self.context, self.args);
+        let begun = match self.search {
+            Some(search) => begun(store, search, (self.target, text))?,
+            None => None,
+        };
+        if let Some((id, ExperimentStatus::Finished)) = begun {
+            err!("experiment {id} has measured this");
+            store.tag(id, TAG)?;
+            return Ok(id);
+        }
+        let begun = begun.map(|(id, _)| id);
         let stopped = |running: Option<i64>| {
             let goes_on = match (self.search, running) {
                 (Some(search), _) => format!("pgdyno tune ... --after {search}"),
@@ -287,8 +289,8 @@ impl Tune<'_> {
         let repeat = vec![repeated(own.map(OsString::from), &args.target)];
         let RunEnd { id, status } = match self.elsewhere {
             Some(host) => {
-                let ended =
-                    afar::run(context, args, host, (text, repeat)).map_err(|error| self.lost(error))?;
+                let ended = afar::run(context, args, host, (text, begun, repeat))
+                    .map_err(|error| self.lost(error))?;
                 store.tag(ended.id, TAG)?;
                 ended
             }
@@ -296,15 +298,21 @@ impl Tune<'_> {
                 let file = parsed(context, text)?;
                 let held =
                     target::of_experiment(context, &file, Some(&args.target), consent.restart, "tune")?;
-                let begin = Begin {
-                    file,
-                    text,
-                    held,
-                    repeat,
-                    command: "tune",
+                let ended = match begun {
+                    Some(id) => experiment::go_on(context, store, &consent, (id, self.target), held, "tune"),
+                    None => {
+                        let begin = Begin {
+                            file,
+                            text,
+                            held,
+                            repeat,
+                            given: &args.given,
+                            command: "tune",
+                        };
+                        experiment::start(context, store, &consent, begin)
+                    }
                 };
-                let started = experiment::start(context, store, &consent, begin);
-                let summary = started.map_err(|error| self.lost(error))?;
+                let summary = ended.map_err(|error| self.lost(error))?;
                 store.tag(summary.id, TAG)?;
                 restore::check(&summary.restored)?;
                 restore::check_objects(&summary.restored)?;
@@ -324,7 +332,7 @@ impl Tune<'_> {
     fn lost(&self, error: Failure) -> Failure {
         match self.search {
             Some(search) => error.with_hint(format!(
-                "pgdyno tune ... --after {search} begins that experiment again"
+                "pgdyno tune ... --after {search} continues with that experiment"
             )),
             None => error,
         }
@@ -360,7 +368,7 @@ impl Tune<'_> {
         }
     }
 
-    fn after(&self, store: &mut Store, id: i64) -> Result<u8> {
+    fn after(&self, store: &mut Store, id: i64, draft: &Draft) -> Result<u8> {
         let stored = store.experiment(id)?;
         let Some(searched) = searched(&stored, &self.context.catalogue)? else {
             return Err(Usage(format!("experiment {id} is not a search")).into());
@@ -377,132 +385,39 @@ impl Tune<'_> {
             );
         };
         let winner = changed(&stored, &best.treatment);
-        if winner.is_empty() {
-            match self.args.store.json {
-                true => put_page!(
-                    "{:#}",
-                    json!({ "format": FORMAT, "outcome": "nothing-better", "search": id })
-                ),
-                false => put!(
-                    "the search has found nothing better than the present state (experiment {id}); no profile is written"
-                ),
-            }
-            return Ok(exit::UNDECIDED);
+        if !winner.is_empty() {
+            let interval = best.interval.map(|ends| ends.map(three_digits));
+            let interval = interval.map_or_else(String::new, |[low, high]| format!(" [{low}, {high}]"));
+            err!(
+                "the best of {} trials ({} failed): {} {}{interval}",
+                searched.path.len(),
+                searched.failed(),
+                self.common.metric,
+                three_digits(best.figure)
+            );
         }
-        let interval = best.interval.map(|ends| ends.map(three_digits));
-        let interval = interval.map_or_else(String::new, |[low, high]| format!(" [{low}, {high}]"));
-        err!(
-            "the best of {} trials ({} failed): {} {}{interval}",
-            searched.path.len(),
-            searched.failed(),
-            self.common.metric,
-            three_digits(best.figure)
-        );
         for setting in &winner {
             err!("  {} = {}", setting.knob, setting.value);
         }
-        let confirmed = self.confirm(store, &stored, &winner)?;
-        let broken = self.broken(&confirmed, BEST)?;
-        let Some(found) = self.accepted(&confirmed, BEST)? else {
-            return self.not_confirmed(store, &confirmed, &broken);
+        let mut run = |text: &str| -> Result<StoredExperiment> {
+            let id = self.measured(store, text)?;
+            Ok(store.experiment(id)?)
         };
-        for bound in self.broken(&confirmed, REFERENCE)? {
-            err!("the present state breaks {}, and the best does not", bound.bound);
-        }
-        let (kept, dropped) = match &*winner {
-            [only] => (vec![Kept::alone(only, &found)], Vec::new()),
-            _ => self.ablated(store, (&searched, &stored), &winner)?,
+        let mut prover = Prover {
+            common: self.common,
+            others: others(draft, &stored),
+            run: &mut run,
         };
-        let (kept, dropped, last) = self.proven(store, &winner, (kept, dropped))?;
-        // Of what the profile will set.
-        let settings: Vec<Setting> = kept.iter().map(|kept| kept.setting.clone()).collect();
-        let cold = self
-            .args
-            .cold
-            .then(|| self.confirm_cold(store, &settings))
-            .transpose()?;
-        let is_worse = |cold: &&Compared| cold.effect.is_none() || cold.is(Verdict::Worse);
-        if let Some(cold) = cold.as_ref().filter(is_worse) {
-            return self.worse_when_cold(store, last.as_ref().unwrap_or(&found), cold);
-        }
-        let others = OTHERS
-            .iter()
-            .filter_map(|(name, title)| Some((*name, *title, Compared::of(&confirmed, name)?)));
-        let others = others.collect();
-        let proof = Proof {
-            found,
-            others,
-            cold,
-            last,
-        };
-        self.note(store, &self.outcome(&searched, &proof, &dropped))?;
-        self.finish(id, &searched, &proof, &kept, &dropped)
-    }
-
-    /// The winner, advice and pgtune's settings against the present state, in new trials.
-    fn confirm(&self, store: &mut Store, stored: &StoredExperiment, winner: &[Setting]) -> Result<Report> {
-        err!("confirming it against the present state, in new trials");
-        let mut steps: Vec<Step> = Vec::new();
-        for (name, title) in OTHERS {
-            let settings = changed(stored, name);
-            if !settings.is_empty()
-                && settings != winner
-                && steps.iter().all(|(_, _, known)| *known != settings)
-            {
-                steps.push((name.to_owned(), title.to_owned(), settings));
+        let outcome = prover.conclude((&searched, &stored), &winner)?;
+        match outcome {
+            Outcome::NothingBetter => Ok(self.nothing_better(id)),
+            Outcome::NotConfirmed { found, broken } => self.not_confirmed(store, found.as_ref(), &broken),
+            Outcome::WorseWhenCold { found, cold } => self.worse_when_cold(store, &found, &cold),
+            Outcome::Tuned(proof) => {
+                self.note(store, &self.outcome(&searched, &proof))?;
+                self.finish(id, &searched, &proof)
             }
         }
-        steps.push((
-            BEST.to_owned(),
-            "The best of the search".to_owned(),
-            winner.to_vec(),
-        ));
-        let words = (
-            "tune-confirm",
-            "Is the best of the search better than the present state?",
-        );
-        self.run(store, words, &[], &steps)
-    }
-
-    /// What is kept against the present state, when loads begin with cold caches.
-    fn confirm_cold(&self, store: &mut Store, kept: &[Setting]) -> Result<Compared> {
-        err!("comparing it with the present state with cold caches");
-        let id = self.measured(store, &self.common.cold(kept)?)?;
-        let found = Compared::of(&report::build(self.context, store, id)?, BEST);
-        found.ok_or_else(|| Failure::new(format!("experiment {id} is without its treatment")))
-    }
-
-    fn run(
-        &self,
-        store: &mut Store,
-        words: (&str, &str),
-        base: &[Setting],
-        steps: &[Step],
-    ) -> Result<Report> {
-        let text = self.common.compared(words, Caches::Warm, base, steps)?;
-        let id = self.measured(store, &text)?;
-        report::build(self.context, store, id)
-    }
-
-    /// A treatment that keeps all bounds and is better than the present state. One that breaks a
-    /// bound is not a state to stay with: then it is enough to keep them all.
-    fn accepted(&self, report: &Report, name: &str) -> Result<Option<Compared>> {
-        let is_kept = self.broken(report, name)?.is_empty();
-        let is_to_leave = !self.broken(report, REFERENCE)?.is_empty();
-        let found = Compared::of(report, name).filter(|_| is_kept);
-        Ok(found.filter(|found| is_to_leave || found.is(Verdict::Better)))
-    }
-
-    /// The bounds that a treatment breaks, each with its figure.
-    fn broken(&self, report: &Report, name: &str) -> Result<Vec<BrokenBound>> {
-        let treatment = report.treatments.iter().find(|treatment| treatment.name == name);
-        let mut broken = Vec::new();
-        for text in &self.args.subject_to {
-            let bound = Bound::parse(text).map_err(Usage)?;
-            let figure = treatment.and_then(|treatment| treatment.figures.get(&bound.figure));
-            broken.extend(bound.broken_by(figure.copied()));
-        }
-        Ok(broken)
     }
 
     /// Leaves a note on the search, so that its page says the outcome of what it found.
@@ -513,9 +428,26 @@ impl Tune<'_> {
         Ok(())
     }
 
-    fn not_confirmed(&self, store: &mut Store, confirmed: &Report, broken: &[BrokenBound]) -> Result<u8> {
-        let found = Compared::of(confirmed, BEST);
-        let shown = found.as_ref().map(|found| found.shown(self.args.smallest_effect));
+    fn nothing_better(&self, id: i64) -> u8 {
+        match self.args.store.json {
+            true => put_page!(
+                "{:#}",
+                json!({ "format": FORMAT, "outcome": "nothing-better", "search": id })
+            ),
+            false => put!(
+                "the search has found nothing better than the present state (experiment {id}); no profile is written"
+            ),
+        }
+        exit::UNDECIDED
+    }
+
+    fn not_confirmed(
+        &self,
+        store: &mut Store,
+        found: Option<&Compared>,
+        broken: &[BrokenBound],
+    ) -> Result<u8> {
+        let shown = found.map(|found| found.shown(self.args.smallest_effect));
         let shown = shown.unwrap_or_default();
         let bounds = broken.iter().map(|broken| match broken.figure {
             Some(figure) => format!("; it breaks {}: it is {}", broken.bound, three_digits(figure)),
@@ -526,7 +458,7 @@ impl Tune<'_> {
         if self.args.store.json {
             put_page!(
                 "{:#}",
-                json!({ "format": FORMAT, "outcome": "not-confirmed", "best": found.as_ref().map(Compared::document), "broken": broken })
+                json!({ "format": FORMAT, "outcome": "not-confirmed", "best": found.map(Compared::document), "broken": broken })
             );
         } else {
             put!("the best of the search is not confirmed: {shown}{bounds}");
@@ -555,13 +487,36 @@ impl Tune<'_> {
         Ok(exit::UNDECIDED)
     }
 
+    /// Whether it is open if what is kept is worse with cold caches.
+    fn is_cold_undecided(&self, cold: &Compared) -> bool {
+        !cold.loses_less_than(self.args.smallest_effect, self.args.minimize.is_some())
+    }
+
+    /// What is kept with cold caches, in a line.
+    fn shown_cold(&self, cold: &Compared) -> String {
+        let open = match self.is_cold_undecided(cold) {
+            true => "; whether it is worse then is undecided",
+            false => "",
+        };
+        format!("with cold caches {}{open}", cold.shown(self.args.smallest_effect))
+    }
+
     /// The outcome of the best of the search, in a line.
-    fn outcome(&self, searched: &Searched, proof: &Proof, dropped: &[Dropped]) -> String {
+    fn outcome(&self, searched: &Searched, proof: &Proof) -> String {
         let smallest = self.args.smallest_effect;
         let expected = searched.expected_ratio().map_or_else(String::new, |ratio| {
             format!(" where the search expected {:+.1} %", 100.0 * (ratio - 1.0))
         });
-        let names: Vec<&str> = dropped.iter().map(|own| own.setting.knob.as_str()).collect();
+        let others = proof.others.iter().filter_map(|other| {
+            let best = other.best.as_ref()?;
+            Some(format!("; against {} {}", other.title, effect(best)))
+        });
+        let others: String = others.collect();
+        let names = proof.dropped.iter().map(|own| match own.is_undecided {
+            true => format!("{} (undecided)", own.setting.knob),
+            false => own.setting.knob.clone(),
+        });
+        let names: Vec<String> = names.collect();
         let dropped = match names.is_empty() {
             true => String::new(),
             false => format!("; dropped, as they do not pay: {}", names.join(", ")),
@@ -569,59 +524,29 @@ impl Tune<'_> {
         let last = proof.last.as_ref().map_or_else(String::new, |last| {
             format!("; without them {}", last.shown(smallest))
         });
-        let cold = proof.cold.as_ref().map_or_else(String::new, |cold| {
-            format!("; with cold caches {}", cold.shown(smallest))
-        });
+        let cold = proof.cold.as_ref();
+        let cold = cold.map_or_else(String::new, |cold| format!("; {}", self.shown_cold(cold)));
         let found = proof.found.shown(smallest);
-        format!("confirmed: {found}{expected}{dropped}{last}{cold}")
+        format!("confirmed: {found}{expected}{others}{dropped}{last}{cold}")
     }
 
-    fn finish(
-        &self,
-        id: i64,
-        searched: &Searched,
-        proof: &Proof,
-        kept: &[Kept],
-        dropped: &[Dropped],
-    ) -> Result<u8> {
+    fn finish(&self, id: i64, searched: &Searched, proof: &Proof) -> Result<u8> {
         let smallest = self.args.smallest_effect;
-        let proven = proof.last.as_ref().unwrap_or(&proof.found);
+        let proven = proof.proven();
         let title = format!("Tuned for {}", self.target);
+        let cold = proof.cold.as_ref().map(|cold| self.shown_cold(cold));
         let summary = format!(
-            "{} against {}: {}. Found by experiment {id}.",
+            "{} against {}: {}{}. Found by experiment {id}.",
             self.common.metric,
             self.common.before(),
-            proven.shown(smallest)
+            proven.shown(smallest),
+            cold.as_ref().map_or_else(String::new, |cold| format!("; {cold}"))
         );
-        let text = outcome::profile(PROFILE, (&title, &summary), &self.args.fix, kept)?;
+        let text = outcome::profile(PROFILE, (&title, &summary), &self.args.fix, &proof.kept)?;
         let path = &self.args.output;
         replace_given(path, text.as_bytes(), 0o644).with_context(|| format!("writing {}", path.display()))?;
         if self.args.store.json {
-            let setting = |setting: &Setting| json!({ "knob": setting.knob, "value": setting.value });
-            let kept: Vec<_> = kept
-                .iter()
-                .map(|kept| {
-                    json!({ "setting": setting(&kept.setting), "with": kept.with, "without": kept.without, "trials": kept.trials })
-                })
-                .collect();
-            let others = proof
-                .others
-                .iter()
-                .map(|(name, _, found)| ((*name).to_owned(), found.document()));
-            let others: serde_json::Map<String, Json> = others.collect();
-            let dropped: Vec<_> = dropped
-                .iter()
-                .map(|dropped| json!({ "setting": setting(&dropped.setting), "without": dropped.without }))
-                .collect();
-            put_page!(
-                "{:#}",
-                json!({
-                    "format": FORMAT, "outcome": "tuned", "search": id, "trials": searched.path.len(),
-                    "failed": searched.failed(), "expected": searched.expected_ratio(), "best": proof.found.document(),
-                    "others": others, "kept": kept, "dropped": dropped,
-                    "cold": proof.cold.as_ref().map(Compared::document), "proven": proven.document(), "profile": path,
-                })
-            );
+            put_page!("{:#}", self.document(id, searched, proof));
             return Ok(exit::FINE);
         }
         put!(
@@ -633,17 +558,22 @@ impl Tune<'_> {
         if let Some(ratio) = searched.expected_ratio() {
             put!("the search expected {:+.1} % of its best", 100.0 * (ratio - 1.0));
         }
-        for (_, title, found) in &proof.others {
+        for other in &proof.others {
+            let best = other.best.as_ref().map_or_else(String::new, |best| {
+                let verdict = verdict_word(best.verdict, smallest);
+                format!("; the best against it: {}: {verdict}", effect(best))
+            });
             put!(
-                "{title} against {}: {}",
+                "{} against {}: {}{best}",
+                other.title,
                 self.common.before(),
-                found.shown(smallest)
+                other.found.shown(smallest)
             );
         }
-        if let Some(cold) = &proof.cold {
-            put!("with cold caches: {}", cold.shown(smallest));
+        if let Some(cold) = cold {
+            put!("{cold}");
         }
-        for own in kept {
+        for own in &proof.kept {
             put!(
                 "  {} = {}  ({})",
                 own.setting.knob,
@@ -651,11 +581,12 @@ impl Tune<'_> {
                 own.shown()
             );
         }
-        for own in dropped {
+        for own in &proof.dropped {
             put!(
-                "dropped: {} = {}, which does not pay",
+                "dropped: {} = {}, {}",
                 own.setting.knob,
-                own.setting.value
+                own.setting.value,
+                own.shown()
             );
         }
         let path = match path
@@ -670,6 +601,58 @@ impl Tune<'_> {
         err!("{}", show::wrapped("", &applied, 110).trim_end());
         Ok(exit::FINE)
     }
+
+    /// What was found, for programs; docs/how-to/tune.md describes it.
+    fn document(&self, id: i64, searched: &Searched, proof: &Proof) -> Json {
+        let setting = |setting: &Setting| json!({ "knob": setting.knob, "value": setting.value });
+        let kept = proof.kept.iter().map(|kept| {
+            json!({
+                "setting": setting(&kept.setting), "with": kept.with, "without": kept.without, "trials": kept.trials,
+                "undecided": kept.is_undecided,
+            })
+        });
+        let dropped = proof.dropped.iter().map(|dropped| {
+            json!({
+                "setting": setting(&dropped.setting), "without": dropped.without, "undecided": dropped.is_undecided,
+            })
+        });
+        let others = proof.others.iter().map(|other| {
+            let mut document = other.found.document();
+            document["best"] = json!(other.best);
+            (other.name.clone(), document)
+        });
+        let cold = proof.cold.as_ref().map(|cold| {
+            let mut document = cold.document();
+            document["undecided"] = json!(self.is_cold_undecided(cold));
+            document
+        });
+        let (kept, dropped): (Vec<Json>, Vec<Json>) = (kept.collect(), dropped.collect());
+        let others: serde_json::Map<String, Json> = others.collect();
+        json!({
+            "format": FORMAT, "outcome": "tuned", "search": id, "trials": searched.path.len(),
+            "failed": searched.failed(), "expected": searched.expected_ratio(), "best": proof.found.document(),
+            "others": others, "kept": kept, "dropped": dropped, "cold": cold, "proven": proof.proven().document(),
+            "profile": self.args.output,
+        })
+    }
+}
+
+/// Advice and pgtune's settings as the best is compared with them: as a whole where that is
+/// allowed, else what they set of the knobs that were varied.
+fn others(draft: &Draft, search: &StoredExperiment) -> Vec<Step> {
+    let names = space::SHIPPED.into_iter().zip(OTHERS);
+    let other = |(name, title): (&str, &str)| {
+        let whole = draft.whole.iter().find(|(own, _)| own == name);
+        let (title, settings) = match whole {
+            Some((_, settings)) => (title.to_owned(), settings.clone()),
+            None => (
+                format!("{title} of the knobs that are varied"),
+                changed(search, name),
+            ),
+        };
+        (name.to_owned(), title, settings)
+    };
+    names.map(other).collect()
 }
 
 /// What a treatment of a search sets that the reference does not.
@@ -693,4 +676,66 @@ fn changed(stored: &StoredExperiment, name: &str) -> Vec<Setting> {
             value: own.value.clone(),
         })
         .collect()
+}
+
+/// The first experiment after a search on this target and with this file, and how far it is.
+fn begun(
+    store: &Store,
+    search: i64,
+    (target, text): (&str, &str),
+) -> Result<Option<(i64, ExperimentStatus)>> {
+    let newest_first = store.numbers()?.into_iter();
+    for (id, status) in newest_first.rev().filter(|(id, _)| *id > search) {
+        let record = store.experiment_alone(id)?.record;
+        if record.file == text && record.target == target {
+            return Ok(Some((id, status)));
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_record::{ExperimentRecord, WorkloadRecord};
+
+    #[test]
+    fn experiment_of_a_killed_tune_is_found_by_its_file_after_the_search_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&home.path().join("results.sqlite")).unwrap();
+        let mut begin = |file: &str, target: &str| {
+            let workload = WorkloadRecord {
+                name: "tpcb".into(),
+                scale: 1,
+                clients: 1,
+                threads: 1,
+                warmup_s: 0.0,
+                measure_s: 1.0,
+            };
+            let record = ExperimentRecord {
+                file: file.to_owned(),
+                target: target.to_owned(),
+                ..ExperimentRecord::new("x", workload)
+            };
+            store.begin(&record).unwrap()
+        };
+        let before = begin("confirm", "here");
+        let search = begin("search", "here");
+        let elsewhere = begin("confirm", "elsewhere");
+        let killed = begin("confirm", "here");
+        let repeated = begin("confirm", "here");
+        assert!(before < search && search < elsewhere && elsewhere < killed && killed < repeated);
+        let found = |store: &Store, text| begun(store, search, ("here", text)).unwrap();
+        assert_eq!(
+            found(&store, "confirm"),
+            Some((killed, ExperimentStatus::Running))
+        );
+        assert_eq!(found(&store, "remove"), None);
+        store.set_status(killed, ExperimentStatus::Finished).unwrap();
+        // The first one counts, and not the one that may say something else.
+        assert_eq!(
+            found(&store, "confirm"),
+            Some((killed, ExperimentStatus::Finished))
+        );
+    }
 }

@@ -5,7 +5,8 @@ use super::{Check, Checked};
 use crate::file::choices::{Design, Instances, StopRule};
 use crate::file::parts::{DataPart, LoadPart, ServerPart, StepPart};
 use crate::file::search::{Bound, MethodWord, SearchPart};
-use crate::plan::REFERENCE;
+use crate::plan::{BESIDE_S, REFERENCE, measure_s};
+use pgdyno_engine::duration;
 use pgdyno_knobs::gucvalue::quantity;
 use pgdyno_workload::command_words;
 
@@ -74,7 +75,26 @@ impl Check<'_> {
             self.known_metric(&bound.figure, key)?;
         }
         self.starts(search)?;
-        self.limits(search)
+        self.limits(search)?;
+        self.fits_in_time(search)
+    }
+
+    /// Refuses a time that is over before the first block.
+    fn fits_in_time(&self, search: &SearchPart) -> Checked {
+        let (load, text) = (&self.file.load, self.file.budget.time.as_deref());
+        // One that is no time is refused by itself.
+        let Some(time) = text.and_then(|text| duration(text).ok()) else {
+            return Ok(());
+        };
+        let trials = search.trials.div_ceil(self.file.blocks);
+        let load_s = load.warmup_s.unwrap_or(0.0) + measure_s(load);
+        let block_s = f64::from(trials) * (load_s + BESIDE_S);
+        self.must(time.as_secs_f64() >= block_s, &["budget", "time"], || {
+            format!(
+                "the time is over before the first block: {trials} trials of {load_s} s of load and about {BESIDE_S} s beside \
+                 each take {block_s} s"
+            )
+        })
     }
 
     fn searched_factors(&self) -> Checked {
@@ -299,6 +319,11 @@ values = ["4MB", "64MB"]
         check("weights = [1, 2]", "weights = [1, 0]", "not above 0");
         check("relevance = 1", "condition = true", "which a search cannot have");
         check("\"work_mem\"", "\"data.scale\"", "data.scale");
+        // Four trials of 5 s of load, with a restart each.
+        let in_time = |time: &str| SEARCH.replace("[data]", &format!("[budget]\ntime = \"{time}\"\n[data]"));
+        parse(&in_time("36s")).unwrap();
+        let error = parse(&in_time("35s")).unwrap_err().to_string();
+        assert!(error.contains("4 trials of 5 s of load"), "{error}");
         check(
             "values = [\"4MB\", \"64MB\"]",
             "values = [\"4MB\", \"none\"]",

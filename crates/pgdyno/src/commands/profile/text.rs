@@ -1,7 +1,9 @@
 //! Profiles as pages for people, as wide as the terminal.
 
 use crate::show;
-use pgdyno_advice::{Profile, ProfileSetting, ProfileValue, Resolved, ResolvedSetting, Unit};
+use pgdyno_advice::{
+    Profile, ProfileMeasured, ProfileSetting, ProfileValue, Resolved, ResolvedSetting, Unit,
+};
 use pgdyno_knobs::{Cost, Risk};
 use std::fmt::Write;
 
@@ -9,6 +11,9 @@ use std::fmt::Write;
 const WIDTH_ELSEWHERE: usize = 100;
 const WIDTH_MIN: usize = 60;
 const WIDTH_MAX: usize = 140;
+/// Of conditions, which only a target decides.
+const GIVEN: &str = "`pgdyno profile diff` shows which conditions hold on a target; there a fact that cannot be found out is set by \
+     --given, e.g. --given storage.data_medium=ssd";
 /// Widest column of knobs and of values; what is longer pushes the rest to the right.
 const KNOB_MAX: usize = 38;
 const VALUE_MAX: usize = 14;
@@ -31,12 +36,29 @@ pub(super) fn list(profiles: &[&Profile]) -> String {
     page.trim_end().to_owned()
 }
 
-pub(super) fn shown(profile: &Profile, settings: &[(&Profile, &ProfileSetting)]) -> String {
+/// A profile as it is written; one that is shipped with where it was measured.
+pub(super) fn shown(profile: &Profile, settings: &[(&Profile, &ProfileSetting)], is_shipped: bool) -> String {
     let mut page = String::new();
     let _ = writeln!(page, "{}: {}", profile.name, profile.title);
     page += &show::wrapped("", &profile.summary, width());
     if !profile.inherits.is_empty() {
         let _ = writeln!(page, "inherits {}", profile.inherits.join(", "));
+    }
+    if is_shipped && profile.measured.is_empty() {
+        let _ = writeln!(page, "not measured on any machine of the project's");
+    }
+    for own in &profile.measured {
+        let ProfileMeasured {
+            machine,
+            load,
+            ratio,
+            low,
+            high,
+            date,
+        } = own;
+        let line =
+            format!("{machine}, {load}: {ratio:.2} ({low:.2} to {high:.2}) of the stock throughput, {date}");
+        page += &show::wrapped("measured ", &line, width());
     }
     let mut of_last = "";
     for (of, setting) in settings {
@@ -63,6 +85,10 @@ pub(super) fn shown(profile: &Profile, settings: &[(&Profile, &ProfileSetting)])
         }
         page += &show::wrapped("      ", &because(&setting.reason, &setting.source), width());
     }
+    if settings.iter().any(|(_, setting)| setting.when.is_some()) {
+        page += "\n";
+        page += &show::wrapped("", GIVEN, width());
+    }
     page.trim_end().to_owned()
 }
 
@@ -88,7 +114,7 @@ pub(super) fn difference(resolved: &Resolved, target: &str) -> String {
         let _ = writeln!(page, "\nskipped");
         for left in &resolved.skipped {
             let head = format!("  {}  ", left.knob);
-            page += &show::wrapped_at(&head, &left.because, 6, width());
+            page += &show::wrapped_at(&head, &left.shown(), 6, width());
         }
     }
     page.trim_end().to_owned()

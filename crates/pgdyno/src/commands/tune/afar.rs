@@ -39,27 +39,35 @@ pub(super) fn draft(context: &Context, args: &TuneArgs, host: &SshHost) -> Resul
         .with_context(|| format!("{host}: what it prints is not a draft of a tune"))
 }
 
-/// Runs an experiment there, whose results are kept here with the commands that repeat it.
+/// Runs an experiment there, whose results are kept here with the commands that repeat it; goes on
+/// with the one that was `begun` before.
 pub(super) fn run(
     context: &Context,
     args: &TuneArgs,
     host: &SshHost,
-    (text, repeat): (&str, Vec<String>),
+    (text, begun, repeat): (&str, Option<i64>, Vec<String>),
 ) -> Result<RunEnd> {
-    let mut arguments: Vec<String> = ["run", WRITTEN].map(str::to_owned).to_vec();
+    let mut arguments = match begun {
+        Some(id) => vec!["resume".to_owned(), id.to_string()],
+        None => vec!["run".to_owned(), WRITTEN.to_owned()],
+    };
     arguments.push(format!("--target={}", args.target));
     arguments.extend(experiment::consent_options(&experiment::consent_of(
         &args.consent,
     )));
-    let options = experiment::options_of(&args.at.on);
-    arguments.extend(options.split_whitespace().map(str::to_owned));
+    arguments.extend(args.at.on.arguments());
     let sent = Sent::written((&parsed(context, text)?, text), &args.target);
-    let kept = Kept::of(Book::of_command(context, &args.store, &args.at, (&sent, repeat))?);
+    let book = Book::of_command(context, &args.store, &args.at, (&sent, repeat))?;
+    let (book, files) = match begun {
+        Some(id) => (book.of_command_resumed(id)?, Vec::new()),
+        None => (book, sent.files),
+    };
     let request = Request {
         takeover: Some(takeover(context, &args.store, &args.at)?),
-        ..remote::request(arguments, sent.files)
+        ..remote::request(arguments, files)
     };
-    let (code, shown) = remote::run_shown(context, (&args.at.on, host), &request, io::sink(), Some(kept))?;
+    let kept = Some(Kept::of(book));
+    let (code, shown) = remote::run_shown(context, (&args.at.on, host), &request, io::sink(), kept)?;
     match shown.kept {
         Some(Kept::Results(book)) => book.into_end(code),
         _ => Err(Failure::new("the results were not kept")),

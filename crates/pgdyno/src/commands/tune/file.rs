@@ -1,13 +1,12 @@
 //! The experiments of a tune, as files.
 
-use super::Step;
 use crate::cli::{LoadFromArgs, TuneArgs};
 use crate::commands::drafts::{NamedLoad, table};
 use crate::failure::{Failure, Result, Usage};
 use crate::show;
 use pgdyno_advice::{MemoryOf, Priors, Scale, SearchSpace};
 use pgdyno_knobs::{Catalogue, Cost, Setting};
-use pgdyno_lab::{ExperimentFile, Reset, SettingScope, WindowPart};
+use pgdyno_lab::{BESIDE_S, Bound, ExperimentFile, Reset, SettingScope, WindowPart};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -24,6 +23,8 @@ const MEMORY_PART: f64 = 0.75;
 
 /// The design in which settings take turns within one load.
 const SWITCHBACK: &str = "switchback";
+/// Settings that are removed alone, at most: each is a treatment in every block.
+pub(super) const ALONE_MAX: usize = 6;
 /// The name of the best treatment in the experiments after the search.
 pub(super) const BEST: &str = "best";
 /// The present state, in all of them.
@@ -44,9 +45,23 @@ pub(super) enum Caches {
 pub(super) struct Common<'a> {
     pub(super) args: &'a TuneArgs,
     pub(super) metric: &'a str,
+    /// What the best must hold to.
+    pub(super) bounds: Vec<Bound>,
     catalogue: &'a Catalogue,
     load: NamedLoad,
 }
+
+/// What the treatments of an experiment are compared with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Against<'b> {
+    /// Settings that all of them have; none where it is the present state.
+    pub(super) base: &'b [Setting],
+    /// The share by which throughput may be below it before a trial is ended.
+    pub(super) slowdown_max: Option<f64>,
+}
+
+/// A step of an experiment: name, title, settings.
+pub(super) type Step = (String, String, Vec<Setting>);
 
 /// What a search begins with.
 #[derive(Debug, Serialize, Deserialize)]
@@ -59,9 +74,13 @@ pub(super) struct Draft {
     /// starting point.
     #[serde(default)]
     pub(super) not_varied: BTreeMap<String, Vec<String>>,
-    /// What starting points have less of than they say, a line each.
+    /// What starting points have otherwise than their profiles, a line each.
     #[serde(default)]
     pub(super) lowered: Vec<String>,
+    /// What advice and pgtune set as a whole, by the name of the starting point; none on a server
+    /// that is no sandbox, where nothing is changed that is not varied.
+    #[serde(default)]
+    pub(super) whole: Vec<(String, Vec<Setting>)>,
     pub(super) memory: Memory,
 }
 
@@ -110,9 +129,14 @@ impl<'a> Common<'a> {
             },
             None => NamedLoad::of(&args.of_load, read)?,
         };
+        let bounds = args
+            .subject_to
+            .iter()
+            .map(|text| Bound::parse(text).map_err(Usage));
         Ok(Common {
             args,
             metric,
+            bounds: bounds.collect::<Result<_, _>>()?,
             catalogue,
             load,
         })
@@ -187,10 +211,23 @@ impl<'a> Common<'a> {
         })
     }
 
-    /// Of experiments whose reference is the present state.
-    fn guard(&self) -> Option<(&'static str, Value)> {
+    /// The present state, as what treatments are compared with.
+    pub(super) fn present(&self) -> Against<'static> {
+        Against {
+            base: &[],
+            slowdown_max: self.args.max_slowdown,
+        }
+    }
+
+    /// The share by which throughput may be below that of the best, which has so many times that of
+    /// the present state: the floor is the same for all experiments.
+    pub(super) fn slowdown_below(&self, times: Option<f64>) -> Option<f64> {
+        /// A guard takes a share between nothing and all.
+        const LEAST: f64 = 0.01;
         let most = self.args.max_slowdown?;
-        Some(("guard", table(vec![("slowdown_max", most.into())])))
+        let share = times.map_or(most, |times| 1.0 - (1.0 - most) / times);
+        // As many digits as a person would give.
+        Some(((share * 1e3).round() / 1e3).clamp(LEAST, 1.0 - LEAST))
     }
 
     /// What the best is compared with: "the state before", or that with what `--fix` sets.
@@ -278,7 +315,7 @@ impl<'a> Common<'a> {
             ("search", table(search)),
             ("factor", factors.into()),
         ]);
-        file.extend(self.guard());
+        file.extend(guard(args.max_slowdown));
         if let Some(seed) = args.seed.and_then(|seed| i64::try_from(seed).ok()) {
             file.push(("seed", seed.into()));
         }
@@ -378,20 +415,43 @@ impl<'a> Common<'a> {
 
     /// Refuses a time that is over before the first block of the search.
     pub(super) fn fits_in_time(&self, space: &SearchSpace) -> Result<()> {
-        let (trials, of_trial) = (trials_of_block(space), self.args.warmup + self.args.duration);
-        match self.args.time.filter(|time| *time < of_trial * trials) {
+        let (trials, load) = (trials_of_block(space), self.args.warmup + self.args.duration);
+        let block_s = f64::from(trials) * self.trial_s();
+        match self.args.time.filter(|time| time.as_secs_f64() < block_s) {
             Some(time) => Err(Usage(format!(
-                "--time {}: a block of the search alone is {trials} trials of {} of load",
+                "--time {}: a block of the search alone is {trials} trials of {} of load, with about {} beside each",
                 shown(time),
-                shown(of_trial)
+                shown(load),
+                show::time(BESIDE_S)
             ))
             .into()),
             None => Ok(()),
         }
     }
 
+    /// Seconds of a trial, with what is beside its load.
+    fn trial_s(&self) -> f64 {
+        (self.args.warmup + self.args.duration).as_secs_f64() + BESIDE_S
+    }
+
+    /// About how many seconds the search takes, and all that comes after it, at most: without what
+    /// is compared again where the gain is lost, or groups of settings are divided.
+    pub(super) fn about_s(&self, space: &SearchSpace) -> [f64; 2] {
+        let args = self.args;
+        let limit_s = args.time.map_or(f64::INFINITY, |time| time.as_secs_f64());
+        // Present state, advice, pgtune and the best; the best without each group; what is left
+        // beside the best, and beside the present state; the same with cold caches.
+        let groups = space.knobs.len().min(ALONE_MAX + 1);
+        let treatments = 4 + (1 + groups) + 4 + if args.cold { 2 } else { 0 };
+        let treatments = f64::from(u32::try_from(treatments).unwrap_or(u32::MAX));
+        [
+            (f64::from(args.trials) * self.trial_s()).min(limit_s),
+            f64::from(args.blocks) * treatments * self.trial_s(),
+        ]
+    }
+
     /// How much it may take, for people.
-    pub(super) fn planned(&self) -> String {
+    pub(super) fn planned(&self, space: &SearchSpace) -> String {
         let args = self.args;
         let cold = if args.cold { ", with cold caches too" } else { "" };
         let others = match args.could_be_of_sessions() && !args.target.starts_with("sandbox:") {
@@ -400,13 +460,18 @@ impl<'a> Common<'a> {
             }
             false => "",
         };
+        let [search_s, after_s] = self.about_s(space);
         format!(
-            "at most {} trials of {} of load to search{}; then {} blocks at most of each experiment to confirm the best, to remove what \
-             does not pay, and to confirm what is left{cold}{others}",
+            "about {} at most: {} to search, with {} trials of {} of load{}; then {} to confirm the best, to remove what does not \
+             pay, and to confirm what is left{cold}, with {} blocks at most of each experiment (less where it is decided early)\
+             {others}",
+            show::time(search_s + after_s),
+            show::time(search_s),
             args.trials,
             shown(args.warmup + args.duration),
             args.time
                 .map_or_else(String::new, |time| format!(", within {}", shown(time))),
+            show::time(after_s),
             args.blocks
         )
     }
@@ -419,45 +484,47 @@ impl<'a> Common<'a> {
             "Is what is kept of the best worse than the present state with cold caches?",
         );
         let title = "What is kept of the best".to_owned();
-        self.compared(
-            words,
-            Caches::Cold,
-            &[],
-            &[(BEST.to_owned(), title, kept.to_vec())],
-        )
+        let step = (BEST.to_owned(), title, kept.to_vec());
+        self.compared(words, Caches::Cold, self.present(), &[step])
     }
 
-    /// Treatments compared with the present state and `base` in blocks, each with its name, title
-    /// and settings: within one load where all of them can take turns.
+    /// Treatments compared in blocks, each with its name, title and settings: within one load where
+    /// all of them can take turns.
     pub(super) fn compared(
         &self,
         words: (&str, &str),
         caches: Caches,
-        base: &[Setting],
+        against: Against<'_>,
         steps: &[Step],
     ) -> Result<String> {
         if caches == Caches::Warm
-            && let Some(text) = self.in_turns(words, base, steps)?
+            && let Some(text) = self.in_turns(words, against, steps)?
         {
             return Ok(text);
         }
-        self.comparison(words, ("one-at-a-time", caches), base, steps)
+        self.comparison(words, ("one-at-a-time", caches), against, steps)
     }
 
-    /// The same within one load, where all of them can take turns.
-    fn in_turns(&self, words: (&str, &str), base: &[Setting], steps: &[Step]) -> Result<Option<String>> {
-        let text = self.comparison(words, (SWITCHBACK, Caches::Warm), base, steps)?;
-        let is_possible = ExperimentFile::parse(&text, Path::new(words.0), self.catalogue).is_ok();
-        Ok(is_possible.then_some(text))
+    /// The same within one load, where all of them can take turns, and turns have each figure that
+    /// is bounded.
+    fn in_turns(&self, words: (&str, &str), against: Against<'_>, steps: &[Step]) -> Result<Option<String>> {
+        let text = self.comparison(words, (SWITCHBACK, Caches::Warm), against, steps)?;
+        let file = ExperimentFile::parse(&text, Path::new(words.0), self.catalogue);
+        let has_all = |file: ExperimentFile| self.bounds.iter().all(|bound| file.decides_by(&bound.figure));
+        Ok(file.is_ok_and(has_all).then_some(text))
     }
 
     /// Those of the best's settings that cannot take turns with the present ones within one load
     /// (they need a restart, or plans are kept), and those that can.
     pub(super) fn by_turns<'b>(&self, best: &'b [Setting], present: &[Setting]) -> [Vec<&'b Setting>; 2] {
+        let against = Against {
+            base: best,
+            slowdown_max: None,
+        };
         let takes_turns = |setting: &&Setting| {
             let own = present.iter().filter(|own| own.knob == setting.knob);
             let step = (BEST.to_owned(), BEST.to_owned(), own.cloned().collect());
-            let text = self.in_turns(("turns", "Does it take turns?"), best, &[step]);
+            let text = self.in_turns(("turns", "Does it take turns?"), against, &[step]);
             matches!(text, Ok(Some(_)))
         };
         let (in_turns, between) = best.iter().partition(takes_turns);
@@ -468,7 +535,7 @@ impl<'a> Common<'a> {
         &self,
         words: (&str, &str),
         (design, caches): (&str, Caches),
-        base: &[Setting],
+        against: Against<'_>,
         steps: &[Step],
     ) -> Result<String> {
         let steps = steps.iter().map(|(name, title, settings)| {
@@ -484,12 +551,10 @@ impl<'a> Common<'a> {
         file.extend([
             ("blocks", i64::from(self.args.blocks).into()),
             ("stop", "when-decided".into()),
-            ("base", self.base(base)),
+            ("base", self.base(against.base)),
             ("step", steps.into()),
         ]);
-        if base.is_empty() {
-            file.extend(self.guard());
-        }
+        file.extend(guard(against.slowdown_max));
         toml::to_string(&table(file)).map_err(Failure::new)
     }
 }
@@ -499,6 +564,12 @@ fn trials_of_block(space: &SearchSpace) -> u32 {
     let counts = space.knobs.iter().map(|knob| knob.values.len());
     let combinations = counts.fold(1_usize, usize::saturating_mul);
     u32::try_from(combinations).map_or(TRIALS_OF_BLOCK, |all| all.clamp(1, TRIALS_OF_BLOCK))
+}
+
+/// The guard that ends a trial whose throughput is below the reference's by this share.
+fn guard(slowdown_max: Option<f64>) -> Option<(&'static str, Value)> {
+    let most = slowdown_max?;
+    Some(("guard", table(vec![("slowdown_max", most.into())])))
 }
 
 fn shown(time: Duration) -> String {
@@ -558,10 +629,26 @@ mod tests {
             let fits = of_line(&words, |common, _| common.fits_in_time(&space(knobs)));
             fits.map_err(|error| error.to_string())
         };
-        assert_eq!(check("90s", 3), Ok(()));
-        assert_eq!(check("30s", 1), Ok(()));
-        let why = check("89s", 3).unwrap_err();
+        // With 4 s beside the load of each.
+        assert_eq!(check("114s", 3), Ok(()));
+        assert_eq!(check("38s", 1), Ok(()));
+        let why = check("113s", 3).unwrap_err();
         assert!(why.contains("6 trials of 15"), "{why}");
+    }
+
+    #[test]
+    fn whole_tune_is_estimated_and_not_its_search_alone() {
+        let space = SearchSpace {
+            knobs: Vec::new(),
+            skipped: Vec::new(),
+        };
+        let about = |words: &[&str]| {
+            let words = [&["--warmup", "5s", "--duration", "11s", "--trials", "30"], words].concat();
+            of_line(&words, |common, _| common.about_s(&space).map(f64::round))
+        };
+        // Trials of 20 s; ten blocks of nine treatments, and two more with cold caches.
+        assert_eq!(about(&[]), [600.0, 1_800.0]);
+        assert_eq!(about(&["--time", "5m", "--cold"]), [300.0, 2_200.0]);
     }
 
     #[test]
@@ -573,7 +660,8 @@ mod tests {
             });
             let step = (BEST.to_owned(), "The best".to_owned(), settings.collect());
             let text = of_line(words, |common, _| {
-                common.compared(("x", "?"), caches, &[], &[step]).unwrap()
+                let against = common.present();
+                common.compared(("x", "?"), caches, against, &[step]).unwrap()
             });
             let design = format!("design = \"{expected}\"");
             assert!(text.contains(&design), "{design}: {words:?} {knobs:?}: {text}");
@@ -585,6 +673,44 @@ mod tests {
         check(&["--rate", "100"], Caches::Warm, &delay, own);
         check(&["--session-scope"], Caches::Warm, &delay, own);
         check(&["--program", "pgbench"], Caches::Warm, &delay, own);
+        check(
+            &["--subject-to", "p99_ms <= 20"],
+            Caches::Warm,
+            &delay,
+            SWITCHBACK,
+        );
+        check(&["--subject-to", "cpus <= 3"], Caches::Warm, &delay, own);
+        let several = [
+            "--subject-to",
+            "p99_ms <= 20",
+            "--subject-to",
+            "wal_bytes_per_tx <= 9000",
+        ];
+        check(&several, Caches::Warm, &delay, own);
+    }
+
+    #[test]
+    fn every_comparison_has_the_floor_of_the_present_state() {
+        let of =
+            |words: &[&str], times: Option<f64>| of_line(words, |common, _| common.slowdown_below(times));
+        let words = ["--max-slowdown", "20%"];
+        assert_eq!(of(&[], Some(2.0)), None);
+        // Four fifths of the present state are two fifths of what is twice as good.
+        assert_eq!(of(&words, Some(2.0)), Some(0.6));
+        assert_eq!(of(&words, Some(1.0)), Some(0.2));
+        assert_eq!(of(&words, None), Some(0.2));
+        assert_eq!(of(&words, Some(0.5)), Some(0.01));
+        let step = ("without".to_owned(), "Without".to_owned(), Vec::new());
+        let text = of_line(&words, |common, _| {
+            let against = Against {
+                base: &[],
+                slowdown_max: common.slowdown_below(Some(2.0)),
+            };
+            common
+                .compared(("x", "?"), Caches::Warm, against, &[step])
+                .unwrap()
+        });
+        assert!(text.contains("slowdown_max = 0.6"), "{text}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::cli::{LoadKind, TuneArgs};
 use crate::commands::profile;
 use crate::context::Context;
 use crate::failure::{Failure, Result, Usage};
+use crate::target;
 use pgdyno_advice::{Matters, Priors, SearchSpace, SpaceFor, SpaceKnob, session_sorts};
 use pgdyno_knobs::Setting;
 use pgdyno_knobs::gucvalue::quantity;
@@ -43,6 +44,10 @@ fn shares(kind: LoadKind) -> Matters {
     }
 }
 
+/// Names of the starting points that are shipped profiles: the one for the kind of load, and
+/// pgtune's.
+pub(super) const SHIPPED: [&str; 2] = ["advice", "pgtune"];
+
 /// A profile's name among starting points, with what it sets here.
 type ProfileStart = (String, Vec<Setting>);
 
@@ -53,16 +58,17 @@ pub(super) fn profiles_of(
     kind: LoadKind,
     own: &[String],
 ) -> Result<Vec<ProfileStart>> {
-    let names = match kind {
-        LoadKind::Reads | LoadKind::Writes => [("advice", "oltp"), ("pgtune", "pgtune-oltp")],
-        LoadKind::Analytics => [("advice", "analytics"), ("pgtune", "pgtune-dw")],
-        LoadKind::Mixed => [("advice", "mixed"), ("pgtune", "pgtune-mixed")],
+    let shipped = match kind {
+        LoadKind::Reads | LoadKind::Writes => ["oltp", "pgtune-oltp"],
+        LoadKind::Analytics => ["analytics", "pgtune-dw"],
+        LoadKind::Mixed => ["mixed", "pgtune-mixed"],
     };
     let own = (1..).zip(own).map(|(number, of)| {
         let stem = Path::new(of).file_stem().unwrap_or_default().to_string_lossy();
         (format!("start {number}, {stem}"), of.as_str())
     });
-    let names = names.into_iter().map(|(name, of)| (name.to_owned(), of));
+    let names = SHIPPED.into_iter().zip(shipped);
+    let names = names.map(|(name, of)| (name.to_owned(), of));
     let resolved = names.chain(own).map(|(name, of)| {
         let resolved = profile::resolve(context, looked, of)?;
         let settings = resolved
@@ -242,6 +248,62 @@ pub(super) fn starts(space: &SearchSpace, profiles: &[ProfileStart]) -> Vec<Star
         }
     }
     starts
+}
+
+/// What starting points set of the knobs that are varied to a value that is not among theirs, a
+/// line each.
+pub(super) fn not_levels(space: &SearchSpace, profiles: &[ProfileStart]) -> Vec<String> {
+    let each = profiles
+        .iter()
+        .flat_map(|(name, settings)| settings.iter().map(move |setting| (name, setting)));
+    let lines = each.filter_map(|(name, Setting { knob, value })| {
+        let own = space.knobs.iter().find(|own| own.knob == *knob)?;
+        let is_level = own.values.iter().any(|(level, _)| is_same(level, value));
+        (!is_level).then(|| {
+            format!("of {name}, {knob} = {value} is not among the values that are varied: not tried")
+        })
+    });
+    lines.collect()
+}
+
+/// What the profile for such a load and pgtune set here as a whole, as far as the target and the
+/// command line allow it; none on a server of the user's, where nothing is changed that is not
+/// varied. With a line for each that has settings which are not allowed.
+pub(super) fn whole(
+    context: &Context,
+    args: &TuneArgs,
+    looked: &profile::Looked,
+    profiles: &[ProfileStart],
+) -> (Vec<ProfileStart>, Vec<String>) {
+    let (mut whole, mut lines) = (Vec::new(), Vec::new());
+    if target::sandbox_named(&args.target).is_none() {
+        return (whole, lines);
+    }
+    let is_named = |list: &[(String, String)], knob: &str| list.iter().any(|(own, _)| own == knob);
+    let is_wanted = |knob: &String| {
+        let is_only = args.only.is_empty() || args.only.contains(knob) || is_named(&args.space, knob);
+        is_only && !args.without.contains(knob) && !is_named(&args.fix, knob)
+    };
+    let shipped = profiles
+        .iter()
+        .filter(|(name, _)| SHIPPED.contains(&name.as_str()));
+    for (name, settings) in shipped {
+        let is_allowed = |setting: &Setting| {
+            let objection = looked.objection(context, setting, args.scope(), args.consent.allow_restart);
+            objection.is_none()
+        };
+        let wanted = settings.iter().filter(|setting| is_wanted(&setting.knob));
+        let (allowed, others): (Vec<Setting>, Vec<Setting>) = wanted.cloned().partition(is_allowed);
+        if !others.is_empty() {
+            let knobs: Vec<&str> = others.iter().map(|setting| setting.knob.as_str()).collect();
+            lines.push(format!(
+                "of {name}, not allowed here and not compared: {}",
+                knobs.join(", ")
+            ));
+        }
+        whole.push((name.clone(), allowed));
+    }
+    (whole, lines)
 }
 
 /// Knobs that starting points set and the space does not vary.
