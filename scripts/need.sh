@@ -37,8 +37,12 @@ test|bench)
 esac
 case $task in
 dist)
-  # A static binary is linked with musl; packages are made by nfpm.
-  have musl-gcc || want musl-tools
+  # A static binary is linked with musl where there is one; packages are made by nfpm.
+  target=$("$(dirname "$0")/dist-target")
+  case $target in
+  *-musl) have musl-gcc || want musl-tools ;;
+  "$(uname -m)"-*) [ -e "/usr/lib/$(uname -m)-linux-gnu/libc.a" ] || [ -e /usr/lib64/libc.a ] || want libc6-dev ;;
+  esac
   have file || want file
   have go || [ -x target/tools/bin/nfpm ] || manual="$manual
   go 1.24 or later, which builds nfpm: see go.dev"
@@ -132,6 +136,11 @@ as_rpm() {
     openssh-client) echo openssh-clients ;;
     procps) echo procps-ng ;;
     qemu-system-x86) echo qemu-system-x86-core ;;
+    qemu-system-arm) echo qemu-system-aarch64-core ;;
+    qemu-system-misc) echo qemu-system-s390x-core ;;
+    python3-venv) echo python3 ;;
+    libc6-dev) echo glibc-static ;;
+    libc6-dev-*-cross) echo "$package has no rpm: build for another architecture on Debian or Ubuntu" >&2 ;;
     debian-archive-keyring) echo debian-keyring ;;
     g++) echo gcc-c++ ;;
     *) echo "$package" ;;
@@ -213,8 +222,6 @@ lint)
   ;;
 dist)
   cd "$(dirname "$0")/.."
-  target=$(uname -m)-unknown-linux-musl
-  [ "${DIST_ARCH:-$(uname -m)}" = "$(uname -m)" ] || target=$DIST_ARCH-unknown-linux-gnu
   if have rustup; then
     rustup target add "$target" >/dev/null 2>&1 || { echo "the target $target is missing: rustup target add $target" >&2; exit 1; }
   fi

@@ -15,7 +15,7 @@ use crate::sizing::{Line, Sizing, Sources};
 use pgdyno_host::Fact;
 use pgdyno_knobs::{Catalogue, Cost, Kind, Knob, Layer, Risk, Setting, gucvalue, split};
 use pgdyno_server::Guc;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use service::Service;
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ const MEMBERS_MAX: usize = 5;
 const ITEM: &str = "item";
 
 /// What an experiment on this very target has shown of a setting.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
     /// Number of the experiment in its store.
     pub experiment: i64,
@@ -48,7 +48,7 @@ pub struct Evidence {
 }
 
 /// What an experiment has shown of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {
     /// Higher throughput.

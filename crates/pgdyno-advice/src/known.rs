@@ -5,6 +5,7 @@ mod derived;
 mod releases;
 mod time;
 
+pub(crate) use derived::UNKNOWN;
 use pgdyno_host::Fact;
 use pgdyno_knobs::nearest_name;
 use pgdyno_server::Guc;

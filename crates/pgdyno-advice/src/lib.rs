@@ -19,8 +19,8 @@ pub use expression::{Expression, ExpressionError, TEXT_MAX, Template};
 pub use known::{Known, Lacking, number_of as number};
 pub use profile::{
     Carrier, Exported, Files, Matters, MemoryOf, Now, Only, PriorError, Priors, Profile, ProfileError,
-    ProfileSetting, ProfileValue, Profiles, Resolved, ResolvedSetting, Scale, SearchSpace, SkippedSetting,
-    SpaceFor, SpaceKnob, Unit, Why, export, is_profile_path, knob_text,
+    ProfileMeasured, ProfileSetting, ProfileValue, Profiles, Resolved, ResolvedSetting, Scale, SearchSpace,
+    SkippedSetting, SpaceFor, SpaceKnob, Unit, Why, export, is_profile_path, knob_text,
 };
 pub use sizing::session_sorts;
 pub use sizing::{Line as SizingLine, Term as SizingTerm};

@@ -116,6 +116,7 @@ pub fn run(
     let whole = Segment {
         first: 0,
         threads: plan.threads,
+        step: 1,
     };
     let begin = &mut || Some(Instant::now());
     run_segment(endpoints, (plan, whole), transactions, stop, begin, on_second)
@@ -129,6 +130,8 @@ pub struct Segment {
     pub first: u32,
     /// How many they are.
     pub threads: u32,
+    /// From the number of each to that of the next.
+    pub step: u32,
 }
 
 impl Segment {
@@ -139,18 +142,51 @@ impl Segment {
         let mut first = 0;
         let segments = (0..among).map(|number| {
             let threads = each + u32::from(number < more);
-            let segment = Segment { first, threads };
+            let segment = Segment {
+                first,
+                threads,
+                step: 1,
+            };
             first += threads;
             segment
         });
         segments.filter(|segment| segment.threads > 0).collect()
     }
 
+    /// The clients and arrivals of a segment of one thread, driven by so many, or one for each
+    /// client: the plan, which has more threads then, and those of them. Other segments of one
+    /// thread may be driven by any other number.
+    pub fn spread(self, plan: &Plan, threads: u32) -> (Plan, Segment) {
+        let clients = plan.clients.checked_div(plan.threads).unwrap_or(1);
+        let threads = threads.clamp(1, clients.max(1));
+        let segment = Segment {
+            first: self.first,
+            threads,
+            step: plan.threads,
+        };
+        let plan = Plan {
+            threads: plan.threads.saturating_mul(threads),
+            ..plan.clone()
+        };
+        (plan, segment)
+    }
+
+    fn numbers(self) -> impl Iterator<Item = u32> {
+        (0..self.threads).map(move |number| self.first + number * self.step)
+    }
+
+    /// Whether the plan has such threads.
+    fn is_of(self, plan: &Plan) -> bool {
+        let others = self.threads.saturating_sub(1).saturating_mul(self.step);
+        let last = self.first.saturating_add(others);
+        self.threads > 0 && self.step > 0 && last < plan.threads
+    }
+
     /// Clients of the plan that are its own: one in so many as the plan has threads, for each of
     /// its threads.
     pub fn clients(self, plan: &Plan) -> u32 {
         let of = |thread: u32| (thread..plan.clients).step_by(plan.threads as usize).count();
-        let all: usize = (self.first..self.first + self.threads).map(of).sum();
+        let all: usize = self.numbers().map(of).sum();
         u32::try_from(all).unwrap_or(u32::MAX)
     }
 }
@@ -171,7 +207,7 @@ pub fn run_segment(
     on_second: &mut dyn FnMut(&Second),
 ) -> Result<LoadResult, EngineError> {
     plan.check().map_err(EngineError::Plan)?;
-    if segment.threads == 0 || segment.first + segment.threads > plan.threads {
+    if !segment.is_of(plan) {
         return Err(EngineError::Plan(
             "a segment of a load that has no such threads".into(),
         ));
@@ -194,7 +230,7 @@ pub fn run_segment(
                 transactions,
                 server,
                 servers,
-                number: segment.first + number / servers,
+                number: segment.first + number / servers * segment.step,
                 of_all: number,
                 stop,
                 halt: &halt,

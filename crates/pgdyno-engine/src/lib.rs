@@ -64,3 +64,4 @@ pub use scanner::{Event, Malformed, Scanner, Tag};
 pub use schedule::{Rate, Spacing, Stretch, duration};
 pub use segments::{SegmentSecond, join_results, join_seconds};
 pub use turns::{TURN_MAX, TURN_MIN};
+pub use uring::HAS_IO_URING;

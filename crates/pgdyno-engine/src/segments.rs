@@ -85,6 +85,23 @@ mod tests {
     }
 
     #[test]
+    fn segments_have_every_client_once_whatever_number_of_threads_each_has() {
+        for (clients, hosts) in [(100, vec![1, 16]), (7, vec![2, 1, 9]), (3, vec![4, 4, 4])] {
+            let plan = Plan::closed(clients, u32::try_from(hosts.len()).unwrap());
+            let segments = Segment::divide(&plan, plan.threads);
+            let mut all = 0;
+            for (segment, threads) in segments.iter().zip(&hosts) {
+                let (spread, segment_there) = segment.spread(&plan, *threads);
+                assert_eq!(spread.check(), Ok(()));
+                assert_eq!(segment_there.clients(&spread), segment.clients(&plan));
+                assert_eq!(segment_there.threads, (*threads).min(clients / plan.threads));
+                all += segment_there.clients(&spread);
+            }
+            assert_eq!(all, clients, "{hosts:?}");
+        }
+    }
+
+    #[test]
     fn seconds_and_results_of_two_segments_are_those_of_all_their_transactions() {
         let (sender, receiver) = channel();
         for (segment, times) in [(0, [2_000_000, 9_000_000]), (1, [3_000_000, 4_000_000])] {

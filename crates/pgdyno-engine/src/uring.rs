@@ -15,8 +15,9 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Whether the library vouches for its structures of the kernel's here.
-const IS_KNOWN: bool = cfg!(any(
+/// Whether this build can use io_uring: its library vouches for its structures of the kernel's on
+/// some architectures alone.
+pub const HAS_IO_URING: bool = cfg!(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
     target_arch = "riscv64",
@@ -66,7 +67,7 @@ impl Uring {
     /// A ring for so many clients. Fails where the kernel is too old (before 6.1), or does not let
     /// this process use one.
     pub(crate) fn new(clients: u32) -> io::Result<Uring> {
-        if !IS_KNOWN {
+        if !HAS_IO_URING {
             let why = "its structures are not known for this architecture";
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }

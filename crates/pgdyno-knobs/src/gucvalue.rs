@@ -28,15 +28,31 @@ pub fn same(asked: &str, guc: &Guc) -> bool {
             }
             _ => false,
         },
-        // An enumeration may take a yes for one of its words: wal_compression = on shows as pglz.
         // timing_clock_source = auto shows as "auto (tsc)".
         "enum" => {
             let shown = guc.setting.split(" (").next().unwrap_or_default();
-            asked.eq_ignore_ascii_case(shown)
-                || truth(asked) == Some(true) && truth(&guc.setting) != Some(false)
+            asked.eq_ignore_ascii_case(shown) || same_truth(asked, shown)
         }
         _ => one_spelling(&guc.name, asked) == one_spelling(&guc.name, &guc.shown),
     }
+}
+
+/// The word that the server takes for a value of an enumeration with these words: where they are
+/// methods of compression (wal_compression), a yes means one of them.
+pub(crate) fn meant<'a>(asked: &'a str, words: &[String], major: u32) -> &'a str {
+    let has = |word: &str| words.iter().any(|own| own == word);
+    let methods: &[&'static str] = match major {
+        ..19 => &["pglz"],
+        _ => &["zstd", "lz4", "pglz"],
+    };
+    if truth(asked.trim()) != Some(true) || !has("pglz") {
+        return asked;
+    }
+    methods
+        .iter()
+        .copied()
+        .find(|method| has(method))
+        .unwrap_or(asked)
 }
 
 /// Whether two texts are one value, whatever knob they are of: "16GB" and "16384MB", "on" and
@@ -186,9 +202,30 @@ mod tests {
         assert!(same("15min", &guc("integer", "900", Some("s"), "15min")));
         assert!(same("true", &guc("bool", "on", None, "on")));
         assert!(same("0.90", &guc("real", "0.9", None, "0.9")));
-        assert!(same("on", &guc("enum", "pglz", None, "pglz")));
-        assert!(!same("on", &guc("enum", "off", None, "off")));
         assert!(!same("lz4", &guc("enum", "pglz", None, "pglz")));
+    }
+
+    #[test]
+    fn a_yes_is_no_other_word_of_an_enumeration() {
+        let enumeration = |word: &str| guc("enum", word, None, word);
+        assert!(same("true", &enumeration("on")) && same("no", &enumeration("off")));
+        for other in ["off", "try", "local", "partition", "pglz", "lz4", "zstd"] {
+            assert!(!same("on", &enumeration(other)), "{other}");
+            assert!(!same("yes", &enumeration(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_yes_for_methods_of_compression_means_the_version_s_own() {
+        let words = |text: &str| -> Vec<String> { text.split(' ').map(str::to_owned).collect() };
+        let all = words("pglz lz4 zstd on off");
+        assert_eq!(meant("on", &all, 18), "pglz");
+        assert_eq!(meant("on", &all, 19), "zstd");
+        assert_eq!(meant("true", &words("pglz lz4 on off"), 19), "lz4");
+        assert_eq!(meant("on", &words("pglz on off"), 19), "pglz");
+        assert_eq!(meant("off", &all, 19), "off");
+        assert_eq!(meant("lz4", &all, 19), "lz4");
+        assert_eq!(meant("on", &words("off on try"), 19), "on");
     }
 
     proptest! {

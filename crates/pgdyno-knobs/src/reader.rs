@@ -23,7 +23,7 @@ use crate::undo::{
     KernelFile, SavedState, TargetAccess, UndoUnit, UndoUnitError, affinity, form_of, read_value, shown,
 };
 use pgdyno_host::{HostAccess, HostError};
-use pgdyno_server::{Guc, Server, StorageOption, qualified, show};
+use pgdyno_server::{Guc, Server, ServerError, StorageOption, bounds, qualified, show};
 use std::path::PathBuf;
 
 /// Reads the knobs of a target.
@@ -244,12 +244,12 @@ impl<'a> Reader<'a> {
         let (effective, took) = match self.mechanism(&setting.knob)? {
             Mechanism::Parameter => {
                 let mut server = self.server()?;
-                let guc = self.settled_parameter(&mut server, &knob.id, &setting.value)?;
+                let (guc, took) = self.settled_parameter(&mut server, &knob.id, &setting.value)?;
                 remark = hidden(&mut server, &knob.id)?;
                 if guc.pending_restart {
                     remark = Some("it waits for a restart of the server".to_owned());
                 }
-                (guc.shown.clone(), gucvalue::same(&setting.value, &guc))
+                (guc.shown, took)
             }
             Mechanism::Files(files) => {
                 let mut took = true;
@@ -274,10 +274,17 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A reload reaches a session a moment after it was asked for.
-    fn settled_parameter(&self, server: &mut Server, name: &str, asked: &str) -> Result<Guc, ApplyError> {
+    /// A parameter, and whether it has the value: a reload reaches a session a moment after it was
+    /// asked for.
+    fn settled_parameter(
+        &self,
+        server: &mut Server,
+        name: &str,
+        asked: &str,
+    ) -> Result<(Guc, bool), ApplyError> {
         const LOOKS: u32 = 40;
         let mut guc = self.parameter(server, name)?;
+        let asked = meant(server, asked, &guc)?;
         for _ in 0..LOOKS {
             if gucvalue::same(asked, &guc) || guc.pending_restart {
                 break;
@@ -285,7 +292,8 @@ impl<'a> Reader<'a> {
             server.execute("waiting for the reload", "SELECT pg_sleep(0.05)")?;
             guc = self.parameter(server, name)?;
         }
-        Ok(guc)
+        let took = gucvalue::same(asked, &guc);
+        Ok((guc, took))
     }
 
     /// What is to be written into the file so that the knob has the value.
@@ -422,6 +430,15 @@ pub(crate) fn is_same_state(a: &SavedState, b: &SavedState) -> bool {
         (SavedState::Swap(Some(a)), SavedState::Swap(Some(b))) => a.is_like(b),
         _ => a == b,
     }
+}
+
+/// The word that the server takes for a value of a parameter.
+fn meant<'a>(server: &mut Server, asked: &'a str, guc: &Guc) -> Result<&'a str, ServerError> {
+    if guc.vartype != "enum" {
+        return Ok(asked);
+    }
+    let words = bounds(server, &guc.name)?.words;
+    Ok(gucvalue::meant(asked, &words, server.version().major))
 }
 
 /// Roles and databases with a value of their own, which hides the one in the files from their

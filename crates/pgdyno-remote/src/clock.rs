@@ -6,6 +6,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Questions, of which the one with the shortest answer counts.
 const QUESTIONS: u32 = 16;
+/// A reading that is older is read again.
+const OLD: Duration = Duration::from_secs(5);
+/// Two clocks drift apart by less than a second in so many: five times what crystals do.
+const DRIFT: u32 = 2_000;
 
 /// What a clock of the coordinator was at an instant here.
 #[derive(Debug, Clone, Copy)]
@@ -20,19 +24,51 @@ pub struct OtherClock {
 impl OtherClock {
     /// Asks for it; `None` where the coordinator does not answer.
     pub fn ask(coordinator: &Coordinator, question: &Question) -> Option<OtherClock> {
-        let mut best: Option<OtherClock> = None;
-        for _ in 0..QUESTIONS {
-            let asked = Instant::now();
-            let Some(Answer::Clock(ns)) = coordinator.ask(question.clone()) else {
-                return None;
-            };
-            let error = asked.elapsed() / 2;
-            if best.is_none_or(|best| error < best.error) {
-                let at = asked + error;
-                best = Some(OtherClock { at, ns, error });
+        let mut best = OtherClock::once(coordinator, question)?;
+        for _ in 1..QUESTIONS {
+            let other = OtherClock::once(coordinator, question)?;
+            if other.error < best.error {
+                best = other;
             }
         }
-        best
+        Some(best)
+    }
+
+    fn once(coordinator: &Coordinator, question: &Question) -> Option<OtherClock> {
+        let asked = Instant::now();
+        let Some(Answer::Clock(ns)) = coordinator.ask(question.clone()) else {
+            return None;
+        };
+        let error = asked.elapsed() / 2;
+        let at = asked + error;
+        Some(OtherClock { at, ns, error })
+    }
+
+    /// Asks once more where the reading is old, and keeps the better one; `None` where the
+    /// coordinator does not answer.
+    pub fn renewed(self, coordinator: &Coordinator, question: &Question) -> Option<OtherClock> {
+        match self.at.elapsed() > OLD {
+            true => Some(self.or(OtherClock::once(coordinator, question)?)),
+            false => Some(self),
+        }
+    }
+
+    /// The one whose error is smaller by now.
+    fn or(self, newer: OtherClock) -> OtherClock {
+        match newer.error < self.error_at(newer.at) {
+            true => newer,
+            false => self,
+        }
+    }
+
+    /// The largest error at a later instant: clocks drift apart.
+    fn error_at(self, at: Instant) -> Duration {
+        self.error + (at - self.at) / DRIFT
+    }
+
+    /// The largest error by now.
+    pub fn error_now(self) -> Duration {
+        self.error_at(Instant::now())
     }
 
     /// When it is at so many nanoseconds.
@@ -75,6 +111,19 @@ mod tests {
             let found = clock.ahead_ms();
             assert!((found - ahead_ms).abs() < 1.0, "{found} for {ahead_ms}");
         }
+    }
+
+    #[test]
+    fn newer_reading_is_taken_where_the_older_one_may_have_drifted_farther() {
+        let reading = |at: Instant, error_us: u64| OtherClock {
+            at,
+            ns: 0,
+            error: Duration::from_micros(error_us),
+        };
+        let older = reading(Instant::now(), 100);
+        let at = older.at + Duration::from_secs(10);
+        assert_eq!(older.or(reading(at, 5_000)).at, at);
+        assert_eq!(older.or(reading(at, 5_200)).at, older.at);
     }
 
     #[test]

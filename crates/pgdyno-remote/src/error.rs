@@ -127,9 +127,9 @@ impl RemoteError {
             RemoteError::Binary { .. } => {
                 Some("copy a pgdyno that was built for that machine there (`make dist` builds them)")
             }
-            RemoteError::Lost { .. } | RemoteError::Abandoned { .. } | RemoteError::Gone { .. } => Some(
-                "`pgdyno status` with the same --host shows what is still changed there, and `pgdyno restore` restores it",
-            ),
+            RemoteError::Lost { .. } | RemoteError::Abandoned { .. } | RemoteError::Gone { .. } => {
+                Some("`pgdyno status` shows what is still changed there, and `pgdyno restore` restores it")
+            }
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use std::io;
 use std::time::Duration;
 
 /// Version of the messages. Both ends have the same one, or say so and end.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// Time between two signs of life.
 pub(crate) const ALIVE_EVERY: Duration = Duration::from_secs(5);

@@ -6,6 +6,8 @@ use std::str::FromStr;
 const PREFIX: &str = "ssh:";
 /// Bytes of a name; a host's own has 253 at most.
 const NAME_MAX: usize = 512;
+/// What a shell obeys, which ssh does not take in a host's name either.
+const OBEYED: &str = "'`\";&<>|(){}";
 
 /// A host that is reached by the user's `ssh`: what follows `ssh:` is the destination that `ssh` is
 /// given.
@@ -61,6 +63,9 @@ impl FromStr for SshHost {
         if name.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return wrong("a host has no blanks");
         }
+        if name.contains(|c: char| OBEYED.contains(c)) {
+            return wrong("a host has no signs that a shell obeys");
+        }
         // ssh refuses passwords in destinations, and this one would be seen in the list of
         // processes.
         if name.split_once('@').is_some_and(|(user, _)| user.contains(':')) {
@@ -101,6 +106,8 @@ mod tests {
             "ssh://-oProxyCommand=sh",
             "ssh:db1 sh",
             "ssh:db1\n",
+            "ssh:db1;sh",
+            "ssh:$(sh)",
             "ssh:user:secret@db1",
             &long,
         ] {

@@ -177,6 +177,9 @@ pub struct ChangedBy {
     pub damage: Vec<String>,
     /// What the changes were made for: "run demo".
     pub purpose: String,
+    /// Server that they are of; `None` where only the host's are.
+    #[cfg_attr(feature = "typescript", ts(skip))]
+    pub server: Option<String>,
     /// User that made them; `None` in journals of earlier versions.
     pub by: Option<String>,
     /// Process that made them.

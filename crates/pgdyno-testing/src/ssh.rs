@@ -24,6 +24,8 @@ pub const USER: &str = "ssh:operator@far";
 const UID: u32 = 4321;
 /// Either end of the cable.
 const LINK: &str = "cable";
+/// An address on the cable that neither end has.
+const NOBODY: &str = "02:00:00:00:00:01";
 
 /// Two network namespaces: where ssh is started, and the host's.
 struct Namespaces([String; 2]);
@@ -266,10 +268,44 @@ impl FarHost {
         self.file("user").join(AGENTS)
     }
 
-    /// Drops every packet on the way, without a word to either end, or lets them pass again.
+    /// Drops every packet on the way, without a word to either end, or lets them pass again: each
+    /// sends to an address of the cable that the other does not have.
     pub fn cut(&self, is_cut: bool) {
-        let state = if is_cut { "down" } else { "up" };
+        for (namespace, other) in self.namespaces.0.iter().zip(["0.2", "0.1"]) {
+            let other = format!("{NETWORK}.{other}");
+            let word = if is_cut { "replace" } else { "delete" };
+            let place = ["lladdr", NOBODY, "nud", "permanent", "dev", LINK];
+            tool(
+                "ip",
+                &[
+                    &["-n", namespace.as_str(), "neighbour", word, other.as_str()][..],
+                    &place,
+                ]
+                .concat(),
+            );
+        }
+    }
+
+    /// Takes the host's end of the cable down, which either end can see, or up again.
+    pub fn take_down(&self, is_down: bool) {
+        let state = if is_down { "down" } else { "up" };
         tool("ip", &["-n", &self.namespaces.0[1], "link", "set", LINK, state]);
+    }
+
+    /// Makes the home directory and PGDYNO_HOME read-only for what is opened there from now on, as
+    /// far as nothing holds them open for writing just then, or writable again.
+    pub fn make_read_only(&self, is_read_only: bool) {
+        let [user, home, state] = ["user", "home", "home/state"].map(|name| self.file(name));
+        let [user, home, state] = [user.display(), home.display(), state.display()];
+        let command = match is_read_only {
+            true => format!(
+                "mount --bind {user} {user} && mount --rbind {home} {home} || exit 1; \
+                 for place in {user} {home} {state}; do mount -o remount,bind,ro $place || true; done"
+            ),
+            false => format!("umount --lazy {user} && umount --lazy {home}"),
+        };
+        let output = self.ssh(&command).output().expect("ssh runs");
+        assert!(output.status.success(), "{command}: {output:?}");
     }
 
     /// Processes of sshd's that serve connections, and what they have started.

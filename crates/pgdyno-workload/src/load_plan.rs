@@ -49,6 +49,9 @@ pub struct LoadPlan {
     pub session_options: String,
     /// Clients, times and arrivals of the load.
     pub drive: Plan,
+    /// Whether each host that drives a part of it chooses its threads by its own CPUs; the plan has
+    /// one for each host then.
+    pub threads_by_host: bool,
 }
 
 impl LoadPlan {
@@ -61,6 +64,7 @@ impl LoadPlan {
             paced: false,
             session_options: String::new(),
             drive: Plan::closed(clients, threads),
+            threads_by_host: false,
         }
     }
 

@@ -35,6 +35,7 @@ pub(crate) use tune::{LoadKind, TuneArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use pgdyno_engine::HAS_IO_URING;
 use pgdyno_report::TextFormat;
 use pgdyno_sandbox::{DEFAULT_MAJOR, MAJORS};
 use std::iter;
@@ -112,14 +113,18 @@ fn long_version() -> &'static str {
         } else {
             "glibc"
         };
+        let with = |has: bool, what: &str| format!("{} {what}", if has { "with" } else { "without" });
         let commit =
             option_env!("PGDYNO_COMMIT").map_or(String::new(), |commit| format!(" from commit {commit}"));
         format!(
-            "{}\n\nBuilt{commit} for {} Linux with {libc}. Servers of PostgreSQL {oldest} to {newest};\n\
-             archives of up to {DEFAULT_MAJOR} are known, and fetched for sandboxes.\n\
+            "{}\n\nBuilt{commit} for {} Linux with {libc}, {}, {}.\n\
+             Servers of PostgreSQL {oldest} to {newest}; archives of up to {DEFAULT_MAJOR} are known, and\n\
+             fetched for sandboxes.\n\
              Report {}, schema {} of the store.",
             env!("CARGO_PKG_VERSION"),
             std::env::consts::ARCH,
+            with(pgdyno_report::page().is_ok(), "the web page"),
+            with(HAS_IO_URING, "io_uring"),
             pgdyno_report::REPORT_FORMAT,
             pgdyno_store::SCHEMA_VERSION,
         )
@@ -310,7 +315,7 @@ impl Command {
             Command::Check(args) => &args.on.on,
             Command::Advise(args) => &args.on.on,
             Command::Watch(args) => &args.on,
-            Command::Apply(args) => &args.on,
+            Command::Apply(args) => &args.at.on,
             Command::Verify(args) => &args.on,
             Command::Status(args) => &args.on.on,
             Command::Confirm(args) => &args.on,
@@ -325,13 +330,17 @@ impl Command {
         })
     }
 
-    /// Whether what it does, or has done, is on another host.
-    pub(crate) fn runs_elsewhere(&self) -> bool {
-        let on = match self {
+    /// The host that what it does, or has done, is on, where that can be another one.
+    pub(crate) fn on(&self) -> Option<&HostArgs> {
+        match self {
             Command::Tune(args) => Some(&args.at.on),
             other => other.host(),
-        };
-        on.is_some_and(|on| on.host.is_some())
+        }
+    }
+
+    /// Whether what it does, or has done, is on another host.
+    pub(crate) fn runs_elsewhere(&self) -> bool {
+        self.on().is_some_and(|on| on.host.is_some())
     }
 
     /// The group of an inventory that drives its load, if one does.
@@ -380,6 +389,13 @@ impl Command {
         words.retain(|word| !word.contains('='));
         words
     }
+}
+
+/// Whether the command of this name can be for another host.
+pub(crate) fn takes_host(name: &str) -> bool {
+    let command = Command::augment_subcommands(clap::Command::new("pgdyno"));
+    let found = command.find_subcommand(name);
+    found.is_some_and(|found| found.get_arguments().any(|argument| argument.get_id() == "host"))
 }
 
 /// Which store.
@@ -541,6 +557,18 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_long_version_has_the_features_of_this_build() {
+        let page = match pgdyno_report::page() {
+            Ok(_) => ", with the web page, ",
+            Err(_) => ", without the web page, ",
+        };
+        assert!(long_version().contains(page), "{}", long_version());
+        let is_here = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+        let uring = if is_here { "with io_uring." } else { " io_uring." };
+        assert!(long_version().contains(uring), "{}", long_version());
     }
 
     #[test]

@@ -42,7 +42,10 @@ const IDLE_MIN: f64 = 0.05;
 const STEAL_MAX: f64 = 0.02;
 /// A host with an interface at more than this share of its speed.
 const NETWORK_MAX: f64 = 0.9;
-/// A host that began so much later than the others has missed some of what they did.
+/// Threads that had a CPU for more than this share of their time could not do more.
+const THREADS_CPU_MAX: f64 = 0.9;
+/// A host that began so much later than the others has missed some of what they did, and so has one
+/// that began its transactions so late.
 const LATE_MAX: Duration = Duration::from_millis(50);
 
 /// Where a segment is driven.
@@ -281,6 +284,7 @@ impl LoadHosts<'_> {
 fn saturation(name: &str, host: &GeneratorHost) -> Vec<String> {
     let percent = |share: f64| share * 100.0;
     let late = Duration::from_nanos(host.began_late_ns);
+    let lag = host.lag_p99_ns.map(Duration::from_nanos);
     [
         host.idle.filter(|idle| *idle < IDLE_MIN).map(|idle| {
             format!(
@@ -303,6 +307,19 @@ fn saturation(name: &str, host: &GeneratorHost) -> Vec<String> {
         (late > LATE_MAX).then(|| {
             format!("load host {name}: it may have begun up to {} ms later than the others", late.as_millis())
         }),
+        host.threads_cpu.filter(|share| *share > THREADS_CPU_MAX).map(|share| {
+            format!(
+                "load host {name}: its threads were on a CPU for {:.0} % of the time; they may be what limits the load",
+                percent(share)
+            )
+        }),
+        lag.filter(|lag| *lag > LATE_MAX).map(|lag| {
+            format!(
+                "load host {name}: 1 % of its transactions began {} ms or more after they were due; it, or its number of clients, may be what \
+                 limits the load",
+                lag.as_millis()
+            )
+        }),
     ]
     .into_iter()
     .flatten()
@@ -320,6 +337,9 @@ mod tests {
             steal: Some(STEAL_MAX),
             network: Some(NETWORK_MAX),
             began_late_ns: 50_000_000,
+            threads: Some(1),
+            threads_cpu: Some(THREADS_CPU_MAX),
+            lag_p99_ns: Some(50_000_000),
         };
         let check = |host: GeneratorHost, expected: &[&str]| {
             let found = saturation("ssh:gen1", &host);
@@ -353,5 +373,15 @@ mod tests {
             ..able
         };
         check(late, &["51 ms later"]);
+        let full = GeneratorHost {
+            threads_cpu: Some(0.97),
+            ..able
+        };
+        check(full, &["on a CPU for 97 % of the time"]);
+        let behind = GeneratorHost {
+            lag_p99_ns: Some(80_000_000),
+            ..able
+        };
+        check(behind, &["began 80 ms or more after"]);
     }
 }

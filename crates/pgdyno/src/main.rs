@@ -40,6 +40,7 @@ mod exit;
 mod generators;
 mod inventory;
 mod noted;
+mod on_host;
 mod output;
 mod own_load;
 mod paths;
@@ -93,6 +94,7 @@ fn serve_coordinator() -> u8 {
         let program = std::iter::once("pgdyno".to_owned());
         match cli::Cli::try_parse_from(program.chain(arguments)) {
             Ok(cli) => {
+                name_host(&cli.command);
                 code_of(context::Context::new().and_then(|context| commands::run(&context, cli.command)))
             }
             Err(error) => refuse(&error),
@@ -100,8 +102,16 @@ fn serve_coordinator() -> u8 {
     }))
 }
 
+/// Has commands that are shown name the host that this one is for.
+fn name_host(command: &cli::Command) {
+    if let Some(on) = command.on().filter(|on| on.host.is_some()) {
+        output::name_host(commands::experiment::options_of(on));
+    }
+}
+
 /// Runs a command on the host that it is for.
 fn execute(mut cli: cli::Cli) -> u8 {
+    name_host(&cli.command);
     code_of(context::Context::new().and_then(|mut context| {
         generators::take_group(&mut context, &mut cli.command)?;
         if let Some(hosts) = cli.command.hosts()

@@ -7,6 +7,7 @@ mod styled;
 pub(crate) use styled::{Style, Styled};
 
 use crate::context::variable;
+use crate::on_host::on_host;
 use clap::error::{ContextKind, ErrorKind};
 use indicatif::ProgressBar;
 use pgdyno_server::{may_hold_password, one_line, without_secret};
@@ -19,7 +20,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use styled::is_mark;
 
 /// Characters of a line of data: the longest of a report's tables have about 2,000.
@@ -70,12 +71,12 @@ pub(crate) fn put_page(text: fmt::Arguments<'_>) {
 }
 
 fn put_text(text: &str) {
-    let _ = writeln!(standard_output(), "{}", data_line(text, &secrets()));
+    let _ = writeln!(standard_output(), "{}", data_line(&for_host(text), &secrets()));
 }
 
 /// Lines of data that are styled in part, without the styles where they are not wanted.
 pub(crate) fn put_styled(text: &Styled, is_plain: bool) {
-    let text = text.map(|text| clean_styled(&bounded(text, &secrets())));
+    let text = text.map(|text| clean_styled(&bounded(&for_host(text), &secrets())));
     let has_colours = !is_plain && has_colours(data_is_seen());
     let _ = writeln!(standard_output(), "{}", text.shown(has_colours));
 }
@@ -91,17 +92,36 @@ pub(crate) fn err_page(text: fmt::Arguments<'_>) {
 }
 
 fn err_text(text: &str) {
-    let _ = writeln!(standard_error(), "{}", remark(text, &secrets()));
+    let _ = writeln!(standard_error(), "{}", remark(&for_host(text), &secrets()));
 }
 
 /// Lines for people that are styled in part.
 pub(crate) fn err_styled(text: &Styled) {
-    let text = text.map(|text| clean_styled(&bounded_remark(text, &secrets())));
+    let text = text.map(|text| clean_styled(&bounded_remark(&for_host(text), &secrets())));
     let _ = writeln!(
         standard_error(),
         "{}",
         text.shown(has_colours(remarks_are_seen()))
     );
+}
+
+/// Options of the host that the command is for, from a space on.
+static HOST: OnceLock<String> = OnceLock::new();
+
+/// Has commands in what is printed from now on name the host of these options.
+pub(crate) fn name_host(options: String) {
+    let _ = HOST.set(options);
+}
+
+fn for_host(text: &str) -> Cow<'_, str> {
+    let Some(options) = HOST.get() else {
+        return Cow::Borrowed(text);
+    };
+    match text.starts_with(['{', '[']) {
+        // JSON writes it twice.
+        true => on_host(text, &options.replace('\\', "\\\\")),
+        false => on_host(text, options),
+    }
 }
 
 /// One line: a new line inside it would be a foreign value's, which could pass for a line of ours.

@@ -1,8 +1,8 @@
 //! Commands on other hosts: the way there, and what is handed over.
 
 use crate::cli::{Command, HostArgs};
-use crate::commands::experiment::{Book, LoadHostsOfRun, Sent, takeover};
-use crate::commands::{profile, watch};
+use crate::commands::experiment::{Book, LoadHostsOfRun, Sent, takeover, takeover_of};
+use crate::commands::{advise, profile, watch};
 use crate::context::{Context, stop_flag, variable};
 use crate::failure::{Failure, InContext as _, Result, Usage};
 use crate::generators::names_of_group;
@@ -43,7 +43,18 @@ pub(crate) fn run(context: &Context, command: &Command, on: &HostArgs, host: &Ss
             let request = request(sent_arguments(context, all, true), files);
             (request, Some(Kept::Nothing(Box::new(load_hosts))))
         }
+        Command::Advise(args) => {
+            let evidence = advise::evidence_for(context, args.store.place(), host)?;
+            (request(sent_arguments(context, all, false), vec![evidence]), None)
+        }
         _ => (request(all, carried(&command.profiles(), None)?), None),
+    };
+    let request = match command {
+        Command::Apply(args) if args.until_exit => Request {
+            takeover: Some(takeover_of("apply", &args.at)?),
+            ..request
+        },
+        _ => request,
     };
     if let Command::Watch(args) = command
         && !args.once

@@ -71,6 +71,25 @@ pub(crate) fn ssh_to_several(options: &[String]) -> Result<Vec<String>> {
     Ok(program)
 }
 
+/// In place of ssh, for this host: a shell that executes the last of ssh's arguments, the command.
+const HERE: [&str; 4] = [
+    "sh",
+    "-c",
+    "while [ $# -gt 1 ]; do shift; done; exec sh -c \"$1\"",
+    "sh",
+];
+
+/// By which program a host of an inventory is reached, and under which name.
+pub(crate) fn program_and_host(host: &InventoryHost) -> Result<(Vec<String>, SshHost)> {
+    match &host.ssh {
+        Some(ssh) => Ok((ssh_to_several(&host.options)?, ssh.clone())),
+        None => Ok((
+            HERE.map(str::to_owned).to_vec(),
+            "ssh:localhost".parse::<SshHost>().map_err(Usage)?,
+        )),
+    }
+}
+
 /// The way to one of several hosts, none of which holds up the others.
 pub(crate) fn way_of_several<'a>(program: &'a [String], host: &'a SshHost, sudo: bool) -> SshWay<'a> {
     SshWay {

@@ -1,6 +1,6 @@
 //! From what the user names to a target: a sandbox, or a server by its connection string.
 
-use crate::cli::CreateArgs;
+use crate::cli::{CreateArgs, HostArgs};
 use crate::context::{Context, variable};
 use crate::failure::{Failure, InContext as _, Refused, Result, Usage};
 use crate::output::hide;
@@ -148,6 +148,30 @@ impl Restarts {
     }
 }
 
+/// Refuses a file's consent to restarts for another host than the one that it is run on.
+pub(crate) fn check_consent(
+    part: &TargetPart,
+    named: Option<&str>,
+    allows_restart: bool,
+    on: &HostArgs,
+) -> Result<()> {
+    let is_sandbox = text_of(part, named).is_some_and(|text| sandbox_named(&text).is_some());
+    let (agreed, here) = (part.host.as_deref(), on.host.as_ref().map(ToString::to_string));
+    if allows_restart || !part.allow_restart || is_sandbox || agreed == here.as_deref() {
+        return Ok(());
+    }
+    let this = here.as_deref().unwrap_or("this host");
+    let error = Refused(format!(
+        "allow_restart = true in the file's [target] is consent for {}, not for {this}",
+        agreed.unwrap_or("the own host")
+    ));
+    let in_file = here
+        .as_ref()
+        .map(|here| format!("; so does host = \"{here}\" beside allow_restart"));
+    let hint = format!("--allow-restart agrees for {this}{}", in_file.unwrap_or_default());
+    Err(Failure::from(error).with_hint(hint))
+}
+
 /// How a sandbox is named as a target.
 pub(crate) fn of_sandbox_named(name: &str) -> String {
     format!("{SANDBOX_PREFIX}{name}")
@@ -235,7 +259,7 @@ pub(crate) fn ahead(
             State::HalfMade => Ahead::Nowhere(finding(
                 FindingKind::Other,
                 SandboxError::HalfMade(name.to_owned()).to_string(),
-                format!("pgdyno sandbox destroy {name}"),
+                format!("`pgdyno sandbox destroy {name}`"),
             )),
             State::Stopped | State::Crashed | State::Unmounted => Ahead::NotYet {
                 why: format!(
@@ -249,16 +273,13 @@ pub(crate) fn ahead(
             why: format!(
                 "the sandbox \"{name}\" is made when it runs, and there is no server to be asked yet"
             ),
-            version: match create.installed {
-                true => None,
-                false => Some(create.version.unwrap_or(DEFAULT_MAJOR)),
-            },
+            version: create.version.or((!create.installed).then_some(DEFAULT_MAJOR)),
             data: context.sandboxes().join(name).join("data"),
         },
         Err(error) => Ahead::Nowhere(finding(
             FindingKind::Other,
             error.to_string(),
-            format!("pgdyno sandbox create {name}"),
+            format!("`pgdyno sandbox create {name}`"),
         )),
     })
 }
@@ -298,7 +319,10 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
     sandboxes::create(
         context,
         &CreateArgs {
-            pg_bin: create.installed.then(|| installed(context)).transpose()?,
+            pg_bin: create
+                .installed
+                .then(|| installed(context, create.version))
+                .transpose()?,
             cpus: create.cpus,
             memory: size(&create.memory)?,
             iops: create.iops,
@@ -317,15 +341,27 @@ fn make(context: &Context, name: &str, create: &CreatePart) -> Result<()> {
     Ok(())
 }
 
-/// Where the newest installed server is that pgdyno knows.
-fn installed(context: &Context) -> Result<PathBuf> {
-    let found = context.binaries().newest_installed();
+/// Where the installed server of a major version is, or the newest that pgdyno knows.
+fn installed(context: &Context, major: Option<u32>) -> Result<PathBuf> {
+    let found = context.binaries().newest_installed(major);
     let found = found.map(|binaries| binaries.directory);
     found.ok_or_else(|| {
         let (oldest, newest) = MAJORS.into_inner();
+        let (versions, deb, rpm) = match major {
+            Some(major) => (
+                major.to_string(),
+                format!("postgresql-{major}"),
+                format!("postgresql{major}-server"),
+            ),
+            None => (
+                format!("{oldest} to {newest}"),
+                "postgresql".to_owned(),
+                "postgresql-server".to_owned(),
+            ),
+        };
         Failure::new(format!(
-            "no PostgreSQL of version {oldest} to {newest} is installed here, and the file's [target] needs one (create.installed); \
-             install the package postgresql (postgresql-server where packages are rpms)"
+            "no PostgreSQL of version {versions} is installed here, and the file's [target] needs one (create.installed); \
+             install the package {deb} ({rpm} where packages are rpms)"
         ))
     })
 }
@@ -451,4 +487,48 @@ fn first_here(host: &dyn HostAccess, sought: &Sought, port: &str) -> Option<(Pat
     let auto_conf = data.join("postgresql.auto.conf");
     let is_within_reach = is_it && host.writable(&auto_conf.to_string_lossy()).is_ok();
     is_within_reach.then_some((data, pid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn consent_of_a_file_is_for_the_host_that_it_names() {
+        let check = |connection: Option<&str>, agreed: Option<&str>, flag: bool, on: Option<&str>| {
+            let part = TargetPart {
+                connection: connection.map(str::to_owned),
+                sandbox: connection.is_none().then(|| "main".to_owned()),
+                allow_restart: true,
+                host: agreed.map(str::to_owned),
+                ..TargetPart::default()
+            };
+            let on = HostArgs {
+                host: on.map(|host| host.parse().unwrap()),
+                sudo: false,
+            };
+            check_consent(&part, None, flag, &on)
+        };
+        let (server, db1, db2) = (Some("host=/run"), Some("ssh:db1"), Some("ssh:db2"));
+        for (connection, agreed, flag, on) in [
+            (server, None, false, None),
+            (server, db1, false, db1),
+            (server, None, true, db1),
+            (None, None, false, db1),
+        ] {
+            check(connection, agreed, flag, on).unwrap();
+        }
+        for (agreed, on, hint) in [
+            (None, db1, "host = \"ssh:db1\""),
+            (db2, db1, "--allow-restart agrees for ssh:db1"),
+            (db1, None, "--allow-restart agrees for this host"),
+        ] {
+            let error = check(server, agreed, false, on).unwrap_err();
+            assert_eq!(error.class(), pgdyno_record::ErrorClass::Refused);
+            assert!(
+                error.hint().is_some_and(|found| found.contains(hint)),
+                "{error:?}"
+            );
+        }
+    }
 }

@@ -45,14 +45,32 @@ fn known_of(advisor: &Advisor, case: &BTreeMap<String, Value>) -> Known {
     given(Known::new(&all, &[]))
 }
 
+/// The enumerations of a case, as a server shows them: what is in force already is not advised.
+fn enumerations(server: &[Guc], case: &BTreeMap<String, Value>) -> Vec<Guc> {
+    let of_case = |guc: &Guc| {
+        let word = case.get(&format!("setting.{}", guc.name))?.as_str()?.to_owned();
+        Some(Guc {
+            shown: word.clone(),
+            setting: word,
+            ..guc.clone()
+        })
+    };
+    server
+        .iter()
+        .filter(|guc| guc.vartype == "enum")
+        .filter_map(of_case)
+        .collect()
+}
+
 #[test]
 fn every_rule_fires_and_is_silent_as_its_cases_say() {
     let advisor = advisor();
+    let server = golden::settings("18", &BTreeMap::new());
     for rule in advisor.rules() {
         assert!(!rule.fires.is_empty() && !rule.silent.is_empty(), "{}", rule.id);
         for case in &rule.fires {
             let known = known_of(&advisor, case);
-            let said = advisor.judge(rule, &known, &Items::default(), &[]);
+            let said = advisor.judge(rule, &known, &Items::default(), &enumerations(&server, case));
             let said = said.unwrap_or_else(|why| panic!("{}: {why}\n{case:?}", rule.id));
             assert_eq!(said.len(), 1, "{} does not fire: {case:?}", rule.id);
             if let Some(then) = case.get("then") {
@@ -60,7 +78,8 @@ fn every_rule_fires_and_is_silent_as_its_cases_say() {
             }
         }
         for case in &rule.silent {
-            let said = advisor.judge(rule, &known_of(&advisor, case), &Items::default(), &[]);
+            let settings = enumerations(&server, case);
+            let said = advisor.judge(rule, &known_of(&advisor, case), &Items::default(), &settings);
             let said = said.unwrap_or_else(|why| panic!("{}: {why}\n{case:?}", rule.id));
             assert!(said.is_empty(), "{} fires: {case:?}\n{said:?}", rule.id);
         }

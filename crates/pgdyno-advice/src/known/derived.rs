@@ -200,6 +200,9 @@ fn wal_bytes(index: &Index) -> Outcome {
         .ok_or_else(|| "the device of the WAL reports no size".to_owned())
 }
 
+/// A fact of this value could not be found out.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// What files can be kept on, from quick to slow: of several disks the slowest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Medium {
@@ -217,7 +220,7 @@ impl Medium {
             Medium::Memory => "memory",
             Medium::Nvme => "nvme",
             Medium::Ssd => "ssd",
-            Medium::Unknown => "unknown",
+            Medium::Unknown => UNKNOWN,
             Medium::Network => "network",
             Medium::Hdd => "hdd",
         }

@@ -1,8 +1,8 @@
 //! Parameters that a load's own sessions begin with, by libpq's `options`: nothing changes on the
 //! server.
 
-use super::Reader;
 use super::objection::{GRANTED_SINCE, Objection, no_right, of_value};
+use super::{Reader, meant};
 use crate::applied::{Applied, ApplyError};
 use crate::catalogue::{Kind, Setting};
 use crate::gucvalue;
@@ -61,9 +61,10 @@ impl Reader<'_> {
         let mut session = Server::connect(&self.target()?.conninfo.with_options(&options))?;
         let applied = settings.iter().map(|setting| {
             let guc = self.parameter(&mut session, &setting.knob)?;
+            let value = meant(&mut session, &setting.value, &guc)?;
             Ok(Applied {
                 setting: setting.clone(),
-                took: gucvalue::same(&setting.value, &guc),
+                took: gucvalue::same(value, &guc),
                 effective: guc.shown,
                 remark: None,
             })

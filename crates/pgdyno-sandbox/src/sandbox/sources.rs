@@ -99,10 +99,11 @@ impl BinarySources {
         among(&self.named_by_user(), major)
     }
 
-    /// The newest that are installed.
-    pub fn newest_installed(&self) -> Option<Binaries> {
+    /// The newest that are installed, of a major version where one is named.
+    pub fn newest_installed(&self, major: Option<u32>) -> Option<Binaries> {
         let named = self.named_by_user();
-        MAJORS.rev().find_map(|major| among(&named, major))
+        let mut majors = MAJORS.rev().filter(|one| major.is_none_or(|major| major == *one));
+        majors.find_map(|major| among(&named, major))
     }
 
     /// Directories of programs of whatever version: those of PATH, and that of the pg_config there.
@@ -342,6 +343,16 @@ mod tests {
         let by_config = of_path(tools.display().to_string());
         assert_eq!(by_config.installed(18).map(|found| found.directory), Some(other));
         assert_eq!(by_config.installed(19), None);
+        let both = of_path(format!(
+            "{}:{}",
+            dir.path().join("one").display(),
+            tools.display()
+        ));
+        let newest = |major| both.newest_installed(major).and_then(|found| found.major());
+        assert_eq!(
+            (newest(None), newest(Some(18)), newest(Some(99))),
+            (Some(19), Some(18), None)
+        );
         let stop = AtomicBool::new(false);
         assert!(
             of_path(dir.path().join("one").display().to_string())

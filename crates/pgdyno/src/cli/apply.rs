@@ -1,6 +1,6 @@
 //! `pgdyno apply`, `verify`, `status`, `confirm` and `restore` on the command line.
 
-use super::{HostArgs, HostsArgs};
+use super::{HostArgs, HostsArgs, RunHostArgs};
 use clap::Args;
 use pgdyno_engine::duration;
 use std::path::PathBuf;
@@ -23,7 +23,8 @@ pub(crate) struct ApplyArgs {
     /// it needs a restart. Change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Keep running, and restore everything on Ctrl-C.
+    /// Keep running, and restore everything on Ctrl-C. With --host it goes on over another
+    /// connection when one is lost.
     #[arg(long, conflicts_with = "revert_after")]
     pub(crate) until_exit: bool,
     /// Restore everything after this time, e.g. 10m, unless `pgdyno confirm` is run before.
@@ -57,7 +58,7 @@ pub(crate) struct ApplyArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) on: HostArgs,
+    pub(crate) at: RunHostArgs,
 }
 
 impl ApplyArgs {

@@ -16,8 +16,9 @@ pub(crate) struct GateArgs {
     pub(crate) base: PathBuf,
     /// What is compared with it, of the same kind.
     pub(crate) head: PathBuf,
-    /// Largest loss that passes; differences below do not matter.
-    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = limit)]
+    /// Largest loss that does not matter. HEAD passes where a larger one is ruled out, and fails
+    /// where a loss is proven and a larger one is not ruled out.
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = largest_loss)]
     pub(crate) limit: f64,
     /// Metric that decides [default: tps].
     #[arg(long, value_name = "NAME")]
@@ -80,6 +81,11 @@ pub(crate) struct GateArgs {
     pub(crate) consent: ConsentArgs,
     #[command(flatten)]
     pub(crate) store: StoreArgs,
+}
+
+fn largest_loss(text: &str) -> Result<f64, String> {
+    let wrong = || "expected more than 0% and less than 50%, e.g. 2%".to_owned();
+    limit(text).ok().filter(|limit| *limit < 0.5).ok_or_else(wrong)
 }
 
 pub(super) fn limit(text: &str) -> Result<f64, String> {

@@ -19,6 +19,14 @@ pub(crate) struct HostArgs {
     pub(crate) sudo: bool,
 }
 
+impl HostArgs {
+    /// As arguments of a command.
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = String> {
+        let host = self.host.as_ref().map(|host| format!("--host={host}"));
+        host.into_iter().chain(self.sudo.then(|| "--sudo".to_owned()))
+    }
+}
+
 /// The host that a command looks at, or all hosts of an inventory.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Other hosts")]
@@ -32,8 +40,9 @@ pub(crate) struct HostsArgs {
     /// Only the hosts of this group of the inventory.
     #[arg(long, value_name = "GROUP", default_value = "all", requires = "inventory")]
     pub(crate) target_group: String,
-    /// The longest that a host of the inventory may take.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "600s", requires = "inventory")]
+    /// The longest that a host of the inventory may take, without what it takes to copy pgdyno
+    /// there.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s", requires = "inventory")]
     pub(crate) host_timeout: Duration,
 }
 
@@ -72,21 +81,21 @@ pub(crate) struct LoadFromArgs {
 /// What an agent does that has waited in vain for another connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnDisconnect {
-    /// End the run in order, and restore every setting.
+    /// End what runs in order, and restore every setting.
     #[default]
     Restore,
     /// End at once: settings stay as they are until `pgdyno restore`.
     Keep,
 }
 
-/// The host that an experiment runs on.
+/// The host that a command which may outlive its connection runs on.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Other hosts")]
 pub(crate) struct RunHostArgs {
     #[command(flatten)]
     pub(crate) on: HostArgs,
-    /// With --host: how long the run there goes on without a connection, while this command tries
-    /// to have another.
+    /// With --host: how long an experiment, or apply --until-exit, goes on there without a
+    /// connection, while this command tries to have another.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = grace, requires = "host")]
     pub(crate) grace: u32,
     /// With --host: what happens there after that time.

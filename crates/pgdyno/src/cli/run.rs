@@ -31,6 +31,10 @@ pub(crate) struct RunArgs {
     /// Replace the value of a key of the file, e.g. load.measure_s=60. Repeatable.
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Set a fact that the file's profiles go by, where it cannot be read, or replace one, e.g.
+    /// storage.data_medium=ssd. Repeatable.
+    #[arg(long, value_name = "FACT=VALUE", value_parser = super::assignment)]
+    pub(crate) given: Vec<(String, String)>,
     /// Check settings, privileges, statements, consent and disk space. Print each problem with its
     /// fix, each trial with its restarts, the data to be created and the expected duration. Run and
     /// change nothing.

@@ -100,7 +100,7 @@ pub(crate) struct TuneArgs {
     /// seconds, e.g. 20%, and do not try its settings again [default: never].
     #[arg(long, value_name = "SHARE", value_parser = super::gate::limit)]
     pub(crate) max_slowdown: Option<f64>,
-    /// Begin trials only between these times of day, e.g. 01:00-05:00. Outside them everything is
+    /// Run trials only between these times of day, e.g. 01:00-05:00. Outside them everything is
     /// restored, and the tune waits.
     #[arg(long, value_name = "FROM-TO", value_parser = WindowPart::parse)]
     pub(crate) between: Option<WindowPart>,
@@ -111,7 +111,8 @@ pub(crate) struct TuneArgs {
     /// (the book's "Optimizers").
     #[arg(long, value_name = "exec:COMMAND", value_parser = optimizer)]
     pub(crate) optimizer: Option<String>,
-    /// Go on after the search with this number, with the options it was begun with.
+    /// Go on after the search with this number, with the options it was begun with; an experiment
+    /// that has finished is not run again.
     #[arg(long, value_name = "EXPERIMENT")]
     pub(crate) after: Option<i64>,
     /// Write the settings that pay as a profile to FILE.

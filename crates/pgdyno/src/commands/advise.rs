@@ -9,6 +9,10 @@ mod markdown;
 mod measure;
 mod text;
 
+pub(crate) use evidence::evidence_for;
+
+use super::drafts::fact;
+use super::experiment::{ON, host_in, options_of};
 use super::facts::{self, Found};
 use crate::cli::{AdviseArgs, AdviseFormat};
 use crate::context::Context;
@@ -17,6 +21,7 @@ use crate::failure::{InContext as _, Result, Usage};
 use crate::output::{self, Style};
 use crate::own_load;
 use crate::repeated::shell_word;
+use crate::target;
 use pgdyno_advice::{Advice, Advised, Advisor, Question, Rule, RuleKind, Severity};
 use pgdyno_host::{Fact, replace_given};
 use pgdyno_record::FactRecord;
@@ -44,6 +49,8 @@ struct Page<'a> {
     target: Option<&'a str>,
     /// Whether no server is meant.
     is_host_alone: bool,
+    /// Options of another host that it is on, from a space on; empty for this one.
+    options: String,
     advised: &'a Advised,
     verbose: bool,
     /// Whether small gains are shown too.
@@ -73,7 +80,7 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
         facts.extend(measure::facts(context, args)?);
     }
     let evidence = match &found.target {
-        Some(name) => evidence::of(context, args.store.place(), name),
+        Some(name) => evidence::of(context, args.store.place(), (name, &args.on.on)),
         None => Vec::new(),
     };
     let advised = advisor.advise(&Question {
@@ -94,6 +101,7 @@ pub(crate) fn run(context: &Context, args: &AdviseArgs) -> Result<u8> {
         what: what(&found),
         target,
         is_host_alone: found.target.is_none(),
+        options: options_of(&args.on.on),
         advised: &advised,
         verbose: args.verbose,
         all: args.all,
@@ -143,14 +151,15 @@ pub(crate) fn of_stored(
         allowed: &[],
         only: &[],
     });
-    let sandbox = target
-        .strip_prefix("sandbox ")
-        .map(|name| format!("sandbox:{name}"));
+    let host = host_in(target).map_or_else(String::new, |host| format!("{ON}{host}"));
+    let named = target.strip_suffix(&host).unwrap_or(target);
+    let sandbox = named.strip_prefix("sandbox ").map(target::of_sandbox_named);
     let page = Page {
         name: target.to_owned(),
         what: String::new(),
         target: sandbox.as_deref(),
         is_host_alone: false,
+        options: host.replace(ON, " --host "),
         advised: &advised,
         verbose: false,
         all: true,
@@ -176,15 +185,6 @@ fn known_words(advisor: &Advisor, args: &AdviseArgs) -> Result<()> {
     match args.allow.iter().find(|word| !words.contains(&word.as_str())) {
         Some(word) => Err(Usage(format!("--allow {word}: expected one of {}", words.join(", "))).into()),
         None => Ok(()),
-    }
-}
-
-pub(super) fn fact(record: &FactRecord) -> Fact {
-    Fact {
-        name: record.name.clone(),
-        value: record.value.clone(),
-        missing: record.missing.clone(),
-        source: record.source.clone(),
     }
 }
 
@@ -226,14 +226,15 @@ impl Page<'_> {
             .collect()
     }
 
-    /// This command again, without its options.
+    /// This command again, without its options but for those of its host.
     fn command(&self) -> String {
-        match (self.is_host_alone, self.target) {
+        let command = match (self.is_host_alone, self.target) {
             (true, None) => "pgdyno advise --root DIR".to_owned(),
             (true, Some(_)) => "pgdyno advise --host-only".to_owned(),
             (false, Some("") | None) => "pgdyno advise ...".to_owned(),
             (false, Some(target)) => format!("pgdyno advise {}", shell_word(target)),
-        }
+        };
+        command + &self.options
     }
 
     /// Commands that try a piece of advice here, to be copied. What is for safety is not tried: its
@@ -255,9 +256,11 @@ impl Page<'_> {
             false => String::new(),
         };
         let mut commands = vec![format!(
-            "pgdyno apply {target} {assignment} --revert-after 10m{consent}"
+            "pgdyno apply {target} {assignment} --revert-after 10m{consent}{}",
+            self.options
         )];
-        if advice.can_be_tried && !self.is_host_alone {
+        // Of another host none writes a file.
+        if advice.can_be_tried && !self.is_host_alone && self.options.is_empty() {
             let file = format!("{}.toml", advice.rule);
             // Severe advice is no success, and && would stop there.
             let then = match advice.severity {

@@ -31,6 +31,9 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub(crate) fn apply(context: &Context, args: &ApplyArgs) -> Result<u8> {
     let stop = stop_flag()?;
+    if args.revert_after.is_some() {
+        revert::check(&context.host)?;
+    }
     if !args.dry_run {
         restore::before(context, None)?;
     }

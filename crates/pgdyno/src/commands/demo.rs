@@ -53,6 +53,7 @@ pub(crate) fn run(context: &Context, args: &DemoArgs) -> Result<u8> {
             text: shipped,
             held,
             repeat,
+            given: &[],
             command: "demo",
         },
     );

@@ -2,7 +2,8 @@
 
 use crate::cli::OfLoadArgs;
 use crate::failure::{InContext as _, Result};
-use pgdyno_advice::Advice;
+use pgdyno_advice::{Advice, Known};
+use pgdyno_host::Fact;
 use pgdyno_record::FactRecord;
 use serde_json::Value;
 use std::io;
@@ -10,7 +11,7 @@ use std::path::Path;
 
 /// Clients for each CPU: enough that commits can share flushes, few enough that they do not merely
 /// wait.
-const CLIENTS_PER_CPU: u64 = 8;
+const CLIENTS_PER_CPU: f64 = 8.0;
 
 /// The fact of a name, where it is a count.
 pub(super) fn count(facts: &[FactRecord], name: &str) -> Option<u64> {
@@ -18,11 +19,28 @@ pub(super) fn count(facts: &[FactRecord], name: &str) -> Option<u64> {
     fact.value.as_ref().and_then(Value::as_u64)
 }
 
+/// The fact of a record.
+pub(super) fn fact(record: &FactRecord) -> Fact {
+    Fact {
+        name: record.name.clone(),
+        value: record.value.clone(),
+        missing: record.missing.clone(),
+        source: record.source.clone(),
+    }
+}
+
+/// CPUs that the server may use: those of its host, or of a limit that it has.
+pub(super) fn cpus(facts: &[FactRecord]) -> Option<f64> {
+    let facts: Vec<Fact> = facts.iter().map(fact).collect();
+    Known::new(&facts, &[]).get("available.cpus").ok()?.as_f64()
+}
+
 /// As many clients as suit the host and the server.
 pub(super) fn clients(facts: &[FactRecord]) -> u64 {
-    let cpus = count(facts, "cpu.online_count").unwrap_or(2);
+    let wanted = cpus(facts).unwrap_or(2.0) * CLIENTS_PER_CPU;
     let most = count(facts, "connections.max").unwrap_or(100);
-    (cpus * CLIENTS_PER_CPU).clamp(8, 256).min((most / 2).max(1))
+    let clients = (8..=256_u32).find(|clients| f64::from(*clients) >= wanted);
+    u64::from(clients.unwrap_or(256)).min((most / 2).max(1))
 }
 
 /// The part of a target as it was named on the command line; `None` where that holds a password, or
@@ -93,5 +111,39 @@ impl NamedLoad {
                 value: read(path).with_context(|| format!("{} could not be read", path.display()))?,
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn clients_are_as_many_as_suit_the_cpus_of_the_control_group() {
+        let of = |facts: &[(&str, Value)]| {
+            let record = |(name, value): &(&str, Value)| FactRecord {
+                group: "host".into(),
+                name: (*name).to_owned(),
+                value: Some(value.clone()),
+                missing: None,
+                source: "x".into(),
+            };
+            let facts: Vec<FactRecord> = facts.iter().map(record).collect();
+            (cpus(&facts), clients(&facts))
+        };
+        let online = ("cpu.online_count", json!(64));
+        let most = ("connections.max", json!(1000));
+        let quota = |cpus: Value| ("cgroup.cpu_quota_cpus", cpus);
+        assert_eq!(
+            of(&[online.clone(), most.clone(), quota(json!("none"))]),
+            (Some(64.0), 256)
+        );
+        assert_eq!(
+            of(&[online.clone(), most.clone(), quota(json!(1.5))]),
+            (Some(1.5), 12)
+        );
+        assert_eq!(of(&[online, most, quota(json!(0.5))]), (Some(0.5), 8));
+        assert_eq!(of(&[]), (None, 16));
     }
 }

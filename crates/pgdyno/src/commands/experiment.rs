@@ -29,7 +29,7 @@ mod given;
 mod keeper;
 mod load_hosts;
 
-pub(crate) use afar::{Book, Sent, WRITTEN, takeover};
+pub(crate) use afar::{Book, Sent, WRITTEN, takeover, takeover_of};
 pub(crate) use dry::check;
 use dry::dry_run;
 use given::with_target;
@@ -43,6 +43,8 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
     let text = with_target(context, &text, args.target.as_deref())?;
     let file = ExperimentFile::parse(&text, &args.file, &context.catalogue)?;
     let consent = consent_of(&args.consent);
+    let on = &args.at.on;
+    target::check_consent(&file.target, args.target.as_deref(), consent.restart, on)?;
     if args.dry_run {
         return dry_run(context, file, &consent, args);
     }
@@ -61,6 +63,7 @@ pub(crate) fn run(context: &Context, args: &RunArgs) -> Result<u8> {
             text: &text,
             held,
             repeat,
+            given: &args.given,
             command: &command,
         },
     )?;
@@ -77,10 +80,10 @@ pub(crate) fn named_at(target: String, on: &HostArgs) -> String {
 }
 
 /// Between a target's name and that of its host.
-const ON: &str = " on ";
+pub(crate) const ON: &str = " on ";
 
 /// The host in the name of a target, if it is one over ssh.
-fn host_in(target: &str) -> Option<&str> {
+pub(crate) fn host_in(target: &str) -> Option<&str> {
     let (_, host) = target.rsplit_once(ON)?;
     host.parse::<SshHost>().is_ok().then_some(host)
 }
@@ -148,6 +151,7 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
         .target
         .clone()
         .or_else(|| stored.record.sandbox.as_deref().map(target::of_sandbox_named));
+    target::check_consent(&file.target, named.as_deref(), consent.restart, &args.at.on)?;
     let command = format!("resume {id}");
     // It may be this experiment's own that has lost its coordinator.
     if let Some(of_store) = context.coordinator().and_then(Coordinator::of_store) {
@@ -155,18 +159,26 @@ pub(crate) fn resume(context: &Context, args: &ResumeArgs) -> Result<u8> {
     }
     restore::before(context, None)?;
     let held = target::of_experiment(context, &file, named.as_deref(), consent.restart, &command)?;
-    restore::before(context, held.sandbox())?;
-    let (name, conninfo) = (
-        named_at(held.name.clone(), &args.at.on),
-        held.target.conninfo.clone(),
-    );
-    let mut provider = OwnServers::new(context, held, &command);
-    let summary = own_load::counted(context, &conninfo, || {
-        with_lab(context, kept.keeper(), &consent, &mut provider, |lab| {
-            lab.resume(id, &name)
-        })
-    })?;
+    let name = named_at(held.name.clone(), &args.at.on);
+    let summary = go_on(context, kept.keeper(), &consent, (id, &name), held, &command)?;
     kept.finish(context, &summary, args.report.as_deref(), args.store.json)
+}
+
+/// Goes on with an experiment that was interrupted or killed, on its target, by number and name.
+pub(crate) fn go_on(
+    context: &Context,
+    store: &mut dyn Keeper,
+    consent: &Consent,
+    (id, name): (i64, &str),
+    held: Held,
+    command: &str,
+) -> Result<Summary> {
+    restore::before(context, held.sandbox())?;
+    let conninfo = held.target.conninfo.clone();
+    let mut provider = OwnServers::new(context, held, command);
+    own_load::counted(context, &conninfo, || {
+        with_lab(context, store, consent, &mut provider, |lab| lab.resume(id, name))
+    })
 }
 
 /// What an experiment is begun with.
@@ -175,6 +187,8 @@ pub(crate) struct Begin<'a> {
     pub(crate) text: &'a str,
     pub(crate) held: Held,
     pub(crate) repeat: Vec<String>,
+    /// Facts that the file's profiles go by, in place of those that are found out.
+    pub(crate) given: &'a [(String, String)],
     pub(crate) command: &'a str,
 }
 
@@ -189,7 +203,7 @@ pub(crate) fn start(
     restore::before(context, begin.held.sandbox())?;
     let (name, conninfo) = (begin.held.name.clone(), begin.held.target.conninfo.clone());
     let sandbox = begin.held.sandbox().map(str::to_owned);
-    let profiles = profiles_of(context, &begin.file, &begin.held.text)?;
+    let profiles = profiles_of(context, &begin.file, &begin.held.text, begin.given)?;
     let mut provider = OwnServers::new(context, begin.held, begin.command);
     own_load::counted(context, &conninfo, || {
         with_lab(context, store, consent, &mut provider, |lab| {
@@ -206,11 +220,16 @@ pub(crate) fn start(
 }
 
 /// Settings of the profiles that a file names, worked out for the target.
-fn profiles_of(context: &Context, file: &ExperimentFile, target: &str) -> Result<ProfileSettings> {
+fn profiles_of(
+    context: &Context,
+    file: &ExperimentFile,
+    target: &str,
+    given: &[(String, String)],
+) -> Result<ProfileSettings> {
     let names = file.profiles().into_iter();
     names
         .map(|name| {
-            let settings = commands::profile::settings_for(context, &name, target)?;
+            let settings = commands::profile::settings_for(context, &name, target, given)?;
             Ok((name, settings))
         })
         .collect()
@@ -388,6 +407,9 @@ fn repeat_command(args: &RunArgs, consent: &Consent) -> String {
     }
     for key in &args.sets() {
         command += &format!(" --set {}", shell_word(key));
+    }
+    for (fact, value) in &args.given {
+        command += &format!(" --given {}", shell_word(&format!("{fact}={value}")));
     }
     for option in consent_options(consent) {
         command += &format!(" {option}");

@@ -161,6 +161,7 @@ fn measured(context: &Context, args: &GateArgs, store: &mut Store, text: &str) -
         text,
         held,
         repeat: vec!["pgdyno gate BASE HEAD".to_owned()],
+        given: &[],
         command: "gate",
     };
     let summary = experiment::start(context, store, &consent, begin)?;
@@ -172,7 +173,7 @@ fn measured(context: &Context, args: &GateArgs, store: &mut Store, text: &str) -
     let stored = store.experiment(summary.id)?;
     let slice_ms =
         (stored.record.design == Design::Switchback.name()).then_some(args.slice.as_secs_f64() * 1e3);
-    Found::of(&stored, slice_ms).map_err(Failure::new)
+    Found::of(&stored, args.limit, slice_ms).map_err(Failure::new)
 }
 
 /// One comparison of an experiment, for people.
@@ -185,7 +186,7 @@ fn line(found: &Found, side: &outcome::Side, against: &str) -> String {
                 found.metric,
                 effect(found_effect),
                 found_effect.blocks,
-                verdict_word(found_effect.verdict, found.smallest_effect)
+                verdict_word(found_effect.verdict, found.limit)
             )
         },
     );

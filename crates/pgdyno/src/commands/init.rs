@@ -1,7 +1,7 @@
 //! `pgdyno init`: an experiment file for a target, with what suits it, and other choices beside.
 
-use super::advise::{fact, title};
-use super::drafts::{clients, comment, count, step, target_part};
+use super::advise::title;
+use super::drafts::{clients, comment, count, cpus, fact, step, target_part};
 use super::facts::{self, Found};
 use crate::cli::InitArgs;
 use crate::context::Context;
@@ -64,7 +64,10 @@ fn file(found: &Found, target: &str, is_sandbox: bool, tried: &[&Advice]) -> Str
     let sizes = ["memory.total_bytes", "cgroup.memory_limit_bytes"];
     let memory_bytes = sizes.iter().filter_map(|name| count(&found.facts, name)).min();
     let memory = memory_bytes.map_or_else(|| "unknown".to_owned(), bytes);
-    let cpus = count(&found.facts, "cpu.online_count").unwrap_or(1);
+    let cpus = cpus(&found.facts).map_or_else(
+        || "an unknown number of CPUs".to_owned(),
+        |cpus| format!("{cpus} CPUs"),
+    );
     let setting = |name: &str| {
         let setting = found.settings.iter().find(|setting| setting.name == name);
         setting.map_or_else(|| "unknown".to_owned(), |setting| setting.shown.clone())
@@ -85,7 +88,7 @@ fn file(found: &Found, target: &str, is_sandbox: bool, tried: &[&Advice]) -> Str
         steps = "\n[[step]]\nname = \"more-work-mem\"\n[step.settings]\nwork_mem = \"64MB\"\n".to_owned();
     }
     format!(
-        "# An experiment on {name}: {cpus} CPUs, {memory} of memory, PostgreSQL {version} with shared_buffers = {buffers}.
+        "# An experiment on {name}: {cpus}, {memory} of memory, PostgreSQL {version} with shared_buffers = {buffers}.
 # What is behind a # is another choice, or a further one. `pgdyno run FILE --dry-run` checks all of it and changes nothing;
 # docs/reference/experiment-file.md explains every key.
 
@@ -148,6 +151,10 @@ mod tests {
             settings: Vec::new(),
         };
         let text = file(&found, &target_part(Some("host=db user=me")), false, &[]);
+        assert!(
+            text.contains(": an unknown number of CPUs, unknown of memory"),
+            "{text}"
+        );
         parses(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let mut tried = 0;
         for (at, line) in text.lines().enumerate() {

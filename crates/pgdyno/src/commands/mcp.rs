@@ -12,6 +12,7 @@ mod plan;
 mod work;
 
 use crate::cli::McpArgs;
+use crate::commands::restore::RESTORES;
 use crate::context::{Context, stop_flag};
 use crate::exit;
 use crate::failure::{Failure, InContext as _, Result, Usage};
@@ -395,7 +396,7 @@ impl Tools {
         if let Some(running) = &work.running {
             return refused(format!("plan {} is running; `stop` ends it", running.plan));
         }
-        if self.measuring.try_lock().is_err() {
+        if self.measuring.try_lock().is_err() || self.charging.try_lock().is_err() {
             return refused("a check is under way, which an experiment would disturb");
         }
         let Some(planned) = work.plans.get(&args.plan) else {
@@ -483,11 +484,7 @@ impl Tools {
         description = "Restore what killed experiments on the named sandboxes have changed, those of people too. What `pgdyno apply` has set stays."
     )]
     async fn restore(&self) -> Answer {
-        let sandboxes = self
-            .targets
-            .iter()
-            .filter_map(|target| target.strip_prefix(SANDBOX));
-        let named: Vec<&str> = sandboxes.flat_map(|name| ["--sandbox", name]).collect();
+        let named: Vec<&str> = self.sandboxes().flat_map(|name| ["--sandbox", name]).collect();
         if named.is_empty() {
             return refused("none of the targets is a sandbox");
         }
@@ -497,6 +494,12 @@ impl Tools {
 }
 
 impl Tools {
+    /// Names of the sandboxes among the targets.
+    fn sandboxes(&self) -> impl Iterator<Item = &str> {
+        let targets = self.targets.iter();
+        targets.filter_map(|target| target.strip_prefix(SANDBOX))
+    }
+
     /// The name of a target for agents: no place and no user.
     fn name(&self, number: usize) -> String {
         match self.targets[number].starts_with(SANDBOX) {
@@ -547,6 +550,10 @@ impl Tools {
         let left_s = {
             let mut work = self.work.lock().await;
             work.look();
+            // It may have begun while this waited.
+            if work.running.is_some() {
+                return Err("an experiment is running, which this would disturb".to_owned());
+            }
             work.left_s()
         };
         if left_s <= 0.0 {
@@ -559,9 +566,11 @@ impl Tools {
         found
     }
 
-    /// A command of this program with the store of this one, which may have a password in its name.
+    /// A command of this program with the sandboxes and the store of this one, which may have a
+    /// password in its name.
     fn own(&self, arguments: &[&str]) -> std::result::Result<Command, String> {
         let mut command = command(arguments)?;
+        command.env(RESTORES, self.sandboxes().collect::<Vec<_>>().join(","));
         if let Some(store) = &self.store {
             command.env("PGDYNO_STORE", store);
         }

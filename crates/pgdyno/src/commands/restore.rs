@@ -2,7 +2,7 @@
 
 use crate::cli::RestoreArgs;
 use crate::context::{Context, now_unix_ms, variable, waiting_agents};
-use crate::failure::{Failure, Result, Usage};
+use crate::failure::{Failure, Refused, Result, Usage};
 use crate::sandboxes::lock_sandbox_in;
 use crate::{exit, show};
 use pgdyno_knobs::{
@@ -14,6 +14,10 @@ use pgdyno_sandbox::{Sandbox, State};
 use pgdyno_server::one_line;
 use std::path::Path;
 use std::time::Duration;
+
+/// The variable with the sandboxes of an agent, with commas: what killed commands have left on them
+/// is restored before a command measures, and nothing else.
+pub(crate) const RESTORES: &str = "PGDYNO_RESTORES";
 
 /// How long another command that turns knobs is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -90,12 +94,8 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
         ))
         .into());
     }
-    let is_of_sandbox = |content: &Content| match &content.purpose.server {
-        Some(ServerRef::Sandbox { root: of, name }) => *of == root && sandboxes.contains(&name.as_str()),
-        _ => false,
-    };
     let is_meant = |content: &Content| {
-        let is_named = args.sandbox.is_empty() || is_of_sandbox(content);
+        let is_named = args.sandbox.is_empty() || is_of_sandbox(content, &root, &sandboxes);
         is_named && !(stays && content.stays_at(now))
     };
     let options = RestoreOptions {
@@ -122,6 +122,14 @@ pub(crate) fn run(context: &Context, args: &RestoreArgs) -> Result<u8> {
         return Err(Failure::from(error).context("not restored; end that command with Ctrl-C"));
     }
     Ok(exit::FINE)
+}
+
+/// Whether changes are of one of these sandboxes in `root`.
+fn is_of_sandbox(content: &Content, root: &Path, sandboxes: &[&str]) -> bool {
+    match &content.purpose.server {
+        Some(ServerRef::Sandbox { root: of, name }) => of == root && sandboxes.contains(&name.as_str()),
+        _ => false,
+    }
 }
 
 /// Names what other homes have changed, which is not restored.
@@ -282,12 +290,23 @@ fn mount(root: &Path, name: &str) {
 
 /// Restores what killed commands have changed, and says so. A reference measured over what they
 /// left would be none, and a server may not even start with it. `mine` is the sandbox that the
-/// caller has locked.
+/// caller has locked. For an agent only what was changed on its sandboxes is restored; where there
+/// is more, it is refused.
 pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
+    let (named, root) = (variable(RESTORES), context.sandboxes());
+    let named: Option<Vec<&str>> = named.as_deref().map(|named| named.split(',').collect());
+    let is_of_agent = |content: &Content| {
+        named
+            .as_ref()
+            .is_none_or(|sandboxes| is_of_sandbox(content, &root, sandboxes))
+    };
+    if named.is_some() {
+        check_others(context, is_of_agent)?;
+    }
     // What somebody has applied to stay is part of what is measured.
     let usual = RestoreOptions::default();
     let mut left = left_behind(context, usual, mine, |_, content| {
-        !content.stays_at(now_unix_ms())
+        is_of_agent(content) && !content.stays_at(now_unix_ms())
     })?;
     show_left(&left.lines);
     check_all(&mut left)?;
@@ -306,6 +325,24 @@ pub(crate) fn before(context: &Context, mine: Option<&str>) -> Result<()> {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }
+}
+
+/// Refuses to measure over what killed commands have left and may not be restored.
+fn check_others(context: &Context, may_be_restored: impl Fn(&Content) -> bool) -> Result<()> {
+    let journals = context.journals();
+    for Listed { path, .. } in journals.listed()? {
+        if let Ok(Some((content, false))) = journals.look(&path)
+            && !may_be_restored(&content)
+            && !content.stays_at(now_unix_ms())
+        {
+            let what = &content.purpose.purpose;
+            let message = format!(
+                "\"{what}\" was killed, and what it has changed is not on an agent's sandbox: a person must run `pgdyno restore`"
+            );
+            return Err(Refused(message).into());
+        }
+    }
+    Ok(())
 }
 
 /// Restores what a killed experiment on a sandbox has left, before the sandbox goes: the kernel's

@@ -10,9 +10,14 @@ use std::time::{Duration, Instant};
 const READY_WITHIN: Duration = Duration::from_secs(600);
 /// How much longer than its load a host may take to end.
 const ENDED_WITHIN: Duration = Duration::from_secs(120);
-/// Time between the answer to the last host that is ready and the beginning: on its way the answer
-/// may be late.
+/// Time between the answer to the last host that is ready and the beginning, at least: on its way
+/// the answer may be late.
 const LEAD: Duration = Duration::from_millis(200);
+/// The error of a clock is half of a round trip. A host may have asked twice before it hears the
+/// answer: for the time of day, and whether all are ready.
+const LEAD_ERRORS: u32 = 6;
+/// The longest that is waited for a host, whatever it reports.
+const LEAD_MAX: Duration = Duration::from_secs(10);
 
 /// What a host says of its failure, as far as it is kept.
 pub(super) const WHY_CHARACTERS_MAX: usize = 1000;
@@ -31,6 +36,8 @@ pub(super) struct Meeting {
 struct State {
     /// Hosts that are not ready yet; once all are, those that have not ended.
     awaited: Vec<String>,
+    /// The largest error of a host's clock.
+    clock_error: Duration,
     /// When all begin, once that is known.
     begins_ns: Option<u64>,
     /// The first host that cannot, or has been lost, and why.
@@ -52,6 +59,7 @@ impl Meeting {
         Meeting {
             state: Mutex::new(State {
                 awaited: hosts.clone(),
+                clock_error: Duration::ZERO,
                 begins_ns: None,
                 failed: None,
             }),
@@ -108,12 +116,13 @@ impl Meeting {
         state.failed.is_some()
     }
 
-    /// This one is ready.
-    pub(super) fn arrive(&self, name: &str) {
+    /// This one is ready, with a clock of such an error.
+    pub(super) fn arrive(&self, name: &str, clock_error: Duration) {
         let mut state = self.state();
         state.no_longer(name);
+        state.clock_error = state.clock_error.max(clock_error);
         if state.awaited.is_empty() && state.begins_ns.is_none() {
-            let lead = u64::try_from(LEAD.as_nanos()).unwrap_or_default();
+            let lead = u64::try_from(lead(state.clock_error).as_nanos()).unwrap_or_default();
             state.begins_ns = Some(self.now_ns() + lead);
             state.awaited.clone_from(&self.hosts);
         }
@@ -145,6 +154,11 @@ impl Meeting {
     }
 }
 
+/// How long before the beginning hosts hear of it whose clocks have such an error at most.
+fn lead(clock_error: Duration) -> Duration {
+    clock_error.saturating_mul(LEAD_ERRORS).clamp(LEAD, LEAD_MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,9 +173,9 @@ mod tests {
     fn all_begin_at_one_instant_or_none_does() {
         let (goes_on, stopped) = (AtomicBool::new(false), AtomicBool::new(true));
         let meeting = meeting();
-        meeting.arrive("gen1");
+        meeting.arrive("gen1", Duration::ZERO);
         assert_eq!(meeting.begin(&stopped), Some(None));
-        meeting.arrive("gen2");
+        meeting.arrive("gen2", Duration::ZERO);
         let begins = meeting.begin(&goes_on).expect("it is known").expect("it begins");
         assert!(begins > meeting.now_ns());
         assert_eq!(meeting.begin(&goes_on), Some(Some(begins)));
@@ -169,6 +183,18 @@ mod tests {
         meeting.fail("gen2: lost too");
         assert_eq!(meeting.begin(&goes_on), Some(None));
         assert_eq!(meeting.failure().as_deref(), Some("gen1: lost"));
+    }
+
+    #[test]
+    fn hosts_hear_of_the_beginning_before_it_however_far_they_are() {
+        assert_eq!(lead(Duration::from_millis(1)), LEAD);
+        assert_eq!(lead(Duration::from_millis(90)), Duration::from_millis(540));
+        assert_eq!(lead(Duration::MAX), LEAD_MAX);
+        let meeting = meeting();
+        meeting.arrive("gen1", Duration::from_secs(1));
+        meeting.arrive("gen2", Duration::ZERO);
+        let begins = meeting.begin(&AtomicBool::new(false)).flatten();
+        assert!(begins.is_some_and(|ns| Duration::from_nanos(ns) >= lead(Duration::from_secs(1))));
     }
 
     #[test]
@@ -183,28 +209,28 @@ mod tests {
         );
         // However long it says that its load is.
         let endless = Meeting::new(vec!["gen1".to_owned()], Duration::MAX);
-        endless.arrive("gen1");
+        endless.arrive("gen1", Duration::ZERO);
         assert!(!endless.has_failed_at(READY_WITHIN));
     }
 
     #[test]
     fn who_waits_for_others_is_answered_soon_that_it_is_not_known_yet() {
         let meeting = meeting();
-        meeting.arrive("gen1");
+        meeting.arrive("gen1", Duration::ZERO);
         assert_eq!(meeting.begin(&AtomicBool::new(false)), None);
     }
 
     #[test]
     fn host_that_takes_too_long_is_named() {
         let late = meeting();
-        late.arrive("gen1");
+        late.arrive("gen1", Duration::ZERO);
         assert!(!late.has_failed_at(READY_WITHIN));
         assert!(late.has_failed_at(READY_WITHIN + LEAD));
         let why = late.failure().expect("it has failed");
         assert!(why.starts_with("gen2: its clients are not connected"), "{why}");
         let stuck = meeting();
-        stuck.arrive("gen1");
-        stuck.arrive("gen2");
+        stuck.arrive("gen1", Duration::ZERO);
+        stuck.arrive("gen2", Duration::ZERO);
         stuck.end("gen2");
         assert!(!stuck.has_failed_at(LOAD));
         assert!(stuck.has_failed_at(LOAD + ENDED_WITHIN + READY_WITHIN));

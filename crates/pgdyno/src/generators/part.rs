@@ -12,7 +12,7 @@ use pgdyno_remote::{
     Answer, CarriedFile, FromGenerator, Listener, Output, PROTOCOL, Question, Request, SshWay,
 };
 use pgdyno_server::Found;
-use pgdyno_workload::{LoadPlan, run_segment};
+use pgdyno_workload::{LoadPlan, own_cpus, run_segment};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::fmt::Display;
@@ -36,6 +36,26 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// The load and this host's segment of it, with threads by this host's CPUs where the plan has
+    /// none: half of them, for the server may be here too.
+    fn part(&self) -> (LoadPlan, Segment) {
+        if !self.plan.threads_by_host {
+            return (self.plan.clone(), self.segment);
+        }
+        let (drive, segment) = self.segment.spread(&self.plan.drive, own_cpus() / 2);
+        let plan = LoadPlan {
+            drive,
+            ..self.plan.clone()
+        };
+        (plan, segment)
+    }
+
+    /// Threads of this host.
+    fn threads(&self) -> u32 {
+        let servers = u32::try_from(self.servers.len()).unwrap_or(u32::MAX);
+        self.part().1.threads.saturating_mul(servers)
+    }
+
     /// Drives it from this process.
     pub(crate) fn drive(
         &self,
@@ -48,8 +68,8 @@ impl Job {
             let found = Found::find(text, &variable).map_err(|error| error.to_string())?;
             endpoints.push(endpoint(&found.conninfo.proxied(self.is_pooled)).stopped_by(stop));
         }
-        let part = (&self.plan, self.segment);
-        run_segment(&endpoints, part, stop, begin, on_second).map_err(|error| error.to_string())
+        let (plan, segment) = self.part();
+        run_segment(&endpoints, (&plan, segment), stop, begin, on_second).map_err(|error| error.to_string())
     }
 }
 
@@ -80,7 +100,7 @@ impl Part<'_> {
     pub(super) fn here(&self) -> Result<Done, String> {
         let used = RefCell::new(HostUse::new(self.context));
         let mut begin = || {
-            self.meeting.arrive(self.name);
+            self.meeting.arrive(self.name, Duration::ZERO);
             let begins = loop {
                 if let Some(begins) = self.meeting.begin(self.stop) {
                     break begins;
@@ -97,8 +117,9 @@ impl Part<'_> {
             .job
             .drive(self.stop, &mut begin, &mut on_second)
             .map_err(|why| self.named(why))?;
+        let late = Duration::from_nanos(load.began_late_ns);
         Ok(Done {
-            host: used.into_inner().end(Duration::from_nanos(load.began_late_ns)),
+            host: used.into_inner().end(late, self.job, &load),
             load,
         })
     }
@@ -149,9 +170,8 @@ impl<'p> Heard<'p> {
         Ok(match said {
             FromGenerator::Clock => Answer::Clock(meeting.now_ns()),
             FromGenerator::Ready { clock_error_ns } => {
-                if self.clock_error_ns.is_none() {
-                    self.clock_error_ns = Some(clock_error_ns);
-                    meeting.arrive(self.part.name);
+                if self.clock_error_ns.replace(clock_error_ns).is_none() {
+                    meeting.arrive(self.part.name, Duration::from_nanos(clock_error_ns));
                 }
                 meeting.begin(self.part.stop).map_or(Answer::Done, Answer::Begin)
             }
@@ -270,8 +290,8 @@ impl<'a> HostUse<'a> {
         }
     }
 
-    /// The shares, of a host that began so late.
-    pub(crate) fn end(mut self, late: Duration) -> GeneratorHost {
+    /// The shares, of a host that began so late, and what the load that it drove shows of it.
+    pub(crate) fn end(mut self, late: Duration, job: &Job, load: &LoadResult) -> GeneratorHost {
         let readings = self.series.tick(&self.context.host);
         // The first line of a metric of CPUs is that of all of them.
         let share = |metric: &str| readings.iter().find_map(|reading| reading.value(metric));
@@ -281,7 +301,21 @@ impl<'a> HostUse<'a> {
             steal: share("cpu.steal_ratio"),
             network: network_use(&self.context.host, &readings),
             began_late_ns: u64::try_from(late.as_nanos()).unwrap_or(u64::MAX),
+            ..of_load(load, job.threads())
         }
+    }
+}
+
+/// What a load shows of the threads that drove it.
+fn of_load(load: &LoadResult, threads: u32) -> GeneratorHost {
+    let all_us = load.measured_s * 1e6 * f64::from(threads);
+    let parts = load.measured.parts.as_ref();
+    let lag = parts.map(|parts| &parts.lag_ns).filter(|lag| !lag.is_empty());
+    GeneratorHost {
+        threads: Some(threads),
+        threads_cpu: (all_us > 0.0).then(|| load.client_cpu_us / all_us),
+        lag_p99_ns: lag.map(|lag| lag.value_at_percentile(99.0)),
+        ..GeneratorHost::default()
     }
 }
 
@@ -293,4 +327,50 @@ fn begun(context: &Context) -> HostSeries {
     });
     series.tick(&context.host);
     series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgdyno_workload::Workload;
+
+    #[test]
+    fn host_chooses_its_threads_where_the_plan_has_none() {
+        let segment = Segment {
+            first: 1,
+            threads: 1,
+            step: 1,
+        };
+        let threads = |threads_by_host: bool| {
+            let job = Job {
+                plan: LoadPlan {
+                    threads_by_host,
+                    ..LoadPlan::closed(Workload::Simple, 10_000, 2)
+                },
+                segment,
+                servers: vec![String::new()],
+                is_pooled: false,
+            };
+            (job.threads(), job.part().0.drive.threads)
+        };
+        let own = (own_cpus() / 2).max(1);
+        assert_eq!(threads(false), (1, 2));
+        assert_eq!(threads(true), (own, 2 * own));
+    }
+
+    #[test]
+    fn share_of_threads_is_of_all_of_them_in_the_measured_time() {
+        let mut load = LoadResult::empty();
+        assert_eq!(of_load(&load, 2).threads_cpu, None);
+        (load.measured_s, load.client_cpu_us) = (10.0, 15e6);
+        let host = of_load(&load, 2);
+        assert_eq!((host.threads_cpu, host.lag_p99_ns), (Some(0.75), None));
+        load.measured = pgdyno_engine::Books::new(true);
+        let lag = load.measured.parts.as_mut().map(|parts| &mut parts.lag_ns);
+        lag.expect("an open loop")
+            .record(1_000_000)
+            .expect("within bounds");
+        let lag_ns = of_load(&load, 2).lag_p99_ns.expect("a lag");
+        assert!((1_000_000..1_020_000).contains(&lag_ns), "{lag_ns}");
+    }
 }

@@ -170,7 +170,7 @@ fn the_step_in_ci_hands_the_answer_on() {
     ));
     let action = action.expect("the action");
     let (summary, outputs) = (home.file("summary"), home.file("outputs"));
-    let run = |program: &Path, undecided: &str| {
+    let run = |program: &Path, options: &str, undecided: &str| {
         let mut command = Command::new(step);
         command
             .env("GITHUB_STEP_SUMMARY", &summary)
@@ -179,7 +179,7 @@ fn the_step_in_ci_hands_the_answer_on() {
         for (name, value) in [
             ("GATE_BASE", "no base.conf"),
             ("GATE_HEAD", "head.conf"),
-            ("GATE_OPTIONS", "--limit 3%\n--blocks 4"),
+            ("GATE_OPTIONS", options),
             ("GATE_UNDECIDED", undecided),
             ("GATE_REPORT", ""),
         ] {
@@ -191,6 +191,7 @@ fn the_step_in_ci_hands_the_answer_on() {
         let outcome = outcome.lines().last().unwrap_or_default().to_owned();
         (said.code, outcome, said.out)
     };
+    let options = "--limit 3%\n--blocks 4";
     for (code, undecided, expected, outcome, line) in [
         (0, "warn", 0, "outcome=passed", ""),
         (3, "pass", 3, "outcome=failed", "::error::"),
@@ -201,16 +202,21 @@ fn the_step_in_ci_hands_the_answer_on() {
     ] {
         let program = home.write("answer", &format!("#!/bin/sh\necho \"$@\"\nexit {code}\n"));
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
-        let (found, said, out) = run(&program, undecided);
+        let (found, said, out) = run(&program, options, undecided);
         assert_eq!((found, said.as_str()), (expected, outcome), "{out}");
         assert!(out.contains(line), "{out}");
         let words = "gate no base.conf head.conf --md --limit 3% --blocks 4";
         assert!(out.contains(words), "{out}");
     }
-    let (code, outcome, _) = run(&common::program(), "pass");
+    // An answer that the exit code would hide.
+    let answer = home.file("answer");
+    let (code, outcome, out) = run(&answer, "--limit 3% --allow-undecided", "warn");
+    assert_eq!((code, outcome.as_str()), (2, "outcome=error"), "{out}");
+    assert!(out.contains("expected the input \"undecided: pass\""), "{out}");
+    let (code, outcome, _) = run(&common::program(), options, "pass");
     assert_eq!((code, outcome.as_str()), (1, "outcome=error"));
     fs::remove_file(&outputs).expect("removed");
-    let (code, outcome, _) = run(Path::new("/nowhere/pgdyno"), "pass");
+    let (code, outcome, _) = run(Path::new("/nowhere/pgdyno"), options, "pass");
     assert_eq!((code, outcome.as_str()), (1, "outcome=error"));
     let summary = fs::read_to_string(&summary).expect("a summary");
     assert!(summary.contains("gate no base.conf"), "{summary}");

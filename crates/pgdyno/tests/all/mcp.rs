@@ -76,6 +76,27 @@ impl Agent {
     fn status(&mut self) -> Value {
         serde_json::from_str(&self.fine("status", json!({}))).expect("JSON")
     }
+
+    /// Runs a plan until a trial has its setting; the process that runs it.
+    fn changes(&mut self, plan: Value) -> u32 {
+        let made: Value = serde_json::from_str(&self.fine("plan", plan)).expect("JSON");
+        self.fine("run", json!({ "plan": made["plan"] }));
+        until("a trial has its setting", || {
+            let status = self.status();
+            let process = status["changed"][0]["pid"].as_u64();
+            let process = process.and_then(|process| u32::try_from(process).ok());
+            process
+                .filter(|_| status.to_string().contains("work_mem"))
+                .ok_or(status)
+        })
+    }
+
+    /// Waits until nothing runs.
+    fn ends(&mut self) {
+        until_is("the run has ended", Value::Null, || {
+            self.status()["running"].clone()
+        });
+    }
 }
 
 impl Drop for Agent {
@@ -147,6 +168,11 @@ fn an_agent_reads_plans_runs_and_goes_away_without_a_trace() {
     assert_eq!(made["trials"], 6, "{made}");
     agent.fine("run", json!({ "plan": made["plan"] }));
     agent.refuses("run", json!({ "plan": made["plan"] }), "is running");
+    agent.refuses(
+        "plan",
+        plan(1, &json!({ "work_mem": "8MB" })),
+        "an experiment is running",
+    );
     until("a trial has its setting", || match agent.status() {
         status if status["changed"].to_string().contains("work_mem") => Ok(()),
         status => Err(status),
@@ -179,16 +205,7 @@ fn what_an_agent_s_killed_server_left_is_restored_by_the_next() {
     home.sandbox("x", &[]);
     let before = common::auto_conf(&home);
     let mut agent = Agent::start(&home, &["sandbox:x"]);
-    let made: Value =
-        serde_json::from_str(&agent.fine("plan", plan(6, &json!({ "work_mem": "16MB" })))).expect("JSON");
-    agent.fine("run", json!({ "plan": made["plan"] }));
-    let run = until("a trial has its setting", || {
-        let status = agent.status();
-        let process = status["changed"][0]["pid"].as_u64();
-        process
-            .filter(|_| status.to_string().contains("work_mem"))
-            .ok_or(status)
-    });
+    let run = agent.changes(plan(6, &json!({ "work_mem": "16MB" })));
     for (arguments, expected) in [
         (json!({ "limit": 1 }), 1),
         (json!({ "limit": 0 }), 0),
@@ -198,9 +215,7 @@ fn what_an_agent_s_killed_server_left_is_restored_by_the_next() {
         assert_eq!(listed.as_array().map(Vec::len), Some(expected), "{listed}");
     }
     signal(run, "-KILL");
-    until_is("the run has ended", Value::Null, || {
-        agent.status()["running"].clone()
-    });
+    agent.ends();
     agent.fine("restore", json!({}));
     assert_eq!(common::auto_conf(&home), before);
     // A signal ends it though its input is open.
@@ -208,6 +223,40 @@ fn what_an_agent_s_killed_server_left_is_restored_by_the_next() {
     until_is("it has ended", true, || {
         agent.process.try_wait().is_ok_and(|ended| ended.is_some())
     });
+}
+
+#[test]
+fn what_was_left_on_another_sandbox_is_for_a_person_to_restore() {
+    let home = Home::new();
+    home.sandbox("x", &[]);
+    home.sandbox("y", &[]);
+    let mut other = Agent::start(&home, &["sandbox:y"]);
+    let mut of_other = plan(6, &json!({ "work_mem": "16MB" }));
+    of_other["target"] = "sandbox:y".into();
+    let run = other.changes(of_other);
+    signal(run, "-KILL");
+    other.ends();
+    drop(other);
+
+    let mut agent = Agent::start(&home, &["sandbox:x"]);
+    let made = agent.fine("plan", plan(1, &json!({ "work_mem": "8MB" })));
+    let made: Value = serde_json::from_str(&made).expect("JSON");
+    agent.fine("run", json!({ "plan": made["plan"] }));
+    agent.ends();
+    let status = agent.status();
+    assert_eq!(status["ended"]["exit_code"], 4, "{status}");
+    let progress = status["progress"].to_string();
+    assert!(
+        progress.contains("a person must run `pgdyno restore`"),
+        "{status}"
+    );
+    assert!(status["changed"].to_string().contains("work_mem"), "{status}");
+    home.run(&["restore"]).fine();
+    agent.fine("run", json!({ "plan": made["plan"] }));
+    agent.ends();
+    let status = agent.status();
+    assert_eq!(status["ended"]["exit_code"], 0, "{status}");
+    assert_eq!(status["changed"], json!([]));
 }
 
 #[test]

@@ -76,6 +76,12 @@ fn profiles_are_listed_and_shown() {
         "{shown}"
     );
     assert!(shown.contains("[ibm-z] T1"), "{shown}");
+    for part in [
+        "not measured on any machine of the project's",
+        "--given storage.data_medium=ssd",
+    ] {
+        assert!(shown.contains(part), "no {part}: {shown}");
+    }
     home.run(&["profile", "show", "oltb"])
         .fails(2, &["there is no profile \"oltb\"; did you mean \"oltp\"?"]);
     let own = home.write(

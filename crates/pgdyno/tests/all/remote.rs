@@ -1,14 +1,14 @@
 //! Hosts over ssh, against a real sshd in a network namespace, and against hosts that misbehave.
 
 use pgdyno_remote::PROTOCOL;
+use pgdyno_testing::foreign::Foreign;
 use pgdyno_testing::ssh::{FAR, FarHost, USER};
-use pgdyno_testing::{Home, Said, Started, pass, said, signal, until, until_is};
+use pgdyno_testing::{Home, Said, Started, said, signal, until, until_is};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 pub(crate) struct Pair {
     pub(crate) home: Home,
@@ -101,6 +101,15 @@ impl Pair {
         line.unwrap_or_default().to_owned()
     }
 
+    /// Kills sshd's processes of connections.
+    pub(crate) fn lose_connections(&self) {
+        for pid in self.far.processes() {
+            if fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("sshd")) {
+                signal(pid, "-KILL");
+            }
+        }
+    }
+
     /// Nothing is changed there, and no process of a connection runs on.
     pub(crate) fn all_is_restored(&self) {
         until_is("settings of the server", String::new(), || {
@@ -162,6 +171,18 @@ fn settings_over_ssh_are_journaled_there_and_restored_there_by_hand() {
     pair.run(&["sandbox", "create", "main"]).fine();
     let applied = pair.run(&["apply", "sandbox:main", "work_mem=7MB"]).fine();
     assert!(applied.out.contains("work_mem"), "{}", applied.out);
+    let restores = format!("`pgdyno restore --host {FAR}`");
+    assert!(applied.err.contains(&restores), "{}", applied.err);
+    let advice = pair.run(&["advise", "sandbox:main", "--json"]).json();
+    let advice = advice["advice"].as_array().expect("advice").iter();
+    let commands: Vec<&str> = advice
+        .flat_map(|advice| advice["commands"].as_array().expect("commands"))
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(!commands.is_empty());
+    for command in commands {
+        assert!(command.ends_with(&format!(" --host {FAR}")), "{command}");
+    }
     assert!(pair.setting("work_mem").contains("7"));
     assert!(
         fs::read_dir(pair.far.file("home/state/journal"))
@@ -190,6 +211,29 @@ fn settings_over_ssh_are_journaled_there_and_restored_there_by_hand() {
 }
 
 #[test]
+fn own_server_there_is_restarted_with_consent_and_restored_by_hand() {
+    let (pair, foreign) = (Pair::new(), Foreign::start());
+    let (target, before) = (foreign.target("postgres"), foreign.auto_conf());
+    let apply = |setting: &str| pair.run(&["apply", &target, setting, "--allow-restart"]);
+    pair.run(&["apply", &target, "max_connections=50"])
+        .fails(4, &["--allow-restart"]);
+    let applied = apply("max_connections=50").fine();
+    assert!(applied.err.contains("(pg_ctl)"), "{}", applied.err);
+    assert_eq!(foreign.ask("SHOW max_connections"), "50");
+    assert!(!pair.home.file("state/journal").exists(), "a journal here");
+    pair.there("restore").fine();
+    assert_eq!(foreign.ask("SHOW max_connections"), "100");
+    assert_eq!(foreign.auto_conf(), before);
+    // One with which it does not start.
+    apply("shared_buffers=7TB").fails(
+        1,
+        &["does not start with these settings", "everything was restored"],
+    );
+    assert_eq!(foreign.ask("SELECT 1"), "1");
+    assert_eq!(foreign.auto_conf(), before);
+}
+
+#[test]
 fn hosts_of_an_inventory_answer_side_by_side_and_a_lost_one_holds_up_nobody() {
     let pair = Pair::new();
     let text = "[db]\none ansible_host=far\ntwo ansible_host=far ansible_user=root\n[gone]\nlost ansible_host=nowhere.invalid\n";
@@ -197,7 +241,10 @@ fn hosts_of_an_inventory_answer_side_by_side_and_a_lost_one_holds_up_nobody() {
     let run = |arguments: &[&str]| {
         let mut all = arguments.to_vec();
         all.extend(["--inventory", &file]);
-        said(pair.far.command(&pair.home, &all).output().expect("pgdyno runs"))
+        let mut command = pair.far.command(&pair.home, &all);
+        // Of this host, too, it is where the agent is.
+        command.env("HOME", pair.far.file("user"));
+        said(command.output().expect("pgdyno runs"))
     };
     let facts = run(&["facts", "--host-only", "--target-group", "db"]).fine();
     assert!(facts.out.contains("2 of 2 hosts answered"), "{}", facts.out);
@@ -210,9 +257,11 @@ fn hosts_of_an_inventory_answer_side_by_side_and_a_lost_one_holds_up_nobody() {
     let error = hosts[2]["error"].as_str().expect("an error");
     assert!(error.contains("could not be reached"), "{error}");
 
-    // One that never answers, and is not waited for.
-    let text =
-        format!("{text}[quiet]\nsilent ansible_host=far ansible_ssh_common_args='-o ProxyCommand=cat'\n");
+    // One that never answers, and is not waited for; and this host, without ssh.
+    let text = format!(
+        "{text}[quiet]\nsilent ansible_host=far ansible_ssh_common_args='-o ProxyCommand=cat'\n\
+         [here]\nself ansible_connection=local\n"
+    );
     pair.home.write("hosts.ini", &text);
     run(&[
         "facts",
@@ -223,6 +272,8 @@ fn hosts_of_an_inventory_answer_side_by_side_and_a_lost_one_holds_up_nobody() {
         "1s",
     ])
     .fails(1, &["silent: it has not ended within 1s"]);
+    let here = run(&["facts", "--host-only", "--target-group", "here"]).fine();
+    assert!(here.out.contains("1 of 1 hosts answered"), "{}", here.out);
 
     // A setting that one of them would not have is shown with its hosts; here both are one.
     pair.run(&["sandbox", "create", "main"]).fine();
@@ -501,42 +552,41 @@ pub(crate) fn find(directory: &Path, found: &mut Vec<PathBuf>) {
 fn settings_are_restored_however_the_connection_ends() {
     let pair = Pair::new();
     pair.run(&["sandbox", "create", "main"]).fine();
-    let begin = || {
-        let mut applied = pair.start(&["apply", "sandbox:main", "work_mem=7MB", "--until-exit"]);
+    let begin = |more: &[&str]| {
+        let all = ["apply", "sandbox:main", "work_mem=7MB", "--until-exit"];
+        let mut applied = pair.start(&[&all[..], more].concat());
         applied.until_it_prints("Ctrl-C");
         assert!(pair.setting("work_mem").contains('7'));
         applied
     };
-    // Ctrl-C here.
-    let applied = begin();
-    applied.interrupt();
-    applied.end().fine();
-    pair.all_is_restored();
+    // Ctrl-C here, also over a second connection: sshd's process of the first is killed.
+    for is_lost in [false, true] {
+        let mut applied = begin(&[]);
+        if is_lost {
+            pair.lose_connections();
+            applied.until_it_prints("connected to ssh:far again");
+            assert!(pair.setting("work_mem").contains('7'));
+        }
+        applied.interrupt();
+        applied.end().fine();
+        pair.all_is_restored();
+    }
     // The coordinator is killed.
-    let applied = begin();
+    let applied = begin(&["--grace", "1s"]);
     signal(applied.id(), "-KILL");
     applied.end();
     pair.all_is_restored();
-    // sshd's process of the connection is killed.
-    let applied = begin();
-    for pid in pair.far.processes() {
-        if fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("sshd")) {
-            signal(pid, "-KILL");
-        }
-    }
-    applied.end().fails(1, &["the connection to ssh:far was lost"]);
-    pair.all_is_restored();
-    // The network is gone, and nobody says so.
-    let applied = begin();
+    // The network is gone for too long, and nobody says so.
+    let mut applied = begin(&["--grace", "1s"]);
     pair.far.cut(true);
-    applied.end().fails(1, &["nothing was heard for 30 s"]);
-    pass(Duration::from_millis(100));
+    applied.until_it_prints("nothing was heard for 30 s");
     until_is("settings of the server", String::new(), || {
         pair.setting("work_mem")
     });
     pair.far.cut(false);
+    applied.end().fails(1, &["the connection to ssh:far was lost"]);
     // The agent is killed: what it has changed is restored by a command there.
-    let applied = begin();
+    let applied = begin(&[]);
     for pid in pair.agents() {
         signal(pid, "-KILL");
     }

@@ -19,6 +19,8 @@ use std::process::Command;
 use std::time::Duration;
 
 const FAULTS: u32 = 2;
+/// From so many faults on a course is a long one.
+const LONG_COURSE: u32 = 20;
 /// A whole experiment takes longer.
 const LATEST_MS: u64 = 12_000;
 /// Two treatments in three blocks.
@@ -38,13 +40,13 @@ enum Fault {
     Ssh,
     /// The processes that serve connections there are.
     Sshd,
-    /// Every packet is dropped for a moment.
+    /// The link is down for a moment.
     Moment,
-    /// For longer than anybody waits for a sign of life.
+    /// Every packet is dropped without a word, for longer than anybody waits for a sign of life.
     Silence,
     /// There is no room left there.
     FullDisk,
-    /// Journals cannot be written there.
+    /// The home there is read-only.
     ReadOnly,
 }
 
@@ -92,9 +94,14 @@ impl Fault {
                 pids.retain(is_sshds);
                 kill(&pids);
             }
-            Fault::Moment | Fault::Silence => {
+            Fault::Moment => {
+                pair.far.take_down(true);
+                pass(Duration::from_secs(2));
+                pair.far.take_down(false);
+            }
+            Fault::Silence => {
                 pair.far.cut(true);
-                pass(Duration::from_secs(if self == Fault::Moment { 2 } else { 40 }));
+                pass(Duration::from_secs(40));
                 pair.far.cut(false);
             }
             Fault::FullDisk => {
@@ -105,16 +112,9 @@ impl Fault {
                 fs::remove_file(filler).expect("removed");
             }
             Fault::ReadOnly => {
-                let journals = state.join("journal").to_string_lossy().into_owned();
-                let there = |command: String| {
-                    let output = pair.far.ssh(&command).output().expect("ssh runs");
-                    assert!(output.status.success(), "{command}: {output:?}");
-                };
-                there(format!(
-                    "mount --bind {journals} {journals} && mount -o remount,bind,ro {journals}"
-                ));
+                pair.far.make_read_only(true);
                 pass(Duration::from_secs(3));
-                there(format!("umount --lazy {journals}"));
+                pair.far.make_read_only(false);
             }
         }
     }
@@ -211,24 +211,28 @@ fn faults(
         changed += u32::from(state() != before);
         fault.strike(pair, &started);
         let ended = started.end();
-        // What waits for another coordinator is ended by hand, a moment after it has noticed.
-        until(&format!("everything restored, {what}"), || {
-            let restored = restore();
-            match restored.code == 0 && state() == before && pair.agents().is_empty() {
-                true => Ok(()),
-                false => Err(format!(
-                    "agents {:?}, {:?}, {}\n{}\nthe run:\n{}",
-                    pair.agents(),
-                    state(),
-                    restored.out,
-                    restored.err,
-                    ended.err
-                )),
+        // What waits for another coordinator ends by itself, after its time.
+        until(&format!("the end of all agents, {what}"), || {
+            match &*pair.agents() {
+                [] => Ok(()),
+                agents => Err(format!("{agents:?}\nthe run:\n{}", ended.err)),
             }
         });
+        // Once: it is one command that restores.
+        let restored = restore();
+        assert!(
+            restored.code == 0 && state() == before,
+            "{what}: {:?}, {}\n{}\nthe run:\n{}",
+            state(),
+            restored.out,
+            restored.err,
+            ended.err
+        );
         course.look(&what);
         struck.insert(fault);
     }
+    // Of so many some strike while a treatment is tried.
+    assert!(count < LONG_COURSE || changed > 0, "{count} faults");
     course.start().end().fine();
     assert_eq!(state(), before);
     course.look("after all faults");

@@ -2,6 +2,10 @@
 
 use crate::remote::Pair;
 use crate::tune::{COSTS, FIND};
+use pgdyno_record::{
+    ExperimentRecord, SeriesRecord, SettingRecord, TreatmentRecord, TrialRecord, TrialStatus, WorkloadRecord,
+};
+use pgdyno_store::Store;
 use pgdyno_testing::ssh::FAR;
 use pgdyno_testing::{Said, Started, signal, until};
 use std::fs;
@@ -96,6 +100,71 @@ fn experiment_runs_there_and_its_results_are_here() {
     pair.run(&["run", &file, "--set", "load.measure_s=x"])
         .fails(2, &["expected f64"]);
     pair.here(&["run", &file, "--grace", "5s"]).fails(2, &["--host"]);
+}
+
+#[test]
+fn what_experiments_there_have_shown_is_in_the_advice() {
+    let pair = Pair::new();
+    let knob = "checkpoint_completion_target";
+    pair.run(&["sandbox", "create", "main", "--set", &format!("{knob}=0.5")])
+        .fine();
+    let advise = [
+        "advise",
+        "sandbox:main",
+        "--json",
+        "--only",
+        "checkpoint-in-a-hurry",
+    ];
+    let found = pair.run(&advise).json();
+    let value = found["advice"][0]["setting"]["value"].as_str().expect("a value");
+    let workload = WorkloadRecord {
+        name: "tpcb".into(),
+        scale: 1,
+        clients: 2,
+        threads: 1,
+        warmup_s: 0.0,
+        measure_s: 1.0,
+    };
+    let setting = SettingRecord {
+        knob: knob.into(),
+        value: value.into(),
+        layer: "postgres".into(),
+        risk: "none".into(),
+        changed: true,
+    };
+    let treatments = vec![
+        TreatmentRecord::new("reference"),
+        TreatmentRecord {
+            settings: vec![setting],
+            against: Some("reference".into()),
+            ..TreatmentRecord::new("slow")
+        },
+    ];
+    let mut store = Store::open(&pair.home.file("data/results.sqlite")).expect("a store");
+    let record = ExperimentRecord {
+        blocks: 4,
+        treatments,
+        target: format!("sandbox main on {FAR}"),
+        ..ExperimentRecord::new("by-hand", workload)
+    };
+    let id = store.begin(&record).expect("begun");
+    for block in 1..=4 {
+        for (treatment, tps) in [("reference", 1000.0), ("slow", 500.0)] {
+            let trial = TrialRecord {
+                status: TrialStatus::Finished,
+                tps: Some(tps + f64::from(block)),
+                measured_s: 1.0,
+                ..TrialRecord::begun(block, 1, treatment)
+            };
+            store
+                .add_trial(id, &trial, &SeriesRecord::default())
+                .expect("stored");
+        }
+    }
+    drop(store);
+    let found = pair.run(&advise).json();
+    let skipped = found["skipped"].to_string();
+    assert!(skipped.contains("measured here as worse"), "{found:#}");
 }
 
 /// What it chooses is kept here before it is tried there.
@@ -221,11 +290,7 @@ fn run_goes_on_over_another_connection() {
         }
     });
     pair.until_trials(3);
-    for pid in pair.far.processes() {
-        if fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("sshd")) {
-            signal(pid, "-KILL");
-        }
-    }
+    pair.lose_connections();
     let ended = started.end().fine();
     assert!(ended.err.contains("connected to ssh:far again"), "{}", ended.err);
     pair.is_whole();

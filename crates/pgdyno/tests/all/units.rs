@@ -1,8 +1,10 @@
-//! Units of the packages, started by a systemd.
+//! What packages are built for, and their units, started by a systemd.
 
 use common::systemd::Booted;
-use common::until;
+use common::{Home, said, until};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 /// A unit as packages have it, but for the place of the program.
 fn unit(name: &str) -> String {
@@ -47,4 +49,27 @@ fn units_of_the_packages_start_and_the_page_changes_nothing_of_roots() {
         if of test -e /run/dbus/marker; then exit 1; fi
         test \"$(stat -c %a /var/lib/pgdyno)\" = 711",
     );
+}
+
+/// Rust has no library for s390x with musl.
+#[test]
+fn what_is_built_for_s390x_has_glibc_on_its_own_hosts_too() {
+    let home = Home::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/dist-target");
+    for (host, chosen, expected) in [
+        ("x86_64", "", "x86_64-unknown-linux-musl"),
+        ("aarch64", "aarch64", "aarch64-unknown-linux-musl"),
+        ("x86_64", "aarch64", "aarch64-unknown-linux-gnu"),
+        ("x86_64", "s390x", "s390x-unknown-linux-gnu"),
+        ("s390x", "", "s390x-unknown-linux-gnu"),
+    ] {
+        let uname = home.write("uname", &format!("#!/bin/sh\necho {host}\n"));
+        fs::set_permissions(&uname, fs::Permissions::from_mode(0o755)).expect("its mode");
+        let mut command = Command::new(script);
+        command
+            .env("DIST_ARCH", chosen)
+            .env("PATH", format!("{}:/usr/bin:/bin", home.path.path().display()));
+        let said = said(command.output().expect("a shell"));
+        assert_eq!((said.out.trim(), said.code), (expected, 0), "{}", said.err);
+    }
 }

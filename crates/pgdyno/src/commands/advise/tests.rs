@@ -56,6 +56,7 @@ fn page<'a>(advised: &'a Advised, all: bool, details: &'a [String]) -> Page<'a> 
         what: String::new(),
         target: Some("sandbox:x"),
         is_host_alone: false,
+        options: String::new(),
         advised,
         verbose: false,
         all,
@@ -114,6 +115,27 @@ fn colours_only_repeat_what_the_words_say() {
         stripped = stripped.replace(sequence, "");
     }
     assert_eq!(stripped, plain);
+}
+
+#[test]
+fn commands_for_another_host_name_it() {
+    let advised = advised();
+    let there = Page {
+        options: " --host ssh:db1 --sudo".into(),
+        ..page(&advised, true, &[])
+    };
+    let here = page(&advised, true, &[]);
+    let of = |page: &Page<'_>| -> Vec<String> {
+        let all = page.advised.advice.iter();
+        all.flat_map(|advice| page.commands(advice)).collect()
+    };
+    assert!(of(&here).iter().any(|command| command.contains("--experiment")));
+    let commands = of(&there);
+    assert!(!commands.is_empty());
+    for command in commands.iter().chain([&there.command()]) {
+        assert!(command.ends_with(" --host ssh:db1 --sudo"), "{command}");
+        assert!(!command.contains("--experiment"), "{command}");
+    }
 }
 
 #[test]

@@ -47,8 +47,11 @@ fn drive(
     let mut late = Duration::ZERO;
     let used = RefCell::new(HostUse::new(context));
     let mut begin = || {
-        let clock = OtherClock::ask(coordinator, &Question::Generator(FromGenerator::Clock))?;
+        let question = Question::Generator(FromGenerator::Clock);
+        let mut clock = OtherClock::ask(coordinator, &question)?;
         loop {
+            // Others may take minutes, in which clocks drift apart.
+            clock = clock.renewed(coordinator, &question)?;
             let ready = FromGenerator::Ready {
                 clock_error_ns: u64::try_from(clock.error.as_nanos()).unwrap_or(u64::MAX),
             };
@@ -73,5 +76,6 @@ fn drive(
     };
     let result = job.drive(stop, &mut begin, &mut on_second)?;
     late += Duration::from_nanos(result.began_late_ns);
-    Ok((Box::new(result), used.into_inner().end(late)))
+    let host = used.into_inner().end(late, job, &result);
+    Ok((Box::new(result), host))
 }

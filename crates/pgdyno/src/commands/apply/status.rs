@@ -5,12 +5,14 @@ use crate::context::{Context, variable};
 use crate::exit;
 use crate::failure::{Failure, Result, Usage};
 use crate::show;
+use crate::target::shown_sandbox;
 use pgdyno_knobs::{
     ChangeState, ChangedByOther, Content, Journal, JournalError, Keep, Listed, RestoreOptions, Restorer,
-    StatusLine, UndoUnitError,
+    ServerRef, StatusLine, UndoUnitError,
 };
 use pgdyno_serve::Changed;
 use pgdyno_serve::document::ChangedBy;
+use pgdyno_server::Conninfo;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -266,6 +268,14 @@ fn heading(journal: &Shown) -> String {
     )
 }
 
+/// What results call a server.
+fn server_of(server: &ServerRef) -> Option<String> {
+    match server {
+        ServerRef::Sandbox { name, .. } => Some(shown_sandbox(name)),
+        ServerRef::Address { conninfo, .. } => Conninfo::shown(conninfo, &|_| None).ok(),
+    }
+}
+
 fn changed_by(journal: &Shown) -> ChangedBy {
     let purpose = &journal.content.purpose;
     ChangedBy {
@@ -274,6 +284,7 @@ fn changed_by(journal: &Shown) -> ChangedBy {
         home: journal.home.clone(),
         damage: journal.content.damage.clone(),
         purpose: purpose.purpose.clone(),
+        server: purpose.server.as_ref().and_then(server_of),
         by: purpose.by.clone(),
         pid: purpose.pid,
         since_unix_ms: purpose.started_unix_ms,

@@ -109,7 +109,7 @@ pub(super) fn as_json(
         "arrivals": arrivals_json(&plan.drive.arrivals),
         "latency_limit_ms": plan.drive.latency_limit.map(|limit| limit.as_secs_f64() * 1e3),
         "clients": plan.drive.clients,
-        "threads": plan.drive.threads,
+        "threads": threads(plan, measurement),
         "connect": plan.drive.connect,
         "seed": plan.drive.seed,
         "engine": load.engine,
@@ -121,6 +121,7 @@ pub(super) fn as_json(
         "measured_s": load.measured_s,
         "stopped_early": load.stopped_early,
         "unsettled_s": measurement.unsettled_s(),
+        "warm_up": measurement.warm_up_end().word(),
         "tps": measurement.tps(),
         "nopm": measurement.nopm(),
         "rolled_back": books.rolled_back,
@@ -176,7 +177,18 @@ fn began_late_ms(host: &GeneratorHost) -> f64 {
 }
 
 fn load_host_json((name, host): &(String, GeneratorHost)) -> Value {
-    json!({ "host": name, "idle": host.idle, "steal": host.steal, "network": host.network, "began_late_ms": began_late_ms(host) })
+    json!({
+        "host": name, "idle": host.idle, "steal": host.steal, "network": host.network,
+        "began_late_ms": began_late_ms(host), "threads": host.threads, "threads_cpu": host.threads_cpu,
+        "lag_p99_ms": host.lag_p99_ns.map(|ns| Duration::from_nanos(ns).as_secs_f64() * 1e3),
+    })
+}
+
+/// Threads of the load: those of its hosts, which may have chosen them.
+fn threads(plan: &LoadPlan, measurement: &Measurement) -> u32 {
+    let mut hosts = measurement.load_hosts.iter();
+    let of_hosts = hosts.try_fold(0_u32, |all, (_, host)| Some(all.saturating_add(host.threads?)));
+    of_hosts.filter(|all| *all > 0).unwrap_or(plan.drive.threads)
 }
 
 /// What holds a transaction's statements together; a script does that itself.
@@ -267,7 +279,7 @@ pub(super) fn heading(
     };
     let many = |number: u32, name: &str| format!("{number} {name}{}, ", if number == 1 { "" } else { "s" });
     let who = clients.map_or_else(String::new, |clients| {
-        many(clients, "client") + &many(plan.drive.threads, "thread")
+        many(clients, "client") + &many(threads(plan, measurement), "thread")
     });
     format!(
         "{}: {who}{loop_words}, {} protocol, {}{} engine, PostgreSQL {} at {}",
@@ -316,7 +328,7 @@ pub(super) fn print(
     );
     if let Some(settled) = &measurement.settled {
         put!(
-            "  settled      the last {:.1} s: what came before still belonged to the warm-up, and is in no rate and no response time",
+            "  settled      the last {:.1} s: what came before still belonged to the warm-up; it is in the counts and in what is by kind, not in TPS and response ms",
             settled.measured_s
         );
     }
@@ -414,10 +426,11 @@ pub(super) fn print(
             share.map_or_else(|| "unknown".to_owned(), |share| format!("{:.0} %", share * 100.0))
         };
         put!(
-            "load host      {name}: CPUs idle {}, steal {}, network {}, began {:.1} ms after the common instant at most",
+            "load host      {name}: CPUs idle {}, steal {}, network {}, threads on a CPU {}, began {:.1} ms after the common instant at most",
             share(host.idle),
             share(host.steal),
             share(host.network),
+            share(host.threads_cpu),
             began_late_ms(host)
         );
     }

@@ -11,8 +11,8 @@ use crate::exit;
 use crate::failure::{Failure, InContext as _, Result};
 use crate::shipped;
 use pgdyno_knobs::Catalogue;
-use pgdyno_lab::{Design, ExperimentFile, asks_for_target, given, sized};
-use pgdyno_record::{ExperimentRecord, ProgressRecord, TREATMENTS_MAX};
+use pgdyno_lab::{Design, ExperimentFile, Plan, ProfileSettings, asks_for_target, given, sized};
+use pgdyno_record::{ExperimentRecord, ProgressRecord, StoredExperiment, TREATMENTS_MAX};
 use pgdyno_remote::{Answer, CarriedFile, Question, RunEnd, Takeover, Then};
 use pgdyno_store::{Store, StoreError};
 use std::path::{Path, PathBuf};
@@ -35,14 +35,24 @@ pub(crate) struct Sent {
 #[derive(Debug, Clone, Copy, Default)]
 struct Most {
     blocks: u32,
+    /// Treatments when it begins.
+    treatments: usize,
     /// Whether treatments are added while it runs.
     is_search: bool,
 }
 
 impl Most {
     fn of(file: &ExperimentFile) -> Most {
+        // What is excluded may follow from the memory and CPUs there.
+        let whole = ExperimentFile {
+            exclude: Vec::new(),
+            ..file.clone()
+        };
+        let plan = |file| Plan::unasked(file, &ProfileSettings::new(), 1);
+        let plan = plan(whole).or_else(|_| plan(file.clone()));
         Most {
             blocks: file.blocks,
+            treatments: plan.map_or(0, |plan| plan.treatments.len()),
             is_search: file.design == Design::Search,
         }
     }
@@ -50,8 +60,19 @@ impl Most {
     fn of_stored(record: &ExperimentRecord) -> Most {
         Most {
             blocks: record.blocks,
+            treatments: record.treatments.len(),
             is_search: record.design == Design::Search.name(),
         }
+    }
+
+    /// Refuses an experiment that plans more.
+    fn check(self, record: &ExperimentRecord) -> Result<(), String> {
+        let more = match (record.blocks, record.treatments.len()) {
+            (blocks, _) if blocks > self.blocks => "blocks",
+            (_, treatments) if treatments > self.treatments => "treatments",
+            _ => return Ok(()),
+        };
+        Err(format!("it plans more {more} than the experiment's file"))
     }
 }
 
@@ -193,9 +214,8 @@ impl Book {
                 id
             }
         };
-        book.id = Some(id);
         let stored = book.store.experiment_alone(id)?;
-        book.planned = Planned::of(&stored.record);
+        book = book.resuming(&stored);
         book.most = Most::of_stored(&stored.record);
         let path = Path::new("the stored experiment");
         let file = ExperimentFile::parse(&stored.record.file, path, &context.catalogue)?;
@@ -235,6 +255,19 @@ impl Book {
     ) -> Result<Book> {
         let allowed = sent.allowed.clone();
         Book::open(context, store, None, (&at.on, allowed, sent.most), repeat)
+    }
+
+    /// The same of an experiment that was begun before.
+    fn resuming(mut self, stored: &StoredExperiment) -> Book {
+        self.id = Some(stored.id);
+        self.planned = Planned::of(&stored.record);
+        self
+    }
+
+    /// Of an experiment that another command has begun before, and goes on with.
+    pub(crate) fn of_command_resumed(self, id: i64) -> Result<Book> {
+        let stored = self.store.experiment_alone(id)?;
+        Ok(self.resuming(&stored))
     }
 
     /// Does what the run there asks for.
@@ -282,11 +315,8 @@ impl Book {
             Question::Begin(mut record) => {
                 let catalogue = &self.context.catalogue;
                 check_begun(&record, &self.named, &self.load_hosts.allowed, catalogue)
+                    .and_then(|()| self.most.check(&record))
                     .map_err(StoreError::Elsewhere)?;
-                if record.blocks > self.most.blocks {
-                    let why = "it plans more blocks than the experiment's file".to_owned();
-                    return Err(StoreError::Elsewhere(why));
-                }
                 record.repeat.clone_from(&self.repeat);
                 let id = self.store.begin(&record)?;
                 self.id = Some(id);
@@ -393,12 +423,16 @@ impl Book {
 
 /// How long a run outlives its connection, and what then.
 pub(crate) fn takeover(context: &Context, store: &StoreArgs, at: &RunHostArgs) -> Result<Takeover> {
-    let store = context.store_place(store.store.place())?.identity();
+    takeover_of(&context.store_place(store.store.place())?.identity(), at)
+}
+
+/// The same of a command of this kind, of which a run that is resumed ends none.
+pub(crate) fn takeover_of(kind: &str, at: &RunHostArgs) -> Result<Takeover> {
     let then = match at.on_disconnect {
         OnDisconnect::Restore => Then::Restore,
         OnDisconnect::Keep => Then::Keep,
     };
-    Takeover::draw(&store, at.grace, then).context("drawing a name for the connection")
+    Takeover::draw(kind, at.grace, then).context("drawing a name for the connection")
 }
 
 /// Refuses an experiment that would be resumed on this host, or with other load hosts than were
@@ -425,7 +459,7 @@ fn check_begun(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgdyno_record::WorkloadRecord;
+    use pgdyno_record::{TreatmentRecord, WorkloadRecord};
 
     #[test]
     fn experiment_that_another_host_begins_is_its_own_and_has_no_other_load_hosts() {
@@ -472,6 +506,33 @@ mod tests {
         }
         assert!(check("sandbox main on ssh:db1", "no file").is_err());
     }
+
+    #[test]
+    fn experiment_that_another_host_begins_has_no_more_than_its_file_plans() {
+        let catalogue = Catalogue::shipped().unwrap();
+        let text = "name = 'x'\nquestion = '?'\ndesign = 'a-a'\nblocks = 2\n[target]\nsandbox = 'main'\n[data]\nscale = 1\n\
+                    [load]\nworkload = 'tpcb'\nclients = 2\nwarmup_s = 0\nmeasure_s = 1\n";
+        let most = Most::of(&ExperimentFile::parse(text, Path::new("sent"), &catalogue).unwrap());
+        let check = |blocks: u32, treatments: usize| {
+            let workload = WorkloadRecord {
+                name: "tpcb".into(),
+                scale: 1,
+                clients: 2,
+                threads: 1,
+                warmup_s: 0.0,
+                measure_s: 1.0,
+            };
+            most.check(&ExperimentRecord {
+                blocks,
+                treatments: vec![TreatmentRecord::new("again"); treatments],
+                ..ExperimentRecord::new("x", workload)
+            })
+        };
+        assert_eq!(check(2, 2), Ok(()));
+        assert!(check(3, 2).unwrap_err().contains("more blocks"));
+        assert!(check(2, 3).unwrap_err().contains("more treatments"));
+    }
+
     #[test]
     fn trial_that_is_not_planned_is_not_kept() {
         let planned = Planned {

@@ -112,7 +112,7 @@ pub(super) fn dry_run(
     args: &RunArgs,
 ) -> Result<u8> {
     let drawn = file.seed.is_none();
-    let mut looked = look(context, file, consent, args.target.as_deref())?;
+    let mut looked = look(context, file, consent, (args.target.as_deref(), &args.given))?;
     if context.coordinator().is_none() {
         kept::look(context, args, &mut looked.found)?;
     }
@@ -178,7 +178,7 @@ pub(crate) fn check(
     context: &Context,
     file: ExperimentFile,
     consent: &Consent,
-    target: Option<&str>,
+    target: (Option<&str>, &[(String, String)]),
 ) -> Result<()> {
     let found = look(context, file, consent, target)?.found;
     match found.is_fatal() {
@@ -192,7 +192,7 @@ fn look(
     context: &Context,
     file: ExperimentFile,
     consent: &Consent,
-    target_text: Option<&str>,
+    (target_text, given): (Option<&str>, &[(String, String)]),
 ) -> Result<Looked> {
     let seed = file.seed.unwrap_or(1);
     let ahead = target::ahead(context, &file, target_text, consent.restart)?;
@@ -215,7 +215,7 @@ fn look(
     };
     let text = target::text_of(&file.target, target_text).filter(|_| target.is_some());
     let profiles = match text {
-        Some(text) => profiles_of(context, &file, &text)?,
+        Some(text) => profiles_of(context, &file, &text, given)?,
         None => ProfileSettings::new(),
     };
     let mut plan = Plan::unasked(file, &profiles, seed)?;

@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::exit;
 use crate::failure::{Result, Usage};
 use crate::noted::NotedIn;
+use crate::repeated::shell_word;
 use pgdyno_lab::{Results, Summary};
 use pgdyno_record::{
     ExperimentRecord, ExperimentStatus, FactRecord, RestoredRecord, SeriesRecord, StoredExperiment,
@@ -54,6 +55,7 @@ impl Kept {
             return Ok(Kept::Afar(Afar {
                 coordinator: coordinator.clone(),
                 options: options_of(on),
+                clock: None,
             }));
         }
         Ok(Kept::Here(Box::new(store_of(context, store, report)?)))
@@ -99,9 +101,10 @@ impl Kept {
     }
 }
 
-/// The options of a run on another host, from a space on.
+/// The options of a command for another host as a shell takes them, from a space on.
 pub(crate) fn options_of(on: &HostArgs) -> String {
-    let host = on.host.as_ref().map(|host| format!(" --host {host}"));
+    let host = on.host.as_ref().map(ToString::to_string);
+    let host = host.map(|host| format!(" --host {}", shell_word(&host)));
     let sudo = if on.sudo { " --sudo" } else { "" };
     host.unwrap_or_default() + sudo
 }
@@ -125,9 +128,20 @@ pub(super) fn last_unfinished(store: &Store) -> Result<i64> {
 pub(super) struct Afar {
     coordinator: Coordinator,
     options: String,
+    /// The last reading of its clock.
+    clock: Option<OtherClock>,
 }
 
 impl Afar {
+    /// Its clock, which is asked for again where the last reading is old.
+    fn clock(&mut self) -> Option<OtherClock> {
+        self.clock = match self.clock {
+            Some(clock) => clock.renewed(&self.coordinator, &Question::TimeOfDay),
+            None => OtherClock::ask(&self.coordinator, &Question::TimeOfDay),
+        };
+        self.clock
+    }
+
     fn ask(&self, question: Question) -> Result<Answer, StoreError> {
         match self.coordinator.ask(question) {
             Some(Answer::Failed(why)) => Err(StoreError::Elsewhere(why)),
@@ -151,6 +165,11 @@ impl Afar {
     }
 }
 
+/// Milliseconds to the microsecond.
+fn rounded(ms: f64) -> f64 {
+    (ms * 1e3).round() / 1e3
+}
+
 fn other() -> StoreError {
     StoreError::Elsewhere("it answers another question".to_owned())
 }
@@ -159,11 +178,11 @@ impl Results for Afar {
     /// With how far the clock that stamps its series is from the coordinator's.
     fn begin(&mut self, record: &ExperimentRecord) -> Result<i64, StoreError> {
         let mut record = record.clone();
-        let clock = OtherClock::ask(&self.coordinator, &Question::TimeOfDay);
+        let clock = self.clock();
         let fact = |name: &str, value_ms: Option<f64>| FactRecord {
             group: "host".to_owned(),
             name: name.to_owned(),
-            value: value_ms.map(|ms| json!((ms * 1e3).round() / 1e3)),
+            value: value_ms.map(|ms| json!(rounded(ms))),
             missing: value_ms
                 .is_none()
                 .then(|| "the coordinator did not answer".to_owned()),
@@ -189,13 +208,18 @@ impl Results for Afar {
     }
 
     fn add_trials(&mut self, id: i64, trials: &[(TrialRecord, SeriesRecord)]) -> Result<(), StoreError> {
-        let sent = trials.iter();
-        self.done(Question::AddTrials {
-            id,
-            trials: sent
-                .map(|(trial, series)| (trial.clone(), SentSeries::of(series)))
-                .collect(),
-        })
+        let clock = self.clock();
+        let error_ms = |clock: OtherClock| clock.error_now().as_secs_f64() * 1e3;
+        let clock_ahead_ms = clock.map(|clock| (rounded(clock.ahead_ms()), rounded(error_ms(clock))));
+        let sent = trials.iter().map(|(trial, series)| {
+            let trial = TrialRecord {
+                clock_ahead_ms,
+                ..trial.clone()
+            };
+            (trial, SentSeries::of(series))
+        });
+        let trials = sent.collect();
+        self.done(Question::AddTrials { id, trials })
     }
 
     fn experiment(&self, id: i64) -> Result<StoredExperiment, StoreError> {

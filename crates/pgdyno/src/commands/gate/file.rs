@@ -5,6 +5,8 @@ use crate::cli::GateArgs;
 use crate::commands::drafts::{NamedLoad, table};
 use crate::failure::{Failure, Result};
 use pgdyno_knobs::Catalogue;
+use pgdyno_record::{Better, Metric};
+use pgdyno_report::REFERENCE_AGAIN;
 use toml::Value;
 
 /// The factor, and its levels: the reference, what is compared with it, and the reference once
@@ -12,7 +14,19 @@ use toml::Value;
 pub(super) const SIDE: &str = "side";
 pub(super) const BASE: &str = "base";
 pub(super) const HEAD: &str = "head";
-pub(super) const AGAIN: &str = "base-again";
+pub(super) const AGAIN: &str = REFERENCE_AGAIN;
+
+/// The metric that decides where none is named.
+const METRIC: &str = "tps";
+
+/// The smallest effect that a loss of the limit is, to a hundredth of a percent: a loss of 20 % is
+/// a ratio of 0.8 = 1 / 1.25 where more is better, and of 1.2 where less is.
+pub(super) fn smallest_effect(limit: f64, metric: Option<&str>) -> f64 {
+    match Metric::named(metric.unwrap_or(METRIC)).map(|metric| metric.better) {
+        Some(Better::Higher) => ((limit / (1.0 - limit) * 1e4).round() / 1e4).max(limit),
+        Some(Better::Lower) | None => limit,
+    }
+}
 
 /// How the sides are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +93,10 @@ pub(super) fn text(
         ("design", design.into()),
         ("blocks", i64::from(args.blocks).into()),
         ("stop", "when-decided".into()),
-        ("smallest_effect", args.limit.into()),
+        (
+            "smallest_effect",
+            smallest_effect(args.limit, args.metric.as_deref()).into(),
+        ),
         // Without one of the sides there is no answer.
         ("untested", "refuse".into()),
         ("data", table(data)),
@@ -184,7 +201,7 @@ mod tests {
                 let options = [way, &["--limit", "3%"]].concat();
                 let file = parsed(kind, &options, "sandbox:x", true);
                 assert_eq!(names(&file), [BASE, HEAD, AGAIN]);
-                assert_eq!((file.smallest_effect, file.design), (0.03, design));
+                assert_eq!((file.smallest_effect, file.design), (0.0309, design));
                 assert_eq!(names(&parsed(kind, way, "sandbox:x", false)), [BASE, HEAD]);
             }
         }

@@ -5,7 +5,7 @@ use pgdyno_lab::TRANSACTIONS_OF_TURN;
 use pgdyno_lab::compare::{Named, Which, compare};
 use pgdyno_record::{StoredExperiment, TrialRecord, TrialStatus};
 use pgdyno_report::effect;
-use pgdyno_stats::{Effect, Verdict};
+use pgdyno_stats::{Effect, Rules, Verdict};
 use serde_json::{Value, json};
 
 /// HEAD may have so many more failed transactions, as a part of all: those that fail take no time.
@@ -34,7 +34,9 @@ pub(super) struct Found {
     /// Number of the experiment in the store.
     pub(super) id: i64,
     pub(super) metric: String,
-    pub(super) smallest_effect: f64,
+    /// Largest loss that does not matter, as a share.
+    pub(super) limit: f64,
+    rules: Rules,
     base: Side,
     pub(super) head: Side,
     /// BASE against itself.
@@ -139,7 +141,7 @@ fn effect_of(stored: &StoredExperiment, name: String) -> Result<Option<Effect>, 
 
 impl Found {
     /// `slice_ms`: length of the turns that servers took.
-    pub(super) fn of(stored: &StoredExperiment, slice_ms: Option<f64>) -> Result<Found, String> {
+    pub(super) fn of(stored: &StoredExperiment, limit: f64, slice_ms: Option<f64>) -> Result<Found, String> {
         let record = &stored.record;
         let base = Side::of(stored, BASE, "BASE")?;
         if base.finished == 0 {
@@ -150,7 +152,12 @@ impl Found {
         Ok(Found {
             id: stored.id,
             metric: record.metric.clone(),
-            smallest_effect: record.smallest_effect,
+            limit,
+            rules: Rules {
+                confidence: record.confidence,
+                smallest_effect: record.smallest_effect,
+                larger_is_better: record.larger_is_better(&record.metric),
+            },
             base,
             head: Side::of(stored, HEAD, "HEAD")?,
             again: has_again.then(|| Side::of(stored, AGAIN, "BASE")).transpose()?,
@@ -163,6 +170,9 @@ impl Found {
         self.head.finished == 0
     }
 
+    /// The rule of a gate: HEAD passes where a loss of more than the limit is ruled out, also where
+    /// nothing more is decided, and fails where a loss is proven and one of more than the limit is
+    /// not ruled out.
     pub(super) fn outcome(&self) -> Outcome {
         let (head, again) = (&self.head, self.again.as_ref());
         if self.has_no_head() {
@@ -181,15 +191,19 @@ impl Found {
                 effect(&apart)
             ));
         }
+        let is_ruled_out = head
+            .effect
+            .is_some_and(|effect| effect.loses_less_than(self.rules));
         match head.effect.map(|effect| effect.verdict) {
             Some(Verdict::Worse) => Outcome::Failed("HEAD is slower than BASE".to_owned()),
             Some(Verdict::Better | Verdict::Same) => self.passed(),
             Some(Verdict::Undecided | Verdict::NoGain) | None if head.failed > 0 => Outcome::Undecided(
                 format!("{} trials of HEAD failed: {}", head.failed, head.reason()),
             ),
-            Some(Verdict::Undecided | Verdict::NoGain) | None => {
-                Outcome::Undecided("a loss of the limit is neither proven nor ruled out".to_owned())
-            }
+            Some(Verdict::Undecided | Verdict::NoGain) | None if is_ruled_out => self.passed(),
+            Some(Verdict::Undecided | Verdict::NoGain) | None => Outcome::Undecided(
+                "no loss is proven, and one of more than the limit is not ruled out".to_owned(),
+            ),
         }
     }
 
@@ -224,7 +238,7 @@ impl Found {
         let side =
             |side: &Side| json!({ "effect": side.effect, "trials": side.finished, "failed": side.failed });
         json!({
-            "experiment": self.id, "metric": self.metric, "limit": self.smallest_effect,
+            "experiment": self.id, "metric": self.metric, "limit": self.limit,
             "head": side(&self.head), "base_again": self.again.as_ref().map(side),
         })
     }
@@ -236,7 +250,17 @@ fn is_apart(verdict: Verdict) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::file::smallest_effect;
     use super::*;
+    use pgdyno_stats::{Comparison, Observation, decide};
+
+    fn rules(limit: f64, metric: &str) -> Rules {
+        Rules {
+            confidence: 0.95,
+            smallest_effect: smallest_effect(limit, Some(metric)),
+            larger_is_better: metric == "tps",
+        }
+    }
 
     fn side(verdict: Option<Verdict>, finished: usize, failed: usize) -> Side {
         let effect = |verdict| Effect {
@@ -261,7 +285,8 @@ mod tests {
         Found {
             id: 1,
             metric: "tps".into(),
-            smallest_effect: 0.02,
+            limit: 0.02,
+            rules: rules(0.02, "tps"),
             base: side(None, 9, 0),
             head,
             again: Some(side(again, 9, 0)),
@@ -282,6 +307,46 @@ mod tests {
             assert_eq!(outcome.word(), expected, "{verdict:?}");
             let outcome = found(side(verdict, 9, 0), Some(Verdict::Undecided)).outcome();
             assert_eq!(outcome.word(), expected, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_loss_passes_up_to_the_limit_and_fails_beyond_it() {
+        for (metric, value, expected) in [
+            ("tps", 81.0, "passed"),
+            ("tps", 79.0, "FAILED"),
+            ("p99_ms", 119.0, "passed"),
+            ("p99_ms", 121.0, "FAILED"),
+        ] {
+            let of = |block| {
+                [(0, 100.0), (1, value)].map(|(treatment, value)| Observation {
+                    block,
+                    treatment,
+                    value,
+                })
+            };
+            let observations: Vec<Observation> = (0..3).flat_map(of).collect();
+            let comparison = Comparison {
+                treatment: 1,
+                reference: 0,
+            };
+            let mut head = side(None, 3, 0);
+            head.effect = decide(&observations, &[comparison], rules(0.2, metric))[0];
+            let outcome = found(head, None).outcome();
+            assert_eq!(outcome.word(), expected, "{metric} {value}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_loss_that_is_ruled_out_passes_though_a_gain_is_not_decided() {
+        for (low, expected) in [(0.99, "passed"), (0.97, "undecided")] {
+            let mut head = side(Some(Verdict::Undecided), 9, 0);
+            head.effect = head.effect.map(|effect| Effect {
+                ratio_low: low,
+                ratio_high: 1.1,
+                ..effect
+            });
+            assert_eq!(found(head, None).outcome().word(), expected, "{low}");
         }
     }
 
